@@ -1,7 +1,10 @@
-//! One-way latency of urgent datagrams through a switch, with and without a flood of twice the rate of the link that both share.
+//! Benchmark of strict priority: one-way latency of urgent datagrams through a switch, with and
+//! without a flood of twice the rate of the shared link.
 //!
-//! `chrt --fifo 20 cargo bench -p takt-lab --bench strict_priority` as root prints a table for docs/lab.md. Sender, receiver and flood are threads of
-//! one process, so that their clock is one; each has its sockets in the namespace of its host. A datagram of 1,400 octets is sent each 5 ms.
+//! `chrt --fifo 20 cargo bench -p takt-lab --bench strict_priority` as root prints a table for
+//! docs/lab.md. Sender, receiver and flood are threads of one process, so that they share one
+//! clock; each has its sockets in the namespace of its host. A datagram of 1,400 octets is sent
+//! each 5 ms.
 
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,19 +16,19 @@ use takt_lab::{Lab, LabFile, Namespace};
 const PERIOD: Duration = Duration::from_millis(5);
 const SAMPLES: u64 = 2000;
 const PAYLOAD: usize = 1400;
-/// The flood sends for so long, and is silent for as long.
+/// Length of a phase with flood, and of one without.
 const FLOOD_HALF: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(1);
 const SILENCE: Duration = Duration::from_secs(2);
 const LISTENER: &str = "10.7.0.3";
 const EXPEDITED: i32 = 46 << 2;
 
-/// What is measured.
+/// Conditions of a measurement.
 #[derive(Clone, Copy)]
 struct Cell {
     name: &'static str,
     is_marked: bool,
-    /// The host of the flood.
+    /// Host of the flood.
     flood: Option<&'static str>,
 }
 
@@ -94,7 +97,7 @@ fn socket(host: &Namespace, address: &str) -> UdpSocket {
     host.run(|| UdpSocket::bind(address)).expect("root").expect("the port is free")
 }
 
-/// Latencies of the datagrams that arrived, in ns.
+/// Returns the latencies of the datagrams that arrived, in ns.
 fn measure(lab: &Lab, cell: Cell, megabits: u64) -> Vec<u64> {
     let host = |name: &str| lab.namespace(name).expect("a host of the file").clone();
     let receiver = socket(&host("listener"), &format!("{LISTENER}:7001"));
@@ -125,7 +128,7 @@ fn measure(lab: &Lab, cell: Cell, megabits: u64) -> Vec<u64> {
     })
 }
 
-/// Until nothing has come for a while.
+/// Receives until no datagram has arrived for [`SILENCE`].
 fn receive(receiver: &UdpSocket, begin: &Instant) -> Vec<u64> {
     receiver.set_read_timeout(Some(SILENCE)).expect("a timeout");
     let (mut latencies, mut datagram) = (Vec::new(), [0; PAYLOAD]);
@@ -136,7 +139,7 @@ fn receive(receiver: &UdpSocket, begin: &Instant) -> Vec<u64> {
     latencies
 }
 
-/// Twice the rate of the link, for one second of two.
+/// Sends twice the rate of the link, for one second of two.
 fn flood(noise: &UdpSocket, megabits: u64, is_over: &AtomicBool, begin: &Instant) {
     let bits_per_ns = 2.0 * megabits as f64 / 1000.0;
     while !is_over.load(Ordering::Relaxed) {
@@ -145,7 +148,7 @@ fn flood(noise: &UdpSocket, megabits: u64, is_over: &AtomicBool, begin: &Instant
         while begin.elapsed() - start < FLOOD_HALF && !is_over.load(Ordering::Relaxed) {
             let due = (begin.elapsed() - start).as_nanos() as f64 * bits_per_ns;
             while sent < due {
-                // A full queue of the sender's own is the end of this tick.
+                // A full queue of the sender ends this tick.
                 if noise.send_to(&[0; PAYLOAD], format!("{LISTENER}:7002")).is_err() {
                     break;
                 }

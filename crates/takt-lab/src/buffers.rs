@@ -1,11 +1,12 @@
-//! Sizes that new sockets of the machine have for their buffers, raised while Open vSwitch opens its own.
+//! Default socket buffer sizes of the machine, raised while Open vSwitch opens its sockets.
 //!
-//! Open vSwitch has one packet socket for all that it sends, and frames that wait in a queueing discipline are charged to it; it has one more
-//! for each port that it receives from. It sets the size of neither: both are `net.core.wmem_default` and `rmem_default`, which hold for
+//! Open vSwitch sends all frames by one packet socket; frames that wait in a queueing discipline
+//! are charged to it. It also has one socket for each port that it receives from. It sets the size
+//! of neither, so both have the sizes of `net.core.wmem_default` and `rmem_default`, which hold for
 //! all network namespaces.
 //!
-//! Invariant: what the values were is on disk before they are changed. One process changes them at a time; the lock is on the directory of
-//! all labs, and the kernel releases it with the process.
+//! Invariant: the former values are on disk before they are changed. One process changes them at a
+//! time. The lock is on the directory of all labs; the kernel releases it when the process ends.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
@@ -17,7 +18,7 @@ use crate::record::LABS;
 
 const SETTINGS: [&str; 2] = ["/proc/sys/net/core/wmem_default", "/proc/sys/net/core/rmem_default"];
 
-/// What a setting was and what it is raised to.
+/// Former and raised value of a setting.
 #[derive(Debug, Serialize, Deserialize)]
 struct Change {
     path: String,
@@ -25,10 +26,10 @@ struct Change {
     raised: u64,
 }
 
-/// While it lives, the settings are raised.
+/// Guard: the settings are raised while it exists.
 #[derive(Debug)]
 pub struct Raised {
-    /// Closing it releases the lock.
+    /// Lock file; closing it releases the lock.
     _lock: File,
 }
 
@@ -36,7 +37,7 @@ fn note() -> PathBuf {
     Path::new(LABS).join(".buffers")
 }
 
-/// The note while it is written.
+/// Returns the path of the note while it is written.
 fn draft() -> PathBuf {
     Path::new(LABS).join(".buffers.new")
 }
@@ -46,7 +47,8 @@ fn read(path: &str) -> io::Result<u64> {
 }
 
 impl Raised {
-    /// Raises both settings to at least so many octets, those of sending and those of receiving. Waits for another process that has raised them.
+    /// Raises both settings to at least `send` and `receive` octets. Waits for another process that
+    /// has raised them.
     pub fn new(send: u64, receive: u64) -> io::Result<Self> {
         fs::create_dir_all(LABS)?;
         let lock = File::open(LABS)?;
@@ -64,7 +66,7 @@ impl Raised {
         Ok(raised)
     }
 
-    /// Restores them.
+    /// Restores the settings.
     pub fn lower(self) -> io::Result<()> {
         restore()
     }
@@ -72,12 +74,14 @@ impl Raised {
 
 impl Drop for Raised {
     fn drop(&mut self) {
-        // After `lower` there is nothing left to do; a failure is repeated by the next lab, which reads the note.
+        // After `lower` there is nothing left to restore. The next lab, which reads the note,
+        // repeats a failed restoration.
         drop(restore());
     }
 }
 
-/// Restores what a killed process left raised. A process that has it raised now restores it itself.
+/// Restores settings that a killed process left raised. A running process that has raised them
+/// restores them itself.
 pub fn restore_abandoned() -> io::Result<()> {
     let lock = match File::open(LABS) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -90,7 +94,7 @@ pub fn restore_abandoned() -> io::Result<()> {
     }
 }
 
-/// Restores what the note says, unless the value was changed since. For the holder of the lock.
+/// Restores the values of the note, unless a setting was changed since. The caller holds the lock.
 fn restore() -> io::Result<()> {
     if draft().exists() {
         fs::remove_file(draft())?;
@@ -101,7 +105,7 @@ fn restore() -> io::Result<()> {
     };
     let changes: Vec<Change> = serde_json::from_str(&text).map_err(io::Error::other)?;
     for Change { path, was, raised } in changes {
-        // The file names settings of this module alone.
+        // Only settings of this module are written, even if the file names others.
         if SETTINGS.contains(&path.as_str()) && read(&path)? == raised {
             fs::write(path, was.to_string())?;
         }

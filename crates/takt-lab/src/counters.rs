@@ -1,4 +1,4 @@
-//! Counters of a lab's interfaces, queues, and of the sockets that its switches receive from; filters of the queues.
+//! Counters of a lab's interfaces, queues, and switch receive sockets; filters of the queues.
 
 use std::fmt;
 
@@ -11,16 +11,16 @@ use crate::lab::Lab;
 use crate::preflight;
 use crate::wiring::{self, at};
 
-/// The queue of one class at one end of a link with a rate, since the lab was made.
+/// Queue of one class at one end of a rate-limited link, since the lab was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Queue {
-    /// The interface; `SWITCH-n` for port n of a switch.
+    /// Interface name; `SWITCH-n` for port n of a switch.
     pub interface: String,
-    /// The class's name.
+    /// Class name.
     pub class: String,
-    /// Frames that have left it.
+    /// Number of frames sent.
     pub frames: u64,
-    /// Frames that it dropped because it was full.
+    /// Number of frames dropped because the queue was full.
     pub drops: u64,
 }
 
@@ -30,20 +30,20 @@ impl fmt::Display for Queue {
     }
 }
 
-/// What the socket of a switch's port lost because Open vSwitch did not read it in time.
+/// Frames lost at the socket of a switch port because Open vSwitch did not read it in time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortSocket {
-    /// The interface.
+    /// Interface name.
     pub interface: String,
-    /// Frames that found no room.
+    /// Number of frames without room.
     pub drops: u64,
 }
 
 impl Lab {
-    /// The queues of all links with a rate.
+    /// Returns the queues of all rate-limited links.
     ///
     /// # Errors
-    /// The kernel does not say.
+    /// The kernel does not report them.
     pub fn queues(&self) -> Result<Vec<Queue>> {
         let mut queues = Vec::new();
         for end in self.plan().shaped() {
@@ -58,18 +58,19 @@ impl Lab {
         Ok(queues)
     }
 
-    /// The sockets that Open vSwitch receives from; none without switches.
+    /// Returns the sockets that Open vSwitch receives from; none without switches.
     ///
     /// # Errors
-    /// The kernel does not say.
+    /// The kernel does not report them.
     pub fn port_sockets(&self) -> Result<Vec<PortSocket>> {
         let Some(switches) = &self.switches else { return Ok(Vec::new()) };
         let drops = preflight::port_drops(&self.namespaces, self.plan(), switches.pid())?;
         Ok(drops.into_iter().map(|(interface, drops)| PortSocket { interface, drops }).collect())
     }
 
-    /// Removes the filters that sort frames into classes by DSCP and EtherType, or makes them again. Without, all frames are in the last
-    /// class, but for those of classes by priority. Classes that another program makes stay as they are.
+    /// Removes the filters that sort frames into classes by DSCP and EtherType, or creates them
+    /// again. Without filters, all frames are in the last class, except those of classes by
+    /// priority. Classes that another program created stay unchanged.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -83,10 +84,10 @@ impl Lab {
         Ok(())
     }
 
-    /// What an interface has sent and received.
+    /// Returns the counters of sent and received frames of an interface.
     ///
     /// # Errors
-    /// There is no such host; the kernel does not say.
+    /// There is no such host, or the kernel does not report the counters.
     pub fn counters(&self, place: &str, interface: &str) -> Result<LinkCounters> {
         let failed = Error::os(format!("look at the counters of {interface} of {place}"));
         let look = || Netlink::route()?.counters(interface_index(interface)?);

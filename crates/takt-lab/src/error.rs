@@ -5,60 +5,60 @@ use std::io;
 
 use crate::preflight::Check;
 
-/// Result of this crate.
+/// Result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// A lab cannot be read, made, used or removed.
+/// Failure to read, make, use or remove a lab.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The file describes no network that can be made.
+    /// The file does not describe a valid network.
     File(String),
     /// The caller is not root.
     NotRoot,
     /// A program is not installed.
     NoProgram(&'static str),
-    /// There is a lab of that name.
+    /// A lab of that name exists.
     Exists(String),
-    /// There is no lab of that name.
+    /// No lab of that name exists.
     NotThere(String),
     /// A lab has no host of that name.
     NoHost {
-        /// The lab.
+        /// Name of the lab.
         lab: String,
-        /// The name.
+        /// Name of the host.
         host: String,
-        /// The names that it has.
+        /// Names of the lab's hosts.
         hosts: String,
     },
     /// Another process is making this lab.
     Building {
-        /// The lab.
+        /// Name of the lab.
         lab: String,
-        /// The process.
+        /// ID of the process.
         pid: i32,
     },
     /// The operating system refused.
     Os {
-        /// The action that failed, and its target.
+        /// Action that failed, and its target.
         action: String,
-        /// The cause.
+        /// Cause.
         source: io::Error,
     },
     /// Open vSwitch refused, or does not answer.
     OpenVSwitch(takt_ovsdb::Error),
     /// A process of Open vSwitch ended.
     SwitchEnded {
-        /// The program.
+        /// Name of the program.
         program: &'static str,
-        /// The last lines of its log.
+        /// Last lines of its log.
         log: String,
     },
     /// Open vSwitch cannot use an interface.
     Port {
-        /// The interface.
+        /// Name of the interface.
         interface: String,
-        /// Its reason.
+        /// Reason given by Open vSwitch.
         why: String,
     },
     /// Checks failed: the network would not behave as its file says.

@@ -1,4 +1,4 @@
-//! A network as a TOML file: classes, hosts, switches, links (docs/lab.md).
+//! Lab file: a network as TOML, with classes, hosts, switches and links (docs/lab.md).
 
 mod check;
 mod text;
@@ -13,32 +13,35 @@ use takt_netlink::strict_priority;
 
 use crate::error::{Error, Result};
 
-/// The name that the namespace of the switches has among those of the hosts.
+/// Place name of the switches' namespace, next to the names of hosts.
 pub const SWITCHES: &str = "switches";
 
-/// A network.
+/// Network description.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LabFile {
-    /// The lab's name; that of the file if it has none.
+    /// Name of the lab; by default that of the file.
     #[serde(default)]
     pub name: String,
-    /// Classes of links with a rate, from the first to be served to the last. The last one takes all that no other does.
+    /// Classes of rate-limited links, from the first to be served to the last. The last one
+    /// contains all frames without another class.
     #[serde(default)]
     pub classes: Vec<Class>,
-    /// `false`: ports of switches get no classes. Another program makes them, such as `takt sdn queues apply`.
+    /// Whether ports of switches have classes. If `false`, another program creates them, such as
+    /// `takt sdn queues apply`.
     #[serde(default = "yes")]
     pub switch_classes: bool,
-    /// Hosts; of each the interfaces with their addresses.
+    /// Hosts; for each, its interfaces with their addresses.
     #[serde(default)]
     pub hosts: BTreeMap<String, BTreeMap<String, Vec<Address>>>,
     /// Switches.
     #[serde(default)]
     pub switches: BTreeMap<String, Switch>,
-    /// Each host knows the hardware addresses of all others that share a link or switches and a network with it, and never asks for them.
+    /// Whether each host has static neighbor entries for all others that share a link or switches
+    /// and a network with it, so that it never resolves their addresses.
     #[serde(default)]
     pub static_neighbours: bool,
-    /// The SCHED_FIFO priority of ovs-vswitchd; without one it shares the processors with everything else.
+    /// SCHED_FIFO priority of ovs-vswitchd; by default it has none.
     #[serde(default)]
     pub switch_priority: Option<u8>,
     /// Links.
@@ -46,44 +49,45 @@ pub struct LabFile {
     pub links: Vec<Link>,
 }
 
-/// A class of strict priority.
+/// Class with strict priority.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Class {
-    /// Its name.
+    /// Name of the class.
     pub name: String,
     /// DSCPs of its frames; the last class has none.
     #[serde(default)]
     pub dscp: Vec<u8>,
-    /// EtherTypes of its frames, for protocols that have no DSCP, such as 0x0806 of ARP.
+    /// EtherTypes of its frames, for protocols without DSCP, such as 0x0806 for ARP.
     #[serde(default)]
     pub ether_types: Vec<u16>,
-    /// It takes frames that a socket (SO_PRIORITY) or a packet filter of the sending host marks with its number: `544b:N` for the N-th class.
+    /// Whether the class takes frames that a socket (SO_PRIORITY) or a packet filter of the sending
+    /// host marks with its number: `544b:N` for the N-th class.
     #[serde(default)]
     pub by_priority: bool,
-    /// Frames that wait in it at most, at each end of a link.
+    /// Maximum number of frames in its queue, at each end of a link.
     pub frames: u32,
-    /// The frame that it drops when it is full.
+    /// Frame that is dropped when the queue is full.
     #[serde(default)]
     pub drop_from: DropFrom,
-    /// The most that it sends; without one as much as the link.
+    /// Maximum rate of the class; by default that of the link.
     #[serde(default)]
     pub ceiling: Option<Rate>,
 }
 
-/// The frame that a full class drops.
+/// Frame that a full queue drops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DropFrom {
-    /// The one that waits longest.
+    /// Oldest frame.
     #[default]
     Head,
-    /// The new one; its sender gets ENOBUFS.
+    /// Arriving frame; its sender gets ENOBUFS.
     Tail,
 }
 
 impl Class {
-    /// The class as the kernel is asked for it.
+    /// Returns the class as passed to the kernel.
     pub fn of_kernel(&self) -> strict_priority::Class {
         strict_priority::Class {
             dscp: self.dscp.clone(),
@@ -97,95 +101,100 @@ impl Class {
         }
     }
 
-    /// Filters of the interface send frames to it.
+    /// Reports whether filters of the interface sort frames into the class.
     pub fn has_filters(&self) -> bool {
         !self.dscp.is_empty() || !self.ether_types.is_empty()
     }
 }
 
-/// An address with the length of its network's prefix, such as `10.7.0.1/24`.
+/// IP address with the prefix length of its network, such as `10.7.0.1/24`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Address {
-    /// The address.
+    /// IP address.
     pub ip: IpAddr,
-    /// The bits of its prefix.
+    /// Prefix length in bits.
     pub prefix_len: u8,
 }
 
-/// A switch.
+/// Switch settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Switch {
-    /// The program, or the part of the kernel, that forwards.
+    /// Implementation of the switch.
     #[serde(default)]
     pub kind: SwitchKind,
-    /// The OpenFlow controller as Open vSwitch names it, such as `tcp:127.0.0.1:6653` in the namespace of the switches.
+    /// OpenFlow controller as Open vSwitch names it, such as `tcp:127.0.0.1:6653` in the namespace
+    /// of the switches.
     pub controller: Option<String>,
-    /// Without a controller; `secure` by default if one is given, else `standalone`.
+    /// Behavior without a controller; by default `secure` if a controller is given, otherwise
+    /// `standalone`.
     pub fail_mode: Option<FailMode>,
-    /// The OpenFlow datapath identifier; the place of the switch in alphabetical order, from 1, by default.
+    /// OpenFlow datapath identifier; by default the position of the switch in alphabetical order,
+    /// from 1.
     pub datapath_id: Option<u64>,
 }
 
-/// The program, or the part of the kernel, that forwards.
+/// Implementation of a switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SwitchKind {
-    /// A bridge of Open vSwitch with its datapath in user space.
+    /// Bridge of Open vSwitch with its datapath in user space.
     #[default]
     OpenVswitch,
-    /// A bridge of the kernel: an Ethernet switch that floods multicast, without OpenFlow.
+    /// Bridge of the kernel: an Ethernet switch that floods multicast, without OpenFlow.
     Bridge,
 }
 
-/// A switch without a controller does this.
+/// Behavior of a switch without a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FailMode {
-    /// It forwards as an Ethernet switch.
+    /// Forwards as an Ethernet switch.
     Standalone,
-    /// It drops everything.
+    /// Drops all frames.
     Secure,
 }
 
-/// A link.
+/// Link settings.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
-    /// `HOST:INTERFACE` or `SWITCH`.
+    /// Ends: `HOST:INTERFACE` or `SWITCH`.
     pub ends: [End; 2],
-    /// Its rate in each direction; without one it is as fast as the machine and has no classes.
+    /// Rate in each direction; without one the link is not limited and has no classes.
     #[serde(default)]
     pub rate: Option<Rate>,
-    /// The end that alone has the rate and the classes; both by default.
+    /// The only end with the rate and the classes; both by default.
     #[serde(default)]
     pub rate_at: Option<End>,
-    /// Its MTU in octets.
+    /// MTU in octets.
     #[serde(default = "ethernet_mtu")]
     pub mtu: u32,
-    /// Transmit queues of each end, and as many receive queues; what leaves by one arrives by the one of its number. One by default.
+    /// Number of transmit queues of each end, and of receive queues; frames sent by a queue arrive
+    /// by the queue of the same number. One by default.
     #[serde(default)]
     pub queues: Option<u32>,
-    /// The hardware addresses of its ends, in their order; the lab's own by default.
+    /// Hardware addresses of the ends, in their order; by default the lab assigns them.
     #[serde(default)]
     pub macs: Option<[Mac; 2]>,
-    /// The work that the stack leaves to the interfaces; none by default.
+    /// Offloads that stay enabled at the interfaces; none by default.
     #[serde(default)]
     pub offloads: Vec<Offload>,
 }
 
-/// Work that the stack leaves to an interface. A veth does none of it: it passes frames on as they are, and says so to the next stack.
+/// Work that the stack leaves to an interface. A veth does none of it: it forwards frames
+/// unchanged, marked as not yet processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Offload {
-    /// Checksums of TCP and UDP.
+    /// Computation of TCP and UDP checksums.
     Checksum,
-    /// Cutting of TCP streams and trains of UDP datagrams to frames of the MTU.
+    /// Segmentation of TCP streams and of UDP GSO datagrams to frames of the MTU.
     Segmentation,
 }
 
-/// A hardware address.
+/// Hardware address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Mac(pub [u8; 6]);
@@ -198,22 +207,23 @@ fn ethernet_mtu() -> u32 {
     1500
 }
 
-/// An end of a link.
+/// End of a link.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
 pub enum End {
-    /// An interface of a host.
+    /// Interface of a host.
     Host {
-        /// The host.
+        /// Name of the host.
         host: String,
-        /// The interface.
+        /// Name of the interface.
         interface: String,
     },
-    /// A switch, at its next port: the n-th link of the file that names a switch is at its OpenFlow port n.
+    /// Switch, at its next port: the n-th link of the file that names a switch is at its OpenFlow
+    /// port n.
     Switch(String),
 }
 
-/// Bits per second.
+/// Rate in bits per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Rate(pub u64);
@@ -229,10 +239,11 @@ impl FromStr for LabFile {
 }
 
 impl LabFile {
-    /// Reads a file. Without a `name` in it, the lab is called as the file without its extension.
+    /// Reads a file. Without a `name` in it, the lab has the name of the file without its
+    /// extension.
     ///
     /// # Errors
-    /// The file cannot be read, or describes no network; the text names the file.
+    /// The file cannot be read, or does not describe a valid network; the text names the file.
     pub fn read(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path).map_err(Error::os(format!("read {}", path.display())))?;
         let named = |error: Error| Error::File(format!("{}: {error}", path.display()));

@@ -1,6 +1,8 @@
-//! One frame by OpenFlow, so that ovs-vswitchd opens its socket for sending while new sockets have large buffers.
+//! First frame of a switch, sent by OpenFlow, so that ovs-vswitchd opens its send socket while new
+//! sockets have large buffers.
 //!
-//! Open vSwitch opens that socket, which all ports share, when it sends the first frame. A switch that waits for its controller sends none.
+//! Open vSwitch opens that socket, which all ports share, when it sends the first frame. A switch
+//! that waits for its controller sends none.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -13,16 +15,17 @@ use takt_openflow::channel::{Controller, ControllerConfig, Event, Instant, Outco
 use takt_openflow::packet::PacketOut;
 use takt_openflow::value::PortNo;
 
-/// How long the switch may take.
+/// Maximum time for the switch to answer.
 const LIMIT: Duration = Duration::from_secs(30);
-/// How long a read may take.
+/// Timeout of a read.
 const STEP: Duration = Duration::from_millis(20);
-/// To an address that no interface has, of the type 0x88b5 for local experiments, padded.
+/// Destination address that no interface has; the frame has the type 0x88b5 for local experiments,
+/// and is padded.
 const DESTINATION: [u8; 6] = [2, 0xff, 0, 0, 0, 1];
 const SOURCE: [u8; 6] = [2, 0xff, 0, 0, 0, 2];
 const ETHER_TYPE: [u8; 2] = [0x88, 0xb5];
 
-/// Has a bridge send a frame by a port; `path` is its management socket.
+/// Makes a bridge send a frame by a port; `path` is its management socket.
 pub fn send(path: &Path, port: u32) -> io::Result<()> {
     let mut socket = UnixStream::connect(path)?;
     socket.set_read_timeout(Some(STEP))?;

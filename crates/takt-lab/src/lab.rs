@@ -1,4 +1,4 @@
-//! A network that is up.
+//! Running network: creation, use and removal.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use crate::process::{self, Process};
 use crate::record::{Claim, Record};
 use crate::wiring::{self, Namespaces};
 
-/// A lab. It is taken down when dropped, unless it is [kept](Self::keep).
+/// Running lab. Dropping it removes the network, unless it is [kept](Self::keep).
 #[derive(Debug)]
 pub struct Lab {
     file: LabFile,
@@ -28,26 +28,30 @@ pub struct Lab {
     checks: Vec<Check>,
 }
 
-/// The caller is root.
+/// Checks that the caller is root.
 pub(crate) fn check_root() -> Result<()> {
     if geteuid().is_root() { Ok(()) } else { Err(Error::NotRoot) }
 }
 
 impl Lab {
-    /// Whether this user and this machine can make a network: root, and Open vSwitch if it has switches. Changes nothing.
+    /// Checks that this user and this machine can create a network: root, and Open vSwitch if the
+    /// network has switches of that kind. Changes nothing.
     ///
     /// # Errors
-    /// The file describes none, or what is missing.
+    /// The file does not describe a valid network, or a prerequisite is missing; the error names
+    /// it.
     pub fn check_possible(file: &LabFile) -> Result<()> {
         let plan = Plan::of(file)?;
         check_root()?;
         if plan.bridges.is_empty() { Ok(()) } else { open_vswitch::check_installed() }
     }
 
-    /// Makes a network, and checks it. Takes down labs that processes made for themselves which were killed.
+    /// Creates a network, and checks it. First removes labs that were owned by processes that were
+    /// killed.
     ///
     /// # Errors
-    /// The file describes none, the machine cannot make it, there is a lab of that name, or a check failed. Nothing is left then.
+    /// The file does not describe a valid network, the machine cannot create it, a lab of that name
+    /// exists, or a check failed. In each case the partial network is removed.
     pub fn up(file: &LabFile) -> Result<Self> {
         Self::check_possible(file)?;
         let plan = Plan::of(file)?;
@@ -113,12 +117,12 @@ impl Lab {
         let namespace = self.namespace(SWITCHES)?.clone();
         let switches = self.switches.insert(Switches::start(&namespace, &self.directory, self.file.switch_priority)?);
         switches.configure(&self.plan)?;
-        // The check that disciplines survive it.
+        // The disciplines are checked after a restart, which they must survive.
         switches.restart(&self.plan)?;
         lower(raised)
     }
 
-    /// Raises the buffers of new sockets, to more than what all queues hold.
+    /// Raises the buffer sizes of new sockets above the contents of all queues.
     fn raise_buffers(&self) -> Result<Raised> {
         let queues = self.plan.queue_memory(&self.file);
         let raised = Raised::new(SEND_OCTETS.max(2 * queues), RECEIVE_OCTETS);
@@ -143,44 +147,45 @@ impl Lab {
         Ok(())
     }
 
-    /// Its name.
+    /// Returns the name of the lab.
     pub fn name(&self) -> &str {
         &self.file.name
     }
 
-    /// The file that it was made from.
+    /// Returns the file that the lab was made from.
     pub fn file(&self) -> &LabFile {
         &self.file
     }
 
-    /// Interfaces, OpenFlow ports and links.
+    /// Returns the plan: interfaces, OpenFlow ports and links.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// The directory with the sockets and logs of Open vSwitch: `db.sock`, `SWITCH.mgmt`.
+    /// Returns the directory with the sockets and logs of Open vSwitch: `db.sock`, `SWITCH.mgmt`.
     pub fn directory(&self) -> &std::path::Path {
         &self.directory
     }
 
-    /// The namespace of a host, or with [`SWITCHES`] of the switches.
+    /// Returns the namespace of a host, or with [`SWITCHES`] that of the switches.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// There is no host of that name.
     pub fn namespace(&self, place: &str) -> Result<&Namespace> {
         self.namespaces.get(place).ok_or_else(|| no_host(&self.record, place))
     }
 
-    /// The name of a host's namespace, or with [`SWITCHES`] of that of the switches, as `ip netns` takes it.
+    /// Returns the name of a host's namespace for `ip netns`, or with [`SWITCHES`] of that of the
+    /// switches.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// There is no host of that name.
     pub fn namespace_name(&self, place: &str) -> Result<&str> {
         let found = self.record.namespaces.iter().find(|(known, _)| known == place);
         found.map(|(_, name)| name.as_str()).ok_or_else(|| no_host(&self.record, place))
     }
 
-    /// The results of the checks when it was made.
+    /// Returns the results of the checks at the creation.
     pub fn checks(&self) -> &[Check] {
         &self.checks
     }
@@ -188,7 +193,7 @@ impl Lab {
     /// Checks the sockets of Open vSwitch and the disciplines of all links now.
     ///
     /// # Errors
-    /// The kernel does not say.
+    /// The kernel does not report them.
     pub fn check(&self) -> Result<Vec<Check>> {
         let queues = self.plan.queue_memory(&self.file);
         let pid = self.switches.as_ref().map(Switches::pid);
@@ -198,18 +203,20 @@ impl Lab {
         Ok(checks)
     }
 
-    /// Sends datagrams of every class between hosts, as when it was made. The switches have to forward.
+    /// Sends datagrams of every class between hosts, as at the creation. The switches must forward.
     ///
     /// # Errors
-    /// A socket cannot be made, or the kernel's counters not be read.
+    /// A socket cannot be opened, or the kernel's counters cannot be read.
     pub fn check_datagrams(&self) -> Result<Vec<Check>> {
         preflight::datagrams(&self.namespaces, &self.plan, &self.file.classes)
     }
 
-    /// Makes all checks in a lab that another process made from this file. The switches have to forward.
+    /// Makes all checks in a lab that another process made from this file. The switches must
+    /// forward.
     ///
     /// # Errors
-    /// It is not up, or it was made from another file; not root; the kernel does not say.
+    /// The lab is not up or was made from another file, the caller is not root, or the kernel does
+    /// not report a state.
     pub fn check_running(file: &LabFile) -> Result<Vec<Check>> {
         check_root()?;
         let plan = Plan::of(file)?;
@@ -231,7 +238,7 @@ impl Lab {
         Ok(checks)
     }
 
-    /// The database of Open vSwitch.
+    /// Connects to the database of Open vSwitch.
     ///
     /// # Errors
     /// ovsdb-server does not answer.
@@ -239,7 +246,7 @@ impl Lab {
         open_vswitch::database(&self.directory)
     }
 
-    /// Ends ovs-vswitchd, as a crash does, and starts another one. Its flow entries are gone.
+    /// Kills ovs-vswitchd, like a crash, and starts it again. Its flow entries are lost.
     ///
     /// # Errors
     /// It does not start.
@@ -251,7 +258,7 @@ impl Lab {
         lower(raised)
     }
 
-    /// Sets both ends of a link up or down, by its place in the file.
+    /// Sets both ends of a link up or down, by its index in the file.
     ///
     /// # Errors
     /// There is no such link, or the kernel refuses.
@@ -261,7 +268,8 @@ impl Lab {
         self.set_cable(cable.ok_or_else(missing)?, is_up)
     }
 
-    /// Waits until every switch is connected to its controller; false if one is not within the time.
+    /// Waits until every switch is connected to its controller. Returns false if one is not
+    /// connected in time.
     ///
     /// # Errors
     /// ovsdb-server does not answer.
@@ -280,23 +288,26 @@ impl Lab {
         }
     }
 
-    /// Leaves the lab up when this value is dropped, and when this process ends. [`down`](Self::down) removes it.
+    /// Leaves the lab up when this value is dropped, and when this process ends.
+    /// [`down`](Self::down) removes it.
     ///
     /// # Errors
-    /// The record cannot be written; the lab is taken down then.
+    /// The record cannot be written; the lab is removed then.
     pub fn keep(mut self) -> Result<()> {
         self.record.is_owned = false;
         self.record.update()?;
-        // Its processes go on without this one.
+        // The processes of Open vSwitch continue without this one.
         self.switches = None;
         self.record.name.clear();
         Ok(())
     }
 
-    /// Removes a lab whole, whoever made it and however far it had come: processes in its namespaces, namespaces, files.
+    /// Removes a complete or partial lab, also of another process: processes in its namespaces,
+    /// namespaces, files.
     ///
     /// # Errors
-    /// There is none of that name, another process is making it, or something cannot be removed; then the rest of it stays on record.
+    /// No lab of that name exists, another process is making it, or a part cannot be removed.
+    /// Remaining parts stay on record.
     pub fn down(name: &str) -> Result<()> {
         check_root()?;
         let claim = Record::claim(name)?.ok_or_else(|| Error::NotThere(name.to_owned()))?;
@@ -308,11 +319,11 @@ impl Lab {
         Record::remove_drafts()
     }
 
-    /// Removes the labs of processes that were killed while they made one, or had one for themselves, and restores the machine's
-    /// settings if such a process left them changed. [`up`](Self::up) does it first.
+    /// Removes the labs whose owner was killed while it made or used them, and restores the
+    /// machine's settings if such a process left them changed. [`up`](Self::up) calls it first.
     ///
     /// # Errors
-    /// Something cannot be removed; not root.
+    /// A part cannot be removed, or the caller is not root.
     pub fn sweep() -> Result<()> {
         check_root()?;
         Record::remove_drafts()?;
@@ -320,11 +331,11 @@ impl Lab {
         for name in Record::names_of_directories() {
             match Record::read(&name) {
                 Ok(record) if !is_abandoned(&record) => continue,
-                // Another process removes it, which is waited for.
+                // Another process removes the lab; the claim below waits for it.
                 Ok(_) | Err(Error::NotThere(_)) => {}
                 Err(error) => return Err(error),
             }
-            // What is there then may be another lab of its name.
+            // By then, another lab may have the name.
             if let Some(claim) = Record::claim(&name)?.filter(|claim| is_abandoned(&claim.record)) {
                 remove(claim)?;
             }
@@ -332,10 +343,10 @@ impl Lab {
         buffers::restore_abandoned().map_err(Error::os("restore net.core.wmem_default and rmem_default"))
     }
 
-    /// Removes this lab, and says what went wrong, which a drop does not.
+    /// Removes this lab and reports failures, which a drop does not.
     ///
     /// # Errors
-    /// As [`down`](Self::down).
+    /// Those of [`down`](Self::down).
     pub fn remove(mut self) -> Result<()> {
         self.take_down()
     }
@@ -344,7 +355,7 @@ impl Lab {
         if self.record.name.is_empty() {
             return Ok(());
         }
-        // Children of this process have to be waited for.
+        // Children of this process must be waited for.
         if let Some(mut switches) = self.switches.take() {
             switches.stop()?;
         }
@@ -359,7 +370,8 @@ impl Lab {
 
 impl Drop for Lab {
     fn drop(&mut self) {
-        // `remove` reports failures. After a failure here the record is still there, and `takt lab down` finds it.
+        // `remove` reports failures. After a failure here the record still exists, and `takt lab
+        // down` finds it.
         drop(self.take_down());
     }
 }

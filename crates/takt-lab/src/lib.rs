@@ -1,25 +1,29 @@
-//! Networks of hosts and switches on one machine: network namespaces, veth links, Open vSwitch in user space, bridges of the kernel, HTB
-//! with strict priority.
+//! Virtual networks of hosts and switches on one machine: network namespaces, veth links, Open
+//! vSwitch in user space, bridges of the kernel, HTB with strict priority.
 //!
 //! | module | content |
 //! |---|---|
-//! | [`file`] | a network as a TOML file |
-//! | [`plan`] | namespaces, interfaces, OpenFlow ports and disciplines that follow from a file |
-//! | [`lab`] | a network that is up: made, used, taken down |
-//! | [`preflight`] | checks that measure whether the network is what experiments take it for |
+//! | [`file`] | network as a TOML file |
+//! | [`plan`] | namespaces, interfaces, OpenFlow ports and disciplines derived from a file |
+//! | [`lab`] | running network: creation, use, removal |
+//! | [`preflight`] | checks that measure whether the network behaves as its file says |
 //! | [`namespace`] | named network namespaces, and threads and programs in them |
-//! | [`counters`] | what interfaces and queues passed, and where frames were lost; filters of the queues |
-//! | [`status`] | the state of a lab that another process made |
+//! | [`counters`] | counters of interfaces, queues and losses; filters of the queues |
+//! | [`status`] | state of a lab that another process made |
 //!
 //! Invariants:
-//! - A file names each part of a lab before the part is made. So [`Lab::down`] removes everything, also if the process was killed meanwhile.
-//! - A process is ended only if it is in a namespace of the lab, by its id and its start time.
-//! - `net.core.wmem_default` and `rmem_default` of the machine are raised while Open vSwitch starts, and restored afterwards, by the next lab if
-//!   the process was killed meanwhile.
-//! - Labs of different names do not touch each other. Nothing is made in the namespace of the caller.
+//! - A record names each part of a lab before the part is created. So [`Lab::down`] removes
+//!   everything, also if the process was killed meanwhile.
+//! - A process is ended only if it is in a namespace of the lab, identified by its ID and its start
+//!   time.
+//! - `net.core.wmem_default` and `rmem_default` of the machine are raised while Open vSwitch
+//!   starts, and restored afterwards. If the process was killed meanwhile, the next lab restores
+//!   them.
+//! - Labs of different names do not affect each other. Nothing is created in the namespace of the
+//!   caller.
 //!
-//! Needs root, and Open vSwitch (ovsdb-server, ovs-vswitchd, ovsdb-tool) for switches of that kind. Left out: propagation delay and loss on links, VLANs,
-//! the datapath of the kernel.
+//! Needs root, and Open vSwitch (ovsdb-server, ovs-vswitchd, ovsdb-tool) for switches of that kind.
+//! Left out: propagation delay and loss on links, VLANs, the datapath of the kernel.
 
 #![forbid(unsafe_code)]
 
@@ -45,7 +49,7 @@ pub use namespace::Namespace;
 pub use preflight::{Check, Outcome};
 pub use status::Status;
 
-/// The examples of the project's documents have to compile.
+/// Compiles the examples of the project's documents.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/lab.md")]
 struct Documents;

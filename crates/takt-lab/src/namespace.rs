@@ -1,4 +1,5 @@
-//! Named network namespaces, as `ip netns` has them: files below `/run/netns` that the namespace is mounted at.
+//! Named network namespaces, compatible with `ip netns`: files below `/run/netns` where the
+//! namespace is mounted.
 
 use std::fs::{self, File};
 use std::io;
@@ -13,12 +14,13 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
 use takt_netlink::{Netlink, interface_index};
 
-/// Where iproute2 keeps them.
+/// Directory in which iproute2 keeps the names.
 pub const DIRECTORY: &str = "/run/netns";
-/// The namespace of the calling thread.
+/// Path of the calling thread's namespace.
 const OWN: &str = "/proc/thread-self/ns/net";
 
-/// A network namespace. It exists until it is removed, and as long as a process, a socket or a value of this type uses it.
+/// Network namespace. It exists until its name is removed, and then as long as a process, a socket
+/// or a value of this type uses it.
 #[derive(Clone, Debug)]
 pub struct Namespace {
     file: Arc<File>,
@@ -34,15 +36,16 @@ fn path(name: &str) -> PathBuf {
     Path::new(DIRECTORY).join(name)
 }
 
-/// Makes the directory a shared mount of its own, as `ip netns add` does when it finds none, under the same lock (flock(2)). Otherwise the
-/// first `ip netns add` of the machine would mount the directory over itself: names that were mounted before could not be removed any more.
+/// Makes the directory a shared mount point, as `ip netns add` does if it is none, under the same
+/// lock (flock(2)). Otherwise the first `ip netns add` of the machine would mount the directory
+/// over itself, and names mounted before could not be removed any more.
 fn share_directory() -> io::Result<()> {
     fs::create_dir_all(DIRECTORY)?;
     let directory = File::open(DIRECTORY)?;
     directory.lock()?;
     let share = || mount(None::<&str>, DIRECTORY, None::<&str>, MsFlags::MS_SHARED | MsFlags::MS_REC, None::<&str>);
     match share() {
-        // EINVAL: it is no mount.
+        // EINVAL: the directory is no mount point.
         Err(nix::Error::EINVAL) => {
             mount(Some(DIRECTORY), DIRECTORY, None::<&str>, MsFlags::MS_BIND | MsFlags::MS_REC, None::<&str>)?;
             Ok(share()?)
@@ -51,16 +54,16 @@ fn share_directory() -> io::Result<()> {
     }
 }
 
-/// Runs `f` on a thread of its own, which may move to another namespace.
+/// Runs `f` on a separate thread, which may move to another namespace.
 fn on_own_thread<R: Send>(f: impl FnOnce() -> R + Send) -> R {
     std::thread::scope(|scope| scope.spawn(f).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
 }
 
 impl Namespace {
-    /// Makes one, with its loopback interface up.
+    /// Creates a namespace, with its loopback interface up.
     ///
     /// # Errors
-    /// There is one of that name; not root.
+    /// A namespace of that name exists, or the caller is not root.
     pub fn create(name: &str) -> io::Result<Self> {
         let path = path(name);
         share_directory()?;
@@ -73,19 +76,20 @@ impl Namespace {
         Self::open(name)
     }
 
-    /// Opens one.
+    /// Opens a namespace.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// No namespace of that name exists.
     pub fn open(name: &str) -> io::Result<Self> {
         Ok(Self { file: Arc::new(File::open(path(name))?) })
     }
 
-    /// Removes its name, and with it the namespace if nothing uses it. None of that name: nothing is done.
+    /// Removes the name, and with it the namespace if nothing uses it. Does nothing if the name
+    /// does not exist.
     pub(crate) fn remove(name: &str) -> io::Result<()> {
         let path = path(name);
         match umount2(&path, MntFlags::MNT_DETACH) {
-            // EINVAL: it was killed between making the file and mounting.
+            // EINVAL: the process was killed between creating the file and mounting.
             Ok(()) | Err(nix::Error::EINVAL) => {}
             Err(nix::Error::ENOENT) => return Ok(()),
             Err(error) => return Err(error.into()),
@@ -96,8 +100,9 @@ impl Namespace {
         }
     }
 
-    /// Opens one with the inode that names it, also in `/proc/PID/ns/net`; `None` if there is none mounted. The kernel gives the inode
-    /// to another namespace when this one is gone, which it is not while the value lives.
+    /// Opens a namespace with the inode that identifies it, also in `/proc/PID/ns/net`; `None` if
+    /// none is mounted. The kernel may reuse the inode once this namespace is gone, so the value
+    /// keeps it alive.
     pub(crate) fn with_inode(name: &str) -> Option<(Self, u64)> {
         let namespace = Self::open(name).ok()?; // tidy-allow(dropped-cause): documented
         let inode = |file: fs::Metadata| (file.dev(), file.ino());
@@ -105,10 +110,11 @@ impl Namespace {
         (own.0 == found.0).then_some((namespace, found.1))
     }
 
-    /// Runs `f` in the namespace, on a thread of its own. Sockets that it opens, and processes that it starts, stay in the namespace.
+    /// Runs `f` in the namespace, on a separate thread. Sockets that it opens, and processes that
+    /// it starts, stay in the namespace.
     ///
     /// # Errors
-    /// Not root.
+    /// The caller is not root.
     pub fn run<R: Send>(&self, f: impl FnOnce() -> R + Send) -> io::Result<R> {
         on_own_thread(|| {
             setns(&*self.file, CloneFlags::CLONE_NEWNET)?;
@@ -116,10 +122,11 @@ impl Namespace {
         })
     }
 
-    /// As [`run`](Self::run), with `/sys` of the namespace: its interfaces are in `/sys/class/net`.
+    /// Like [`run`](Self::run), with the `/sys` of the namespace: its interfaces are in
+    /// `/sys/class/net`.
     ///
     /// # Errors
-    /// Not root.
+    /// The caller is not root.
     pub fn run_with_sys<R: Send>(&self, f: impl FnOnce() -> R + Send) -> io::Result<R> {
         on_own_thread(|| {
             self.enter_with_sys()?;
@@ -127,10 +134,11 @@ impl Namespace {
         })
     }
 
-    /// Replaces this process by a program in the namespace. Its `/sys` shows the interfaces of the namespace.
+    /// Replaces this process by a program in the namespace. Its `/sys` shows the interfaces of the
+    /// namespace.
     ///
     /// # Errors
-    /// Returns only if that failed: not root, or the program cannot be started.
+    /// Returns only on failure: the caller is not root, or the program cannot be started.
     pub fn exec(&self, command: &mut Command) -> io::Error {
         match self.enter_with_sys() {
             Ok(()) => command.exec(),
@@ -138,8 +146,9 @@ impl Namespace {
         }
     }
 
-    /// Moves the calling thread to the namespace, and to a mount namespace of its own, in which `/sys` is that of the namespace. The names
-    /// of namespaces are unmounted there: they would keep others alive that are removed meanwhile.
+    /// Moves the calling thread to the namespace, and to a mount namespace of its own whose `/sys`
+    /// is that of the network namespace. The names of namespaces are unmounted there, since these
+    /// mounts would keep removed namespaces alive.
     fn enter_with_sys(&self) -> io::Result<()> {
         setns(&*self.file, CloneFlags::CLONE_NEWNET)?;
         unshare(CloneFlags::CLONE_NEWNS)?;
@@ -162,13 +171,14 @@ mod tests {
     use takt_testkit::{not_run, require};
 
     #[test]
-    fn namespace_is_removed_although_iproute2_made_its_first_one_meanwhile() {
+    fn namespace_is_removed_after_iproute2_created_its_first_one() {
         for missing in [require::network_namespaces(), require::mount_namespaces(), require::program("ip")] {
             if let Err(why) = missing {
                 return not_run(why);
             }
         }
-        // A machine on which no namespace was named yet: this thread and what it starts have a /run of their own.
+        // Simulates a machine without named namespaces: this thread and its children have a /run of
+        // their own.
         unshare(CloneFlags::CLONE_NEWNS).expect("root");
         mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None::<&str>).expect("root");
         mount(Some("tmpfs"), "/run", Some("tmpfs"), MsFlags::empty(), None::<&str>).expect("root");

@@ -1,4 +1,5 @@
-//! The two processes of Open vSwitch, in the namespace of the switches: ovsdb-server and ovs-vswitchd with the datapath in user space.
+//! Processes of Open vSwitch in the namespace of the switches: ovsdb-server, and ovs-vswitchd with
+//! the datapath in user space.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -17,23 +18,24 @@ use crate::plan::Plan;
 use crate::process;
 use crate::record::Record;
 
-/// How long a process of Open vSwitch may take to answer.
+/// Maximum time for a process of Open vSwitch to answer.
 const LIMIT: Duration = Duration::from_secs(30);
-/// How long until it is asked again.
+/// Interval between two queries.
 const PAUSE: Duration = Duration::from_millis(5);
 const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
 const PROTOCOLS: [&str; 4] = ["OpenFlow10", "OpenFlow13", "OpenFlow14", "OpenFlow15"];
-/// The longest pause between two attempts to reach a controller: the shortest that Open vSwitch has.
+/// Maximum pause between two attempts to reach a controller: the minimum that Open vSwitch
+/// supports.
 const BACKOFF: Duration = Duration::from_secs(1);
 
 const SERVER: &str = "ovsdb-server";
 const SWITCH: &str = "ovs-vswitchd";
 const TOOL: &str = "ovsdb-tool";
 const CONTROL: &str = "ovs-appctl";
-/// Of util-linux.
+/// Program of util-linux that sets the priority.
 const CHRT: &str = "chrt";
 
-/// Open vSwitch's processes and database.
+/// Processes and database of Open vSwitch.
 #[derive(Debug)]
 pub struct Switches {
     namespace: Namespace,
@@ -44,17 +46,17 @@ pub struct Switches {
     database: OpenVSwitch,
 }
 
-/// The socket of the database in a lab's directory.
+/// Returns the path of the database socket in a lab's directory.
 pub fn socket(directory: &Path) -> PathBuf {
     directory.join("db.sock")
 }
 
-/// The database of a lab that is up.
+/// Connects to the database of a running lab.
 pub fn database(directory: &Path) -> Result<OpenVSwitch> {
     Ok(OpenVSwitch::unix(&socket(directory), LIMIT)?)
 }
 
-/// The id of ovs-vswitchd of a lab that another process made; `None` if it does not run.
+/// Returns the ID of ovs-vswitchd of a lab that another process made; `None` if it does not run.
 pub fn running(record: &Record) -> Option<u32> {
     let (_, name) = record.namespaces.iter().find(|(place, _)| place == SWITCHES)?;
     let (_namespace, inode) = Namespace::with_inode(name)?;
@@ -64,7 +66,7 @@ pub fn running(record: &Record) -> Option<u32> {
     pids.find(is_switch).and_then(|pid| u32::try_from(pid).ok()) // tidy-allow(dropped-cause): ids are positive
 }
 
-/// Whether Open vSwitch is installed.
+/// Checks that Open vSwitch is installed.
 pub fn check_installed() -> Result<()> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let is_there = |name: &str| std::env::split_paths(&path).any(|directory| directory.join(name).is_file());
@@ -76,7 +78,8 @@ pub fn check_installed() -> Result<()> {
 }
 
 impl Switches {
-    /// Starts both, with an empty database; ovs-vswitchd with a SCHED_FIFO priority if one is given.
+    /// Starts both processes, with an empty database; ovs-vswitchd has the SCHED_FIFO priority if
+    /// one is given.
     pub fn start(namespace: &Namespace, directory: &Path, priority: Option<u8>) -> Result<Self> {
         let path = |name: &str| directory.join(name).display().to_string();
         let mut create = start(namespace, directory, TOOL, &["create", &path("conf.db"), SCHEMA])?;
@@ -93,12 +96,13 @@ impl Switches {
         Ok(Self { namespace: namespace.clone(), directory: directory.to_owned(), priority, server, switch, database })
     }
 
-    /// The id of ovs-vswitchd.
+    /// Returns the process ID of ovs-vswitchd.
     pub fn pid(&self) -> u32 {
         self.switch.id()
     }
 
-    /// Makes bridges and ports, without controllers. The queueing disciplines of ports are left to this crate.
+    /// Creates bridges and ports, without controllers. This crate configures the queueing
+    /// disciplines of the ports.
     pub fn configure(&mut self, plan: &Plan) -> Result<()> {
         for bridge in &plan.bridges {
             self.database.add_bridge(&Bridge {
@@ -116,7 +120,7 @@ impl Switches {
         self.wait()
     }
 
-    /// Takes the QoS row of a port away.
+    /// Removes the QoS row of a port.
     #[cfg(test)]
     pub fn clear_qos(&mut self, port: &str) -> Result<()> {
         self.database.clear_qos(port)?;
@@ -134,12 +138,13 @@ impl Switches {
         Ok(())
     }
 
-    /// Gives the switches their controllers, and the fail mode that their file asks for.
+    /// Sets the controllers of the switches, and the fail modes given by the file.
     pub fn connect(&mut self, plan: &Plan) -> Result<()> {
         for bridge in &plan.bridges {
             self.database.set_fail_mode(&bridge.name, bridge.fail_mode)?;
             if bridge.fail_mode == FailMode::Secure {
-                // A secure bridge that never had a controller would keep the flow entry by which it forwarded everything.
+                // A secure bridge that never had a controller would keep the flow entry by which it
+                // forwarded everything.
                 let nowhere = format!("unix:{}", self.directory.join("nowhere").display());
                 let targets = [bridge.controller.as_ref().unwrap_or(&nowhere).as_str()];
                 self.database.set_controllers(&bridge.name, &targets, BACKOFF)?;
@@ -152,7 +157,8 @@ impl Switches {
         self.purge()
     }
 
-    /// Deletes the cached flows of the datapath. They forward by deleted flow entries until a revalidator finds them, up to 500 ms later.
+    /// Deletes the cached flows of the datapath. They forward by deleted flow entries until a
+    /// revalidator finds them, up to 500 ms later.
     fn purge(&self) -> Result<()> {
         let target = self.directory.join(format!("{SWITCH}.{}.ctl", self.switch.id()));
         let target = target.display().to_string();
@@ -163,7 +169,8 @@ impl Switches {
         }
     }
 
-    /// Ends ovs-vswitchd and starts another one. Returns when that one has the configuration, and has opened all its sockets.
+    /// Kills ovs-vswitchd and starts it again. Returns when the new process has applied the
+    /// configuration and opened all its sockets.
     pub fn restart(&mut self, plan: &Plan) -> Result<()> {
         let failed = || Error::os("end ovs-vswitchd");
         self.switch.kill().map_err(failed())?;
@@ -176,7 +183,7 @@ impl Switches {
         first_frame::send(&path, *port).map_err(Error::os(format!("have switch {bridge} send a frame")))
     }
 
-    /// Ends both.
+    /// Ends both processes.
     pub fn stop(&mut self) -> Result<()> {
         for process in [&mut self.switch, &mut self.server] {
             process.kill().and_then(|()| process.wait()).map_err(Error::os("end a process of Open vSwitch"))?;
@@ -189,7 +196,8 @@ fn start_switch(namespace: &Namespace, directory: &Path, priority: Option<u8>) -
     let mut command = match priority {
         None => Command::new(SWITCH),
         Some(priority) => {
-            // It becomes ovs-vswitchd, which keeps the process id, and whose threads have the priority.
+            // chrt becomes ovs-vswitchd, which keeps the process ID and whose threads have the
+            // priority.
             let mut command = Command::new(CHRT);
             command.args(["--fifo", &priority.to_string(), SWITCH]);
             command
@@ -213,7 +221,8 @@ fn launch(namespace: &Namespace, directory: &Path, program: &'static str, mut co
     for variable in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"] {
         command.env(variable, directory);
     }
-    // Signals of the terminal are for the program that uses the lab.
+    // A process group of its own, so that signals of the terminal only reach the program that uses
+    // the lab.
     command.stdin(Stdio::null()).stdout(log).stderr(also).process_group(0);
     namespace.run(|| command.spawn()).and_then(|child| child).map_err(failed())
 }
@@ -222,7 +231,7 @@ fn log(directory: &Path, program: &str) -> PathBuf {
     directory.join(format!("{program}.log"))
 }
 
-/// Asks until there is an answer, or the process has ended.
+/// Repeats `ask` until it has an answer, or the process has ended.
 fn until<T>(
     directory: &Path,
     program: &'static str,

@@ -1,4 +1,5 @@
-//! Namespaces, interfaces, OpenFlow ports and disciplines that follow from a file. Nothing here touches the machine.
+//! Plan of a lab: namespaces, interfaces, OpenFlow ports and disciplines derived from a file.
+//! Nothing here changes the machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,59 +8,61 @@ use takt_ovsdb::open_vswitch::FailMode;
 use crate::error::{Error, Result};
 use crate::file::{self, Address, End, LabFile, Link, Mac, Offload, SWITCHES, SwitchKind};
 
-/// Octets that the kernel charges for a frame of 1,514 octets or less that waits in a discipline: `truesize` of its buffer.
+/// Octets that the kernel charges for a frame of 1,514 octets or less in a discipline: `truesize`
+/// of its buffer.
 const FRAME_MEMORY: u64 = 2304;
 
-/// Octets that all queues hold at most. The send buffer of Open vSwitch is twice as large, and the kernel has 31 bits for it.
+/// Maximum octets in all queues. The send buffer of Open vSwitch is twice as large, and the kernel
+/// has 31 bits for it.
 const QUEUE_MEMORY_MAX: u64 = 1_000_000_000;
 
-/// Where an interface is.
+/// Interface of a host or of a switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// The host's name, or [`SWITCHES`].
+    /// Name of the host, or [`SWITCHES`].
     pub place: String,
-    /// The interface's name within its namespace.
+    /// Name within its namespace.
     pub name: String,
-    /// Its hardware address.
+    /// Hardware address.
     pub mac: [u8; 6],
-    /// Its addresses; a port of a switch has none.
+    /// Addresses; a port of a switch has none.
     pub addresses: Vec<Address>,
-    /// The switch and its port, of a port of a switch. With Open vSwitch it is the OpenFlow port.
+    /// Switch and port number, for a port of a switch. With Open vSwitch it is the OpenFlow port.
     pub port: Option<(String, u32)>,
-    /// The rate of what it sends, bit/s; `None`: it has no classes.
+    /// Rate of sent frames, bit/s; `None`: the interface has no classes.
     pub rate: Option<u64>,
 }
 
-/// A link.
+/// Link between two interfaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cable {
-    /// Its two interfaces.
+    /// Interfaces of both ends.
     pub ends: [Interface; 2],
-    /// Its MTU, octets.
+    /// MTU in octets.
     pub mtu: u32,
-    /// Queues of each end; `None`: one.
+    /// Number of queues of each end; `None`: one.
     pub queues: Option<u32>,
-    /// The work that the stack leaves to the ends.
+    /// Offloads that stay enabled at the ends.
     pub offloads: Vec<Offload>,
-    /// It closes a ring of switches. It is down until the switches have their controllers: an Ethernet switch without one would
-    /// circulate frames.
+    /// Whether the link closes a ring of switches. Such a link is down until the switches have
+    /// their controllers: Ethernet switches without controllers would circulate frames.
     pub closes_ring: bool,
 }
 
-/// A bridge of Open vSwitch.
+/// Bridge of Open vSwitch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bridge {
-    /// The switch's name.
+    /// Name of the switch.
     pub name: String,
-    /// Its OpenFlow datapath identifier.
+    /// OpenFlow datapath identifier.
     pub datapath_id: u64,
-    /// Its controller.
+    /// Controller, if any.
     pub controller: Option<String>,
-    /// Without a controller.
+    /// Behavior without a controller.
     pub fail_mode: FailMode,
 }
 
-/// See the [module](self).
+/// Plan of a lab; see the [module](self).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Links, in the order of the file.
@@ -70,23 +73,24 @@ pub struct Plan {
     pub kernel_bridges: Vec<String>,
 }
 
-/// A host's interface, and a neighbour's addresses.
+/// Static neighbor entry: a host's interface, and an address of another host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Neighbour<'a> {
-    /// The interface that knows it.
+    /// Interface that has the entry.
     pub of: &'a Interface,
-    /// The neighbour's interface.
+    /// Interface of the neighbor.
     pub interface: &'a Interface,
-    /// One of the neighbour's addresses.
+    /// Address of the neighbor.
     pub address: Address,
 }
 
 impl Plan {
-    /// The plan of a file.
+    /// Derives the plan of a file.
     ///
     /// # Errors
-    /// The file describes none; switches without a controller form a ring; two switches have one datapath identifier, two interfaces one
-    /// hardware address; the queues hold more than a socket can.
+    /// The file does not describe a valid network, or switches without a controller form a ring.
+    /// Two switches have the same datapath identifier, or two interfaces the same hardware address.
+    /// The queues hold more than the send buffer of a socket.
     pub fn of(file: &LabFile) -> Result<Self> {
         file.check()?;
         let (kernel, open): (Vec<_>, Vec<_>) =
@@ -165,36 +169,36 @@ impl Plan {
         Ok(())
     }
 
-    /// Namespaces by place.
+    /// Returns the names of namespaces by place.
     pub fn namespaces(file: &LabFile) -> BTreeMap<String, String> {
         let switches = (!file.switches.is_empty()).then_some(SWITCHES);
         let places = file.hosts.keys().map(String::as_str).chain(switches);
         places.map(|place| (place.to_owned(), format!("takt.{}.{place}", file.name))).collect()
     }
 
-    /// All interfaces.
+    /// Iterates over all interfaces.
     pub fn interfaces(&self) -> impl Iterator<Item = &Interface> {
         self.cables.iter().flat_map(|cable| &cable.ends)
     }
 
-    /// Interfaces with a rate, and so with classes.
+    /// Iterates over the interfaces with a rate, and so with classes.
     pub fn shaped(&self) -> impl Iterator<Item = &Interface> {
         self.interfaces().filter(|end| end.rate.is_some())
     }
 
-    /// Ports of switches, with their cables.
+    /// Iterates over the ports of switches, with their links.
     pub fn ports(&self) -> impl Iterator<Item = (&Interface, &Cable)> {
         self.cables
             .iter()
             .flat_map(|cable| cable.ends.iter().filter(|end| end.port.is_some()).map(move |end| (end, cable)))
     }
 
-    /// Ports of switches of Open vSwitch, with their cables.
+    /// Iterates over the ports of Open vSwitch switches, with their links.
     pub fn open_vswitch_ports(&self) -> impl Iterator<Item = (&Interface, &Cable)> {
         self.ports().filter(|(end, _)| !self.is_at_kernel_bridge(end))
     }
 
-    /// Ports of bridges of the kernel, each with the name of its bridge.
+    /// Iterates over the ports of kernel bridges, each with the name of its bridge.
     pub fn kernel_ports(&self) -> impl Iterator<Item = (&Interface, &str)> {
         let switch = |end: &Interface| end.port.as_ref().map(|(switch, _)| switch.clone());
         let bridge = move |end: &Interface| self.kernel_bridges.iter().find(|name| switch(end).as_ref() == Some(*name));
@@ -205,7 +209,8 @@ impl Plan {
         end.port.as_ref().is_some_and(|(switch, _)| self.kernel_bridges.contains(switch))
     }
 
-    /// For each interface of a host, the addresses of the other hosts that its frames reach and that share a network with it.
+    /// Returns, for each interface of a host, the addresses of the other hosts that its frames
+    /// reach and that share a network with it.
     pub fn neighbours(&self) -> Vec<Neighbour<'_>> {
         let cables: Vec<_> = self.cables.iter().collect();
         let hosts = || self.interfaces().filter(|end| end.port.is_none());
@@ -221,7 +226,8 @@ impl Plan {
         all
     }
 
-    /// Whether frames from one host to another leave by this port, while links that close rings are down.
+    /// Reports whether frames from one host to another leave by this port, while links that close
+    /// rings are down.
     pub fn is_between(&self, port: &Interface, from: &Interface, to: &Interface) -> bool {
         let open = self.cables.iter().filter(|cable| !cable.closes_ring);
         let (of_port, others): (Vec<_>, Vec<_>) = open.partition(|cable| cable.ends.contains(port));
@@ -231,13 +237,14 @@ impl Plan {
         reached(&others, node(port)).contains(&node(from)) && reached(&others, node(far)).contains(&node(to))
     }
 
-    /// Whether links and switches pass frames from one host's interface to another's.
+    /// Reports whether links and switches forward frames from one host's interface to another's.
     pub fn reaches(&self, from: &Interface, to: &Interface) -> bool {
         let cables: Vec<_> = self.cables.iter().collect();
         reached(&cables, node(from)).contains(&node(to))
     }
 
-    /// Octets that all frames take which wait in the disciplines of the switches, at most. Open vSwitch sends them by one socket.
+    /// Returns the maximum memory in octets of all frames in the disciplines of the switches. Open
+    /// vSwitch sends them by one socket.
     pub fn queue_memory(&self, file: &LabFile) -> u64 {
         let frames: u64 = file.classes.iter().map(|class| u64::from(class.frames)).sum();
         let of_port = |cable: &Cable| frames * FRAME_MEMORY.max(2 * u64::from(cable.mtu));
@@ -245,14 +252,14 @@ impl Plan {
     }
 }
 
-/// A switch, or an interface of a host: hosts do not forward.
+/// Node of the network graph: a switch, or an interface of a host, since hosts do not forward.
 type Node<'a> = (&'a str, Option<&'a str>);
 
 fn node(end: &Interface) -> Node<'_> {
     end.port.as_ref().map_or((end.place.as_str(), Some(end.name.as_str())), |(switch, _)| (switch.as_str(), None))
 }
 
-/// What is reached by these cables.
+/// Returns the nodes that these links connect with `from`.
 fn reached<'a>(cables: &[&'a Cable], from: Node<'a>) -> BTreeSet<Node<'a>> {
     let mut nodes = BTreeSet::from([from]);
     let mut count = 0;
@@ -308,12 +315,12 @@ fn interface(file: &LabFile, link: &Link, number: u16, side: usize, ports: &mut 
     }
 }
 
-/// Switches that are connected with each other.
+/// Disjoint sets of connected switches.
 #[derive(Default)]
 struct Groups(BTreeMap<String, usize>);
 
 impl Groups {
-    /// Connects two; false if they were.
+    /// Connects two switches. Returns false if they were connected already.
     fn join(&mut self, one: &str, other: &str) -> bool {
         let next = self.0.len();
         let one = *self.0.entry(one.to_owned()).or_insert(next);

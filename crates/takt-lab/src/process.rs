@@ -1,4 +1,4 @@
-//! Processes by id and start time: an id alone may belong to another process later.
+//! Process identity by ID and start time: the kernel may reuse an ID.
 
 use std::fs;
 use std::io;
@@ -9,22 +9,22 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
-/// How long killed processes may take to end.
+/// Maximum time for killed processes to end.
 const END_LIMIT: Duration = Duration::from_secs(20);
-/// How long until it is looked again whether they have.
+/// Interval between checks whether they have ended.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// A process.
+/// Process identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
-    /// Its id.
+    /// Process ID.
     pub pid: i32,
-    /// When it began, in ticks of the kernel since the machine's start (proc_pid_stat(5), field 22).
+    /// Start time in kernel ticks since boot (proc_pid_stat(5), field 22).
     start: u64,
 }
 
 impl Process {
-    /// The process that has an id now; `None` if none has, or it has ended and waits for its parent.
+    /// Returns the process that has an ID now; `None` if there is none, or it is a zombie.
     pub fn of(pid: i32) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?; // tidy-allow(dropped-cause): no such process
         // The second field is the name in parentheses, which may contain anything.
@@ -34,18 +34,18 @@ impl Process {
         (state != "Z" && state != "X").then_some(Self { pid, start })
     }
 
-    /// This process.
+    /// Returns this process.
     pub fn own() -> Self {
         let pid = i32::try_from(std::process::id()).expect("the kernel's ids have 22 bits");
         Self::of(pid).unwrap_or(Self { pid, start: 0 })
     }
 
-    /// Whether it runs.
+    /// Reports whether the process runs.
     pub fn is_alive(self) -> bool {
         Self::of(self.pid) == Some(self)
     }
 
-    /// Ends it, if it runs.
+    /// Kills the process, if it runs.
     fn kill(self) -> io::Result<()> {
         if !self.is_alive() {
             return Ok(());
@@ -57,7 +57,7 @@ impl Process {
     }
 }
 
-/// Processes whose network namespace is one of these inodes, but for this process.
+/// Returns the processes whose network namespace is one of these inodes, except this process.
 pub fn in_namespaces(inodes: &[u64]) -> Vec<Process> {
     let own = Process::own();
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -68,7 +68,7 @@ pub fn in_namespaces(inodes: &[u64]) -> Vec<Process> {
     pids.filter(is_inside).filter_map(Process::of).filter(|process| *process != own).collect()
 }
 
-/// Ends all processes in namespaces, those included that they start meanwhile.
+/// Ends all processes in namespaces, including those that they start meanwhile.
 pub fn end_all(inodes: &[u64]) -> io::Result<()> {
     let begin = Instant::now();
     loop {

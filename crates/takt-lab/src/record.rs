@@ -1,4 +1,5 @@
-//! The record of a lab on disk, from before anything of it is made until all of it is removed: `/run/takt/lab/NAME/record.json`.
+//! Lab record on disk: `/run/takt/lab/NAME/record.json`. It exists from before the first part of
+//! the lab is created until after the last one is removed.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
@@ -10,33 +11,34 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::process::Process;
 
-/// Where labs have their directories.
+/// Directory that contains the directories of labs.
 pub const LABS: &str = "/run/takt/lab";
 const FILE: &str = "record.json";
 
-/// The right to remove a lab. One process has it at a time; the kernel takes it back with the process.
+/// Exclusive right to remove a lab. One process has it at a time; the kernel revokes it when the
+/// process ends.
 #[derive(Debug)]
 pub struct Claim {
-    /// The lab's record.
+    /// Record of the lab.
     pub record: Record,
-    /// The lock is on the lab's directory.
+    /// Directory of the lab, which holds the lock.
     _directory: File,
 }
 
-/// See the [module](self).
+/// Record of a lab; see the [module](self).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
-    /// The lab's name.
+    /// Name of the lab.
     pub name: String,
-    /// The process that makes it.
+    /// Process that makes the lab.
     pub builder: Process,
-    /// It is complete.
+    /// Whether the lab is complete.
     pub is_complete: bool,
-    /// It goes with the process that made it.
+    /// Whether the lab is removed with the process that made it.
     pub is_owned: bool,
-    /// Places of the lab, which are hosts and [`crate::file::SWITCHES`], and names of namespaces.
+    /// Places of the lab (hosts and [`crate::file::SWITCHES`]), with the names of their namespaces.
     pub namespaces: Vec<(String, String)>,
-    /// Switches of Open vSwitch.
+    /// Names of Open vSwitch switches.
     pub switches: Vec<String>,
     /// Switches that are bridges of the kernel.
     #[serde(default)]
@@ -44,12 +46,12 @@ pub struct Record {
 }
 
 impl Record {
-    /// The directory of a lab.
+    /// Returns the directory of a lab.
     pub fn directory(name: &str) -> PathBuf {
         Path::new(LABS).join(name)
     }
 
-    /// Makes the lab's directory with its record, both or none.
+    /// Creates the lab's directory with its record, atomically.
     pub fn create(&self) -> Result<PathBuf> {
         let directory = Self::directory(&self.name);
         let Process { pid, .. } = self.builder;
@@ -58,7 +60,7 @@ impl Record {
         let made =
             fs::create_dir(&draft).and_then(|()| self.write(&draft)).and_then(|()| fs::rename(&draft, &directory));
         made.map_err(|source| {
-            // The first cause counts.
+            // The first failure is reported, not one of the cleanup.
             drop(fs::remove_dir_all(&draft));
             match source.kind() {
                 ErrorKind::AlreadyExists | ErrorKind::DirectoryNotEmpty => Error::Exists(self.name.clone()),
@@ -68,7 +70,7 @@ impl Record {
         Ok(directory)
     }
 
-    /// Replaces the record.
+    /// Replaces the record on disk.
     pub fn update(&self) -> Result<()> {
         let directory = Self::directory(&self.name);
         self.write(&directory).map_err(Error::os(format!("write the record in {}", directory.display())))
@@ -82,7 +84,7 @@ impl Record {
         fs::rename(draft, path)
     }
 
-    /// The record of a lab.
+    /// Reads the record of a lab.
     pub fn read(name: &str) -> Result<Self> {
         let path = Self::directory(name).join(FILE);
         let failed = |source: io::Error| match source.kind() {
@@ -93,7 +95,8 @@ impl Record {
         serde_json::from_str(&text).map_err(|why| failed(io::Error::new(ErrorKind::InvalidData, why)))
     }
 
-    /// Waits until no other process removes the lab, and reads the record that is there then. `None` if there is none.
+    /// Waits until no other process removes the lab, and reads the record that exists then; `None`
+    /// if there is none.
     pub fn claim(name: &str) -> Result<Option<Claim>> {
         let path = Self::directory(name);
         let failed = || Error::os(format!("lock {}", path.display()));
@@ -106,7 +109,7 @@ impl Record {
             let locked = directory.metadata().map_err(failed())?;
             match fs::metadata(&path) {
                 Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-                // The one that was waited for is gone, and another lab has its name.
+                // The lab that was waited for is gone, and another lab has its name.
                 found if found.as_ref().is_ok_and(|found| found.ino() != locked.ino()) => {}
                 found => {
                     found.map_err(failed())?;
@@ -119,7 +122,7 @@ impl Record {
         }
     }
 
-    /// Names of all labs.
+    /// Returns the names of all labs.
     pub fn names() -> Vec<String> {
         let mut names = Self::names_of_directories();
         names.retain(|name| Self::directory(name).join(FILE).exists());
@@ -127,7 +130,7 @@ impl Record {
         names
     }
 
-    /// Names of all labs, and of those that a process removes now.
+    /// Returns the names of all labs, including those that a process is removing.
     pub fn names_of_directories() -> Vec<String> {
         let entries = fs::read_dir(LABS).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok()); // tidy-allow(dropped-cause): none of ours
@@ -147,7 +150,8 @@ impl Record {
         Ok(())
     }
 
-    /// Removes the directory of the lab. The record is the last in it, so that whoever is killed meanwhile leaves what can be removed.
+    /// Removes the directory of the lab. The record is removed last, so that a killed process
+    /// leaves a lab that can still be removed.
     pub fn remove(name: &str) -> Result<()> {
         let directory = Self::directory(name);
         for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
@@ -193,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn second_remover_waits_and_finds_the_lab_that_has_the_name_then() {
+    fn second_claim_waits_and_finds_the_new_lab_of_that_name() {
         if let Err(why) = require::root() {
             return not_run(why);
         }

@@ -1,4 +1,4 @@
-//! The state of a lab that another process made.
+//! State of a lab that another process made.
 
 use serde::Serialize;
 use takt_netlink::interface_index;
@@ -11,14 +11,14 @@ use crate::open_vswitch;
 use crate::process::{self, Process};
 use crate::record::Record;
 
-/// The state of a lab.
+/// State of a lab.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Status {
-    /// Its name.
+    /// Name of the lab.
     pub name: String,
-    /// It was made whole. If not, a process is making it, or was killed while it did.
+    /// Whether the lab is complete. If not, a process is making it, or was killed while it did.
     pub is_complete: bool,
-    /// The process that makes it, or made it, runs.
+    /// Whether the process that makes it, or made it, runs.
     pub has_builder: bool,
     /// Hosts, and `switches`.
     pub places: Vec<Place>,
@@ -26,40 +26,40 @@ pub struct Status {
     pub switches: Vec<SwitchStatus>,
 }
 
-/// A host, or the switches.
+/// Namespace of a host, or of the switches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Place {
-    /// Its name.
+    /// Name of the host, or `switches`.
     pub name: String,
-    /// Its namespace, for `ip netns`.
+    /// Name of the namespace for `ip netns`.
     pub namespace: String,
-    /// The namespace is there.
+    /// Whether the namespace exists.
     pub is_there: bool,
-    /// Ids of the processes in it.
+    /// IDs of the processes in it.
     pub processes: Vec<i32>,
 }
 
-/// A switch.
+/// State of a switch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SwitchStatus {
-    /// Its name.
+    /// Name of the switch.
     pub name: String,
-    /// Open vSwitch answers and has it, or it is a bridge of the kernel and there.
+    /// Whether the switch exists: Open vSwitch answers and has it, or the kernel has the bridge.
     pub is_there: bool,
-    /// Its controllers, and whether each is connected.
+    /// Controllers, and whether each is connected.
     pub controllers: Vec<(String, bool)>,
 }
 
 impl Status {
-    /// Names of all labs of this machine.
+    /// Returns the names of all labs of this machine.
     pub fn names() -> Vec<String> {
         Record::names()
     }
 
-    /// The state of a lab.
+    /// Reads the state of a lab.
     ///
     /// # Errors
-    /// There is none of that name; not root.
+    /// No lab of that name exists, or the caller is not root.
     pub fn of(name: &str) -> Result<Self> {
         check_root()?;
         let record = Record::read(name)?;
@@ -69,7 +69,7 @@ impl Status {
             let processes = process::in_namespaces(&inodes).iter().map(|process| process.pid).collect();
             Place { name: name.clone(), namespace: namespace.clone(), is_there: found.is_some(), processes }
         };
-        // Without an answer, no switch is there.
+        // Without an answer of Open vSwitch, its switches count as missing.
         let mut database = open_vswitch::database(&Record::directory(name)).ok(); // tidy-allow(dropped-cause): is_there says it
         let switch = |name: &String| {
             let controllers = database.as_mut().and_then(|database| database.controllers(name).ok()); // tidy-allow(dropped-cause): as above
@@ -95,10 +95,10 @@ impl Status {
         })
     }
 
-    /// The namespace of a host of a lab that is up.
+    /// Opens the namespace of a host of a running lab.
     ///
     /// # Errors
-    /// There is no such lab, or no such host; its namespace is gone.
+    /// There is no such lab or host, or its namespace is gone.
     pub fn namespace(name: &str, place: &str) -> Result<Namespace> {
         check_root()?;
         let record = Record::read(name)?;

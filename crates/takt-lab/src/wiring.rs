@@ -1,4 +1,4 @@
-//! Links, addresses and queueing disciplines, made in the namespaces.
+//! Creation of links, addresses and queueing disciplines in the namespaces.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,7 +18,8 @@ use crate::plan::{Cable, Interface, Plan};
 /// Namespaces by place.
 pub type Namespaces = BTreeMap<String, Namespace>;
 
-/// Runs `f` with a route socket in the namespace of an interface, and with the interface's number.
+/// Runs `f` with a netlink route socket in the namespace of an interface, and with the interface's
+/// index.
 pub fn at<R: Send>(
     namespaces: &Namespaces,
     interface: &Interface,
@@ -28,12 +29,12 @@ pub fn at<R: Send>(
     namespace.run(|| f(&mut Netlink::route()?, interface_index(&interface.name)?))?
 }
 
-/// Whether this crate makes the classes of an interface, and no other program.
+/// Reports whether this crate creates the classes of an interface, rather than another program.
 pub fn has_classes(file: &LabFile, end: &Interface) -> bool {
     end.rate.is_some() && (file.switch_classes || end.port.is_none())
 }
 
-/// Makes the bridges of the kernel.
+/// Creates the bridges of the kernel.
 pub fn add_bridges(namespaces: &Namespaces, plan: &Plan) -> Result<()> {
     for name in &plan.kernel_bridges {
         let add = || {
@@ -48,7 +49,7 @@ pub fn add_bridges(namespaces: &Namespaces, plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// Makes a link, with everything at its ends.
+/// Creates a link, and configures both of its ends.
 pub fn lay(namespaces: &Namespaces, cable: &Cable, plan: &Plan, file: &LabFile) -> Result<()> {
     let [one, other] = &cable.ends;
     let failed = || Error::os(format!("make the link {} to {}", one.name, other.name));
@@ -66,11 +67,12 @@ pub fn lay(namespaces: &Namespaces, cable: &Cable, plan: &Plan, file: &LabFile) 
             at(namespaces, end, |netlink, index| add_classes(netlink, index, rate, &file.classes)).map_err(failed)?;
         }
     }
-    // The kernel notices the carrier of the end that came up first now, and not up to a second later.
+    // The query makes the kernel process the carrier of the end that came up first now, not up to a
+    // second later.
     cable.ends.iter().try_for_each(|end| at(namespaces, end, Netlink::is_running).map(drop)).map_err(failed())
 }
 
-/// Has the kernel notice the carriers of bridges, which they have from their first port on.
+/// Makes the kernel process the carriers of bridges, which have one from their first port on.
 pub fn notice_carriers(namespaces: &Namespaces, plan: &Plan) -> Result<()> {
     let Some(namespace) = namespaces.get(SWITCHES) else { return Ok(()) };
     let look = |name: &String| Netlink::route()?.is_running(interface_index(name)?).map(drop);
@@ -78,7 +80,7 @@ pub fn notice_carriers(namespaces: &Namespaces, plan: &Plan) -> Result<()> {
     looked.map_err(Error::os("look at the bridges of the kernel"))
 }
 
-/// Tells the hosts the hardware addresses of their neighbours.
+/// Adds static neighbor entries to the hosts.
 pub fn introduce(namespaces: &Namespaces, plan: &Plan) -> Result<()> {
     for known in plan.neighbours() {
         let failed = Error::os(format!("tell {} its neighbour {}", known.of.place, known.address.ip));
@@ -102,7 +104,7 @@ fn set_up(namespaces: &Namespaces, end: &Interface) -> io::Result<()> {
         end.addresses.iter().try_for_each(|address| netlink.add_address(index, address.ip, address.prefix_len))?;
         netlink.set_up(index, true)?;
         let is_first = |error: io::Error| match takt_netlink::code(&error) {
-            // Another interface of the host has the groups.
+            // Another interface of the host has the multicast route.
             Some(code) if code == nix::Error::EEXIST as i32 => Ok(()),
             _ => Err(error),
         };
@@ -113,13 +115,13 @@ fn set_up(namespaces: &Namespaces, end: &Interface) -> io::Result<()> {
     })
 }
 
-/// Leaves to an interface what its link names, and switches the rest off.
+/// Keeps the offloads that the link names, and disables the others.
 fn keep_offloads(namespaces: &Namespaces, end: &Interface, kept: &[Offload]) -> io::Result<()> {
     if !kept.contains(&Offload::Checksum) {
         set_features(namespaces, end, &[TX_CHECKSUM], false)?;
     }
     if !kept.contains(&Offload::Segmentation) {
-        // Open vSwitch would cut a frame of several segments.
+        // Without segmentation offload: Open vSwitch would truncate a frame of several segments.
         set_features(namespaces, end, &SEGMENTATION, false)?;
     }
     Ok(())
@@ -130,14 +132,14 @@ fn set_features(namespaces: &Namespaces, end: &Interface, names: &[&str], is_on:
     namespace.run(|| Netlink::generic()?.set_features(interface_index(&end.name)?, names, is_on))?
 }
 
-/// Switches the checksums of an interface, and segmentation, to the interface or to the kernel.
+/// Turns checksum and segmentation offload of an interface on or off.
 #[cfg(test)]
 pub fn set_offload(namespaces: &Namespaces, end: &Interface, is_on: bool) -> io::Result<()> {
     set_features(namespaces, end, &[TX_CHECKSUM], is_on)?;
     set_features(namespaces, end, &SEGMENTATION, is_on)
 }
 
-/// The classes of the file at an interface.
+/// Creates the classes of the file at an interface.
 pub fn add_classes(netlink: &mut Netlink, index: i32, rate: u64, classes: &[Class]) -> io::Result<()> {
     let rate = u32::try_from(rate / 8).map_err(io::Error::other)?;
     let classes = classes.iter().map(Class::of_kernel).collect();

@@ -1,33 +1,35 @@
-//! Networks that cannot be made are refused, with a text that names the part.
+//! Validation of lab files: networks that cannot be made are refused, with a text that names the
+//! part.
 
 use std::collections::BTreeSet;
 
 use super::{Class, DropFrom, End, LabFile, Link, Offload, SWITCHES, Switch, SwitchKind};
 use crate::error::{Error, Result};
 
-/// Octets of a host's or a lab's name.
+/// Maximum length of a host's or a lab's name, octets.
 const NAME_LEN_MAX: usize = 32;
-/// Octets of a switch's name: its interfaces are called NAME-PORT, and have 15 octets.
+/// Maximum length of a switch's name, octets: its interfaces are named NAME-PORT, with at most 15
+/// octets.
 const SWITCH_LEN_MAX: usize = 10;
-/// Octets of an interface's name (IFNAMSIZ without the NUL).
+/// Maximum length of an interface's name, octets (IFNAMSIZ without the NUL).
 const INTERFACE_LEN_MAX: usize = 15;
-/// HTB has eight priorities.
+/// Maximum number of classes: HTB has eight priorities.
 const CLASSES_MAX: usize = 8;
-/// Numbers below are lengths (IEEE 802.3).
+/// Smallest EtherType: smaller numbers are lengths (IEEE 802.3).
 const ETHER_TYPE_MIN: u16 = 0x600;
 const IP: [u16; 2] = [0x0800, 0x86dd];
-/// Hosts, and links.
+/// Maximum numbers of hosts, and of links.
 const HOSTS_MAX: usize = 100;
 const LINKS_MAX: usize = 500;
 const SWITCHES_MAX: usize = 50;
-/// Rates of a link, bit/s: HTB counts octets per second in 32 bits.
+/// Limits of a link's rate, bit/s: HTB counts octets per second in 32 bits.
 const RATE_MIN: u64 = 64_000;
 const RATE_MAX: u64 = 32_000_000_000;
-/// Queues of each end of a link.
+/// Maximum number of queues of each end of a link.
 const QUEUES_MAX: u32 = 64;
 
 impl LabFile {
-    /// Whether it is a network.
+    /// Checks that the file describes a valid network.
     pub(crate) fn check(&self) -> Result<()> {
         check_name("lab", &self.name, NAME_LEN_MAX)?;
         for (what, number, most) in [
@@ -129,7 +131,8 @@ impl LabFile {
         }
         Ok(())
     }
-    /// Open vSwitch reads frames from packet sockets, and sends them by one.
+    /// Checks the limits of Open vSwitch, which reads frames from packet sockets and sends them by
+    /// one.
     fn check_open_vswitch(&self, link: &Link) -> std::result::Result<(), String> {
         let is_open_vswitch = |end: &&End| {
             let switch = if let End::Switch(name) = end { self.switches.get(name) } else { None };
@@ -165,7 +168,7 @@ fn check_switch(name: &str, switch: &Switch) -> Result<()> {
     Ok(())
 }
 
-/// What a link has beside its ends.
+/// Checks the settings of a link other than its ends.
 fn check_link(link: &Link, classes: &[Class]) -> std::result::Result<(), String> {
     if link.rate.is_some_and(|rate| !(RATE_MIN..=RATE_MAX).contains(&rate.0)) {
         return Err("a rate is from 64 kbit/s to 32 Gbit/s".to_owned());
@@ -194,7 +197,7 @@ fn check_link(link: &Link, classes: &[Class]) -> std::result::Result<(), String>
     Ok(())
 }
 
-/// A name goes into those of namespaces, files and interfaces.
+/// Checks a name, which becomes part of the names of namespaces, files and interfaces.
 fn check_name(what: &str, name: &str, len_max: usize) -> Result<()> {
     let is_fit = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
     if name.is_empty() || name.len() > len_max || name.starts_with('-') || !name.chars().all(is_fit) {

@@ -1,4 +1,4 @@
-//! Files that describe a network, and files that do not.
+//! Tests of lab files, valid and invalid ones.
 
 use super::*;
 
@@ -39,7 +39,7 @@ fn file_is_read_with_its_defaults() {
 }
 
 #[test]
-fn file_without_a_name_is_called_as_the_file() {
+fn lab_without_a_name_has_the_name_of_its_file() {
     let directory = std::env::temp_dir().join(format!("takt-lab-file-{}", std::process::id()));
     std::fs::create_dir_all(&directory).expect("the directory for temporary files can be written");
     let path = directory.join("fabric.toml");
@@ -53,7 +53,7 @@ fn file_without_a_name_is_called_as_the_file() {
 }
 
 #[test]
-fn each_mistake_is_named() {
+fn error_names_each_mistake() {
     for (right, wrong, expected) in [
         ("name = \"two\"", "name = \"../x\"", "lab \"../x\": 1 to 32 of a-z"),
         ("name = \"two\"", "name = \"two\"\nswitch_priority = 100", "switch_priority is 100"),
@@ -91,7 +91,7 @@ fn each_mistake_is_named() {
     assert!(error(&without).contains("link s1 to right:eth0 has a rate, and the file has no [[classes]]"));
 }
 
-/// Two hosts at a bridge of the kernel, with all that links and classes may have.
+/// Two hosts at a bridge of the kernel, with all settings of links and classes.
 const BRIDGED: &str = r#"
 name = "bridged"
 static_neighbours = true
@@ -137,7 +137,7 @@ fn bridge_of_the_kernel_and_its_links_are_read() {
 }
 
 #[test]
-fn each_mistake_of_bridges_and_links_is_named() {
+fn error_names_each_mistake_of_bridges_and_links() {
     for (right, wrong, expected) in [
         ("kind = \"bridge\"", "kind = \"hub\"", "unknown variant `hub`"),
         ("kind = \"bridge\"", "kind = \"bridge\"\ndatapath_id = 7", "a bridge of the kernel has no controller"),

@@ -1,4 +1,4 @@
-//! Addresses, ends of links, rates and hardware addresses as texts.
+//! Text forms of addresses, ends of links, rates and hardware addresses.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -28,7 +28,7 @@ impl fmt::Display for Address {
 }
 
 impl Address {
-    /// Whether another address is in the same network.
+    /// Reports whether another address is in the same network.
     pub fn shares_network(self, other: Self) -> bool {
         let prefix = |ip: IpAddr| match ip {
             IpAddr::V4(ip) => u128::from(u32::from(ip)) >> (32 - u32::from(self.prefix_len)),
@@ -82,7 +82,7 @@ impl TryFrom<String> for Mac {
         let octet = |part: &str| u8::from_str_radix(part, 16).ok().filter(|_| part.len() == 2); // tidy-allow(dropped-cause): the text is named
         let octets: Option<Vec<u8>> = text.split(':').map(octet).collect();
         let mac: [u8; 6] = octets.and_then(|octets| octets.try_into().ok()).ok_or_else(wrong)?; // tidy-allow(dropped-cause): as above
-        // The lowest bit of the first octet marks groups.
+        // The lowest bit of the first octet marks group addresses.
         if mac[0] & 1 == 1 || mac == [0; 6] {
             return Err(wrong());
         }

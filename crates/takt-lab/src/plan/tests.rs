@@ -1,4 +1,4 @@
-//! Ports, rings, ways between hosts, limits.
+//! Tests of plans: ports, rings, paths between hosts, limits.
 
 use super::*;
 
@@ -34,7 +34,7 @@ fn last_link_of_a_ring_closes_it_and_needs_secure_switches() {
 }
 
 #[test]
-fn port_is_between_hosts_that_only_it_connects() {
+fn port_is_between_the_hosts_that_only_it_connects() {
     let text = r#"
         name = "ring"
         [hosts]
@@ -88,7 +88,8 @@ fn bridges_of_the_kernel_form_no_ring() {
     assert!(error.to_string().contains("c to a closes a ring, in which a bridge of the kernel"), "{error}");
 }
 
-/// Two hosts at a bridge, a third one at a switch of Open vSwitch behind it, a fourth one elsewhere.
+/// Two hosts at a kernel bridge, a third one at an Open vSwitch switch behind it, a fourth one
+/// elsewhere.
 const MIXED: &str = r#"
     name = "mixed"
     [[classes]]
@@ -119,7 +120,7 @@ const MIXED: &str = r#"
 "#;
 
 #[test]
-fn neighbours_are_those_that_frames_reach_and_that_share_a_network() {
+fn neighbours_are_reachable_hosts_of_the_same_network() {
     let plan = Plan::of(&MIXED.parse().expect("a network")).expect("it can be made");
     let of = |host: &str| {
         let all = plan.neighbours();
@@ -136,7 +137,7 @@ fn neighbours_are_those_that_frames_reach_and_that_share_a_network() {
 }
 
 #[test]
-fn rate_and_kind_of_switch_are_those_of_each_end() {
+fn each_end_has_its_rate_and_its_kind_of_switch() {
     let plan = Plan::of(&MIXED.parse().expect("a network")).expect("it can be made");
     let names = |all: Vec<&Interface>| all.iter().map(|end| format!("{} {}", end.place, end.name)).collect::<Vec<_>>();
     assert_eq!(names(plan.shaped().collect()), ["switches br-1", "b eth0", "switches br-2"]);
@@ -162,7 +163,7 @@ fn equal_hardware_addresses_are_refused() {
 }
 
 #[test]
-fn namespace_of_switches_is_made_only_for_switches() {
+fn switches_namespace_exists_only_with_switches() {
     assert_eq!(Plan::namespaces(&MIXED.parse().expect("a network")).len(), 6);
     let wire =
         "name = \"wire\"\n[hosts]\na = { eth0 = [] }\nb = { eth0 = [] }\n[[links]]\nends = [\"a:eth0\", \"b:eth0\"]";
@@ -170,7 +171,7 @@ fn namespace_of_switches_is_made_only_for_switches() {
 }
 
 #[test]
-fn network_of_rust_types_is_checked_as_one_of_a_file() {
+fn network_built_from_rust_types_is_checked_like_a_file() {
     let mut file: LabFile = MIXED.parse().expect("a network");
     file.links[0].queues = Some(1000);
     let error = Plan::of(&file).expect_err("too many queues");

@@ -1,4 +1,5 @@
-//! Checks by datagrams from host to host, while every switch forwards as an Ethernet switch.
+//! Preflight checks by datagrams from host to host, while every switch forwards as an Ethernet
+//! switch.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,24 +15,25 @@ use crate::file::{Address, Class};
 use crate::plan::{Interface, Plan};
 use crate::wiring::{Namespaces, at};
 
-/// How long datagrams may take to arrive: a host has to resolve the other's address first, by way of every switch.
+/// Maximum time for a datagram to arrive: the host resolves the other's address first, through
+/// every switch.
 const LIMIT: Duration = Duration::from_secs(10);
-/// After which time one is sent again.
+/// Interval between two transmissions of a datagram.
 const REPEAT: Duration = Duration::from_millis(20);
-/// Below this number of hosts, every host sends to every other one; from it on, to the next.
+/// Number of hosts from which on each host sends only to the next one, not to every other one.
 const HOSTS_FOR_ALL_PAIRS: usize = 9;
 
-/// Two interfaces of hosts, with addresses in one network.
+/// Two interfaces of hosts, with addresses in the same network.
 struct Pair<'a> {
     from: &'a Interface,
     to: &'a Interface,
     addresses: [Address; 2],
 }
 
-/// Sends datagrams of every class between hosts that share a network, by links and switches.
+/// Sends datagrams of every class between hosts that share a network, over links and switches.
 ///
 /// # Errors
-/// A socket cannot be made, or the kernel's counters not be read.
+/// A socket cannot be opened, or the kernel's counters cannot be read.
 pub fn datagrams(namespaces: &Namespaces, plan: &Plan, classes: &[Class]) -> Result<Vec<Check>> {
     let pairs = pairs(plan);
     if pairs.is_empty() {
@@ -40,7 +42,7 @@ pub fn datagrams(namespaces: &Namespaces, plan: &Plan, classes: &[Class]) -> Res
     }
     let before = frames(namespaces, plan)?;
     let (mut complaints, mut silent) = (Vec::new(), false);
-    // The DSCPs, and one of the last class.
+    // All DSCPs of classes, and one of the last class.
     let unclaimed = (0..64).find(|dscp| !classes.iter().any(|class| class.dscp.contains(dscp)));
     let marks: Vec<u8> = classes.iter().flat_map(|class| class.dscp.iter().copied()).chain(unclaimed).collect();
     for pair in &pairs {
@@ -101,12 +103,12 @@ fn pairs(plan: &Plan) -> Vec<Pair<'_>> {
 
 enum Arrival {
     Right,
-    /// So many were discarded for their checksum.
+    /// Number of datagrams discarded for their checksum.
     Wrong(u64),
     None,
 }
 
-/// Sends a datagram until it arrives.
+/// Sends a datagram repeatedly until it arrives.
 fn send(namespaces: &Namespaces, pair: &Pair<'_>, dscp: u8) -> io::Result<Arrival> {
     let [from, to] = pair.addresses.map(|address| address.ip);
     let namespace = |end: &Interface| namespaces.get(&end.place).ok_or(io::ErrorKind::NotFound);
@@ -141,14 +143,14 @@ fn send(namespaces: &Namespaces, pair: &Pair<'_>, dscp: u8) -> io::Result<Arriva
     Ok(Arrival::None)
 }
 
-/// Datagrams that this namespace discarded for a wrong checksum.
+/// Returns the number of datagrams that this namespace discarded for a wrong checksum.
 fn checksum_errors(is_v4: bool) -> io::Result<u64> {
     if !is_v4 {
         let text = std::fs::read_to_string("/proc/thread-self/net/snmp6")?;
         let line = text.lines().find_map(|line| line.strip_prefix("Udp6InCsumErrors"));
         return line.and_then(|value| value.trim().parse().ok()).ok_or_else(|| io::ErrorKind::InvalidData.into()); // tidy-allow(dropped-cause): named
     }
-    // Two lines: names and values.
+    // The file has two lines: names and values.
     let text = std::fs::read_to_string("/proc/thread-self/net/snmp")?;
     let mut lines = text.lines().filter_map(|line| line.strip_prefix("Udp: "));
     let pairs = lines.next().zip(lines.next()).map(|(names, values)| names.split(' ').zip(values.split(' ')));
@@ -156,7 +158,7 @@ fn checksum_errors(is_v4: bool) -> io::Result<u64> {
     value.and_then(|(_, value)| value.parse().ok()).ok_or_else(|| io::ErrorKind::InvalidData.into()) // tidy-allow(dropped-cause): named
 }
 
-/// Frames that have left each port of a switch with a rate, by class.
+/// Number of frames that left each rate-limited port of a switch, by class.
 type Frames = BTreeMap<String, BTreeMap<u32, u64>>;
 
 fn frames(namespaces: &Namespaces, plan: &Plan) -> Result<Frames> {
@@ -169,7 +171,8 @@ fn frames(namespaces: &Namespaces, plan: &Plan) -> Result<Frames> {
     Ok(all)
 }
 
-/// Whether every class of every port that datagrams of all DSCPs leave by has passed something. Other ports pass no more than ARP.
+/// Checks that every class has sent frames at each port that datagrams of all DSCPs leave by. Other
+/// ports only send ARP.
 fn sorted<'a>(
     between: impl Iterator<Item = &'a Interface>,
     before: &Frames,
@@ -184,7 +187,7 @@ fn sorted<'a>(
             count(after).unwrap_or(0).saturating_sub(count(before).unwrap_or(0))
         };
         ports += 1;
-        // No DSCP leads to a class that is chosen by priority alone.
+        // No DSCP selects a class by priority alone.
         let is_sent_to = |(class, place): &(&Class, usize)| !class.dscp.is_empty() || place + 1 == classes.len();
         let empty = classes.iter().zip(0..).filter(is_sent_to).find(|(_, place)| passed(*place) == 0);
         if let Some((class, _)) = empty {

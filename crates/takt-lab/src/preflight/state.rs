@@ -1,4 +1,4 @@
-//! Checks of sockets and queueing disciplines, which can be made at any time.
+//! Preflight checks of sockets and queueing disciplines, which can be made at any time.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,10 +14,11 @@ use crate::file::{Class, DropFrom, SWITCHES};
 use crate::plan::Plan;
 use crate::wiring::{Namespaces, at};
 
-/// Compares the buffers of ovs-vswitchd's sockets with what the queues hold (`queues` octets). `pid` is `None` without switches.
+/// Compares the buffers of ovs-vswitchd's sockets with the capacity of the queues (`queues`
+/// octets). `pid` is `None` without switches.
 ///
 /// # Errors
-/// The kernel does not say.
+/// The kernel does not report them.
 pub fn sockets(namespaces: &Namespaces, plan: &Plan, pid: Option<u32>, queues: u64) -> Result<Vec<Check>> {
     let Some(pid) = pid else {
         return Ok([SEND_BUFFER, RECEIVE_BUFFER]
@@ -29,7 +30,7 @@ pub fn sockets(namespaces: &Namespaces, plan: &Plan, pid: Option<u32>, queues: u
     Ok(vec![send_buffer(&sockets, queues), receive_buffer(&sockets, &ports)])
 }
 
-/// The frames that the sockets of ports had no room for, by the names of their interfaces.
+/// Returns the number of frames that the sockets of ports had no room for, by interface name.
 pub(crate) fn port_drops(namespaces: &Namespaces, plan: &Plan, pid: u32) -> Result<Vec<(String, u64)>> {
     let failed = Error::os("look at the sockets of ovs-vswitchd");
     let (sockets, ports) = sockets_of(namespaces, plan, pid).map_err(failed)?;
@@ -37,10 +38,10 @@ pub(crate) fn port_drops(namespaces: &Namespaces, plan: &Plan, pid: u32) -> Resu
     Ok(ports.into_iter().filter_map(|(name, number)| Some((name, of_port(number)?.drops.into()))).collect())
 }
 
-/// The name of a port's interface, and its number.
+/// Name and index of a port's interface.
 type Port = (String, u32);
 
-/// The packet sockets of a process in the namespace of the switches, and the ports there.
+/// Returns the packet sockets of a process in the namespace of the switches, and the ports there.
 fn sockets_of(namespaces: &Namespaces, plan: &Plan, pid: u32) -> io::Result<(Vec<PacketSocket>, Vec<Port>)> {
     let namespace = namespaces.get(SWITCHES).ok_or(io::ErrorKind::NotFound)?;
     let names: Vec<_> = plan.open_vswitch_ports().map(|(interface, _)| interface.name.clone()).collect();
@@ -53,11 +54,11 @@ fn sockets_of(namespaces: &Namespaces, plan: &Plan, pid: u32) -> io::Result<(Vec
     })?
 }
 
-/// The inodes of a process's sockets.
+/// Returns the inodes of a process's sockets.
 fn inodes(pid: u32) -> io::Result<BTreeSet<u32>> {
     let mut inodes = BTreeSet::new();
     for entry in fs::read_dir(format!("/proc/{pid}/fd"))?.flatten() {
-        // A descriptor may be closed meanwhile.
+        // The process may have closed the descriptor meanwhile.
         let Ok(target) = fs::read_link(entry.path()) else { continue };
         let target = target.to_string_lossy();
         let inode = target.strip_prefix("socket:[").and_then(|rest| rest.strip_suffix(']'));
@@ -104,10 +105,11 @@ fn receive_buffer(sockets: &[PacketSocket], ports: &[Port]) -> Check {
     Check::of(RECEIVE_BUFFER, complaints, &cure, format!("{} ports, {drops} frames lost so far", measured.len()))
 }
 
-/// Looks whether links with a rate have their disciplines, with queues that drop from the end that the file asks for.
+/// Checks that rate-limited links have their disciplines, and that queues drop from the end given
+/// by the file.
 ///
 /// # Errors
-/// The kernel does not say.
+/// The kernel does not report them.
 pub fn disciplines(namespaces: &Namespaces, plan: &Plan, classes: &[Class]) -> Result<Vec<Check>> {
     let (mut missing, mut kinds, mut count) = (Vec::new(), Vec::new(), 0);
     let are_filters_expected = classes.iter().any(Class::has_filters);
@@ -154,10 +156,11 @@ pub fn disciplines(namespaces: &Namespaces, plan: &Plan, classes: &[Class]) -> R
     ])
 }
 
-/// Looks whether ports of bridges of the kernel forward, and their bridges flood multicast. No check without such bridges.
+/// Checks that ports of kernel bridges forward, and that their bridges flood multicast. Returns
+/// `None` without such bridges.
 ///
 /// # Errors
-/// The kernel does not say.
+/// The kernel does not report them.
 pub fn bridges(namespaces: &Namespaces, plan: &Plan) -> Result<Option<Check>> {
     let (mut complaints, mut count) = (Vec::new(), 0);
     for (end, bridge) in plan.kernel_ports() {

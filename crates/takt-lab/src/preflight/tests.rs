@@ -1,4 +1,5 @@
-//! Each trap, set in a lab that is up: the check fails, and its text names cause and cure.
+//! Tests of preflight checks: each defect, introduced in a running lab, fails its check with cause
+//! and remedy.
 
 use takt_netlink::strict_priority;
 use takt_netlink::traffic::{Discipline, ROOT};
@@ -31,7 +32,8 @@ const NETWORK: &str = r#"
     rate = "20 Mbit/s"
 "#;
 
-/// A lab that is up, without a trap. Without root or Open vSwitch the test is reported as not run.
+/// Returns a running lab without a defect. Without root or Open vSwitch the test is reported as not
+/// run.
 fn lab(test: &str) -> Option<Lab> {
     let programs = || ["ovsdb-server", "ovs-vswitchd", "ovsdb-tool"].into_iter().try_for_each(require::program);
     if let Err(why) = require::root().and_then(|()| require::network_namespaces()).and_then(|()| programs()) {
@@ -43,7 +45,7 @@ fn lab(test: &str) -> Option<Lab> {
     Some(Lab::up(&file).unwrap_or_else(|why| panic!("{why}")))
 }
 
-/// The failed check of a name contains all these words.
+/// Asserts that the check of this name failed and its text contains all these words.
 fn assert_failed(checks: &[Check], name: &str, words: &[&str]) {
     let check = checks.iter().find(|check| check.name == name).expect("it is made");
     assert_eq!(check.outcome, Outcome::Failed, "{checks:?}");
@@ -52,12 +54,12 @@ fn assert_failed(checks: &[Check], name: &str, words: &[&str]) {
     }
 }
 
-/// The checks of datagrams, made again.
+/// Repeats the checks of datagrams.
 fn sent(lab: &Lab) -> Vec<Check> {
     datagrams(&lab.namespaces, lab.plan(), &lab.file().classes).expect("the kernel answers")
 }
 
-/// The port with a rate.
+/// Returns the rate-limited port.
 fn port(lab: &Lab) -> &Interface {
     &lab.plan().cables[1].ends[0]
 }
@@ -91,7 +93,7 @@ fn filters_of_other_marks_are_found_by_datagrams() {
 #[test]
 fn buffers_of_a_switch_that_started_with_the_defaults_are_too_small() {
     let Some(mut lab) = lab("buffers") else { return };
-    // No other lab raises them meanwhile.
+    // No other lab can raise the settings meanwhile.
     let as_they_are = Raised::new(0, 0).expect("root may");
     let default = std::fs::read_to_string("/proc/sys/net/core/wmem_default").expect("proc is mounted");
     let default = default.trim();
@@ -123,13 +125,13 @@ fn queue_that_drops_from_the_tail_is_found() {
 }
 
 #[test]
-fn discipline_of_a_port_without_a_qos_row_is_gone_after_a_restart() {
+fn restart_removes_the_discipline_of_a_port_without_qos_row() {
     let Some(mut lab) = lab("restart") else { return };
     let port = port(&lab).clone();
     let classes = lab.file().classes.clone();
     lab.switches.as_mut().expect("it is up").clear_qos(&port.name).expect("it answers");
     at(&lab.namespaces, &port, |netlink, index| {
-        // Open vSwitch may have removed it with the row.
+        // Open vSwitch may have removed the discipline with the row.
         drop(netlink.remove_discipline(index, ROOT));
         add_classes(netlink, index, 20_000_000, &classes)
     })
@@ -164,7 +166,7 @@ fn port_that_left_its_bridge_or_does_not_forward_is_found() {
     assert_failed(&lab.check().expect("the kernel answers"), BRIDGE, &["port s1-2 of s1 does not forward"]);
     at(&lab.namespaces, port, |netlink, index| netlink.set_up(index, true)).expect("root may");
     assert!(lab.check().expect("the kernel answers").iter().all(|check| check.outcome != Outcome::Failed));
-    // The port of no bridge.
+    // The port is now in no bridge.
     at(&lab.namespaces, port, |netlink, index| netlink.add_bridge_port(index, 0)).expect("root may");
     assert_failed(&lab.check().expect("the kernel answers"), BRIDGE, &["s1-2 is no port of the bridge s1 any more"]);
 }

@@ -1,4 +1,5 @@
-//! Bridges of the kernel, and what links may have: a rate at one end, queues, hardware addresses, offloads.
+//! Tests of kernel bridges and of link settings: a rate at one end, queues, hardware addresses,
+//! offloads.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;
@@ -13,7 +14,7 @@ use takt_testkit::{not_run, require};
 
 use crate::support::{name, up};
 
-/// Two hosts at a bridge whose ports alone have a rate.
+/// Two hosts at a bridge; only the ports of the bridge have a rate.
 pub const BRIDGED: &str = r#"
     static_neighbours = true
     [[classes]]
@@ -49,7 +50,7 @@ pub const BRIDGED: &str = r#"
     rate_at = "link"
 "#;
 
-/// A lab of this name, or the reason why there is none.
+/// Returns a lab for a test; reports the test as not run if there can be none.
 fn lab(test: &str) -> Option<Lab> {
     if let Err(why) = require::root().and_then(|()| require::network_namespaces()) {
         not_run(why);
@@ -58,7 +59,7 @@ fn lab(test: &str) -> Option<Lab> {
     Some(up(test, BRIDGED))
 }
 
-/// Asks the kernel of an interface.
+/// Runs a netlink query for an interface.
 fn ask<R: Send>(lab: &Lab, place: &str, interface: &str, f: impl FnOnce(&mut Netlink, i32) -> R + Send) -> R {
     let asked = || f(&mut Netlink::route().expect("a socket"), interface_index(interface).expect("it is there"));
     lab.namespace(place).expect("a place of the file").run(asked).expect("root may")
@@ -84,7 +85,7 @@ fn hosts_at_a_bridge_of_the_kernel_pass_all_checks() {
 }
 
 #[test]
-fn example_with_a_bridge_passes_every_check() {
+fn bridge_example_passes_every_check() {
     if let Err(why) = require::root().and_then(|()| require::network_namespaces()) {
         return not_run(why);
     }
@@ -94,7 +95,7 @@ fn example_with_a_bridge_passes_every_check() {
 }
 
 #[test]
-fn rate_at_one_end_gives_the_classes_to_that_end_alone() {
+fn rate_at_one_end_creates_classes_only_there() {
     let Some(lab) = lab("one-end") else { return };
     let class = |dscp: &[u8], frames, drop_from, ceiling| Class {
         dscp: dscp.to_vec(),
@@ -114,7 +115,7 @@ fn rate_at_one_end_gives_the_classes_to_that_end_alone() {
 }
 
 #[test]
-fn queues_hardware_addresses_and_offloads_are_those_of_the_file() {
+fn link_has_queues_hardware_addresses_and_offloads_of_the_file() {
     let Some(lab) = lab("queues") else { return };
     let of = |host: &str| {
         let read = || {
@@ -138,7 +139,7 @@ fn queues_hardware_addresses_and_offloads_are_those_of_the_file() {
 }
 
 #[test]
-fn frames_are_in_the_last_class_while_there_are_no_filters() {
+fn frames_without_filters_are_in_the_last_class() {
     let Some(lab) = lab("filters") else { return };
     let sender = lab.namespace("left").expect("a host").run(|| UdpSocket::bind("10.7.0.1:0"));
     let sender = sender.expect("root may").expect("a port is free");
@@ -171,10 +172,10 @@ fn frames_are_in_the_last_class_while_there_are_no_filters() {
 }
 
 #[test]
-fn bridge_floods_multicast_and_neighbours_are_known_from_the_start() {
+fn bridge_floods_multicast_and_hosts_have_static_neighbours() {
     let Some(lab) = lab("flood") else { return };
     let group = Ipv4Addr::new(239, 7, 7, 7);
-    // A packet socket sees the frame although the host has not joined the group.
+    // A packet socket receives the frame although the host has not joined the group.
     let watcher = lab
         .namespace("right")
         .expect("a host")
@@ -196,7 +197,7 @@ fn bridge_floods_multicast_and_neighbours_are_known_from_the_start() {
         let table = lab.namespace(host).expect("a host").run(|| std::fs::read_to_string("/proc/thread-self/net/arp"));
         let table = table.expect("root may").expect("proc is mounted");
         let line = table.lines().find(|line| line.starts_with(&format!("{other} "))).unwrap_or_default();
-        // ATF_PERM and ATF_COM.
+        // Flags ATF_PERM and ATF_COM.
         assert!(line.contains("0x6") && line.contains(mac), "{host} {other}: {table}");
     }
 }

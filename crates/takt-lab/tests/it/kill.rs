@@ -1,4 +1,5 @@
-//! A process that makes a lab is killed at any moment; `down` leaves nothing behind.
+//! Tests that a process is killed at any moment while it makes a lab, and that `down` leaves
+//! nothing behind.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -10,11 +11,11 @@ use takt_testkit::{not_run, require};
 use crate::bridges::BRIDGED;
 use crate::support::{file, name, one_switch};
 
-/// The lab's name for the process that is killed.
+/// Variable with the lab's name, for the process that is killed.
 const NAME: &str = "TAKT_TEST_LAB_NAME";
-/// The rest of its file.
+/// Variable with the rest of its file.
 const TEXT: &str = "TAKT_TEST_LAB_TEXT";
-/// Kills, spread over the time that `up` takes and some more.
+/// Number of kills, spread over the duration of `up` and some time after it.
 const KILLS: u32 = 24;
 
 #[test]
@@ -34,7 +35,7 @@ fn start(lab: &str) -> std::process::Child {
         .expect("it is this program")
 }
 
-/// What a lab of this name has left on the machine.
+/// Returns the leftovers of a lab of this name on the machine.
 fn remains(lab: &str) -> Vec<String> {
     let names = |directory: &str| {
         let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
@@ -43,7 +44,8 @@ fn remains(lab: &str) -> Vec<String> {
     let mut found = [names("/run/netns"), names("/run/takt/lab")].concat();
     let mounts = std::fs::read_to_string("/proc/mounts").expect("proc is mounted");
     found.extend(mounts.lines().map(str::to_owned));
-    // Arguments of Open vSwitch name the lab's directory; the variable names it in the environment of the victim alone.
+    // Arguments of Open vSwitch contain the lab's directory; the victim has the name only in its
+    // environment.
     let processes = names("/proc").into_iter().map(|process| Path::new(&process).join("cmdline"));
     found.extend(
         processes.filter_map(|path| std::fs::read(path).ok()).map(|line| String::from_utf8_lossy(&line).into_owned()),
@@ -52,7 +54,8 @@ fn remains(lab: &str) -> Vec<String> {
     found
 }
 
-/// The settings while no lab has them raised: the note of their former values is there while one has.
+/// Returns the settings while no lab has raised them: the note of the former values exists while
+/// they are raised.
 fn usual_settings() -> [String; 2] {
     let note = Path::new("/run/takt/lab/.buffers");
     let begin = Instant::now();
@@ -68,7 +71,7 @@ fn usual_settings() -> [String; 2] {
 }
 
 #[test]
-fn nothing_is_left_after_down_wherever_up_was_killed() {
+fn down_leaves_nothing_after_up_was_killed_at_any_moment() {
     if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
@@ -96,7 +99,8 @@ fn nothing_is_left_after_down_wherever_up_was_killed() {
         states[state] += 1;
         match Lab::down(&lab) {
             Ok(()) => {}
-            // It was killed before it had a record, or a lab of another test has removed it already. What it left goes with the next lab.
+            // The process was killed before it had a record, or a lab of another test has removed
+            // its lab already. The next lab removes leftovers.
             Err(Error::NotThere(_)) => Lab::sweep().expect("root may"),
             Err(error) => panic!("killed after {moment:?}: {error}"),
         }
@@ -107,7 +111,7 @@ fn nothing_is_left_after_down_wherever_up_was_killed() {
 }
 
 #[test]
-fn lab_of_a_killed_process_that_had_it_for_itself_goes_with_the_next_lab() {
+fn next_lab_removes_the_owned_lab_of_a_killed_process() {
     if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
@@ -115,14 +119,14 @@ fn lab_of_a_killed_process_that_had_it_for_itself_goes_with_the_next_lab() {
 }
 
 #[test]
-fn bridge_and_links_of_a_killed_process_go_with_the_next_lab() {
+fn next_lab_removes_bridge_and_links_of_a_killed_process() {
     if let Err(why) = require::root().and_then(|()| require::network_namespaces()) {
         return not_run(why);
     }
     kill_owner("owned-bridge", BRIDGED);
 }
 
-/// Kills a process that has a lab for itself, and makes another lab of the same name.
+/// Kills a process that owns a lab, and makes another lab of the same name.
 fn kill_owner(test: &str, text: &str) {
     let lab = name(test);
     let mut owner = Command::new(std::env::current_exe().expect("it runs"))
@@ -155,6 +159,6 @@ fn owner() {
     let of = |variable| std::env::var(variable).expect("it is set");
     let text = format!("name = \"{}\"\n{}", of(NAME), of(TEXT));
     let _lab = Lab::up(&text.parse().expect("a network")).expect("it can be made");
-    // Until it is killed.
+    // Blocks until it is killed.
     std::io::stdin().read_line(&mut String::new()).expect("the other end is open");
 }

@@ -1,4 +1,4 @@
-//! Hosts reach each other through switches, and every pre-flight check passes.
+//! Tests that hosts reach each other through switches, and that every preflight check passes.
 
 use std::net::UdpSocket;
 use std::time::Duration;
@@ -47,7 +47,7 @@ const WIRE: &str = r#"
 "#;
 
 #[test]
-fn hosts_at_one_link_need_no_switch() {
+fn hosts_at_one_link_reach_each_other_without_a_switch() {
     if let Err(why) = require::root().and_then(|()| require::network_namespaces()) {
         return not_run(why);
     }

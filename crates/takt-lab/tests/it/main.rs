@@ -1,4 +1,4 @@
-//! Labs that are made on this machine, with Open vSwitch. Each test says if it cannot run.
+//! Tests of labs on this machine, with Open vSwitch. A test that cannot run reports that.
 
 mod bridges;
 mod kill;

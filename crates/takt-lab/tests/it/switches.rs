@@ -1,4 +1,4 @@
-//! Several switches, rings, controllers, restarts, several labs.
+//! Tests of several switches, rings, controllers, restarts and several labs.
 
 use std::io::ErrorKind;
 use std::net::{TcpListener, UdpSocket};
@@ -39,7 +39,7 @@ const RING: &str = r#"
     ends = ["s2", "right:eth0"]
 "#;
 
-/// A bound socket of a host.
+/// Returns a bound socket of a host.
 fn socket(namespace: &Namespace, address: &str, limit: Duration) -> UdpSocket {
     let socket = namespace.run(|| UdpSocket::bind((address, 7000))).expect("root").expect("the port is free");
     socket.set_read_timeout(Some(limit)).expect("a timeout");
@@ -47,7 +47,7 @@ fn socket(namespace: &Namespace, address: &str, limit: Duration) -> UdpSocket {
 }
 
 #[test]
-fn example_with_two_switches_passes_every_check() {
+fn two_switch_example_passes_every_check() {
     if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
@@ -73,7 +73,7 @@ fn ring_has_its_controllers_and_secure_switches_forward_nothing_by_themselves() 
     assert!(!lab.wait_for_controllers(Duration::ZERO).expect("it answers"), "none runs");
     let namespace = lab.namespace(SWITCHES).expect("it is there").clone();
     let listener = namespace.run(|| TcpListener::bind("127.0.0.1:6653")).expect("root").expect("the port is free");
-    // Both switches that have it come, the third has none.
+    // Both switches with a controller connect; the third has none.
     let channels = [(); 2].map(|()| listener.accept().expect("a switch connects").0);
     drop(channels);
     let [left, right] = ["left", "right"].map(|host| lab.namespace(host).expect("a host").clone());
@@ -110,7 +110,7 @@ fn links_go_down_and_up_and_switches_restart() {
     let sender = socket(&left, "10.7.0.1", LIMIT);
     let arrives = |attempts: usize| {
         (0..attempts).any(|_| {
-            // While its own link is down there is no route.
+            // While the sender's own link is down there is no route.
             drop(sender.send_to(b"x", "10.7.0.2:7000"));
             receiver.recv(&mut [0; 8]).is_ok()
         })
@@ -129,7 +129,7 @@ fn links_go_down_and_up_and_switches_restart() {
 }
 
 #[test]
-fn two_labs_with_the_same_addresses_do_not_meet() {
+fn labs_with_equal_addresses_are_isolated_from_each_other() {
     if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
@@ -146,7 +146,7 @@ fn two_labs_with_the_same_addresses_do_not_meet() {
 }
 
 #[test]
-fn lab_goes_with_its_value_and_a_second_one_of_its_name_is_refused() {
+fn drop_removes_a_lab_and_second_lab_of_its_name_is_refused() {
     if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
