@@ -1,11 +1,11 @@
-//! This program under Valgrind's callgrind.
+//! Execution of this program under Valgrind's callgrind.
 
 use std::process::Command;
 
-/// The function whose instructions, with those of what it calls, are counted: [`crate::case::measured`].
+/// Function whose instructions are counted, including its callees: [`crate::case::measured`].
 const MEASURED: &str = "--toggle-collect=takt_instructions::case::measured";
 
-/// Fails if Valgrind cannot be run.
+/// Returns an error if Valgrind cannot be run.
 pub fn is_there() -> Result<(), String> {
     match Command::new("valgrind").arg("--version").output() {
         Ok(output) if output.status.success() => Ok(()),
@@ -14,7 +14,7 @@ pub fn is_there() -> Result<(), String> {
     }
 }
 
-/// The instructions of the measured part of a case.
+/// Counts the instructions of the measured part of a case.
 pub fn count(case: &str) -> Result<u64, String> {
     let program = std::env::current_exe().map_err(|error| format!("the path of this program is unknown: {error}"))?;
     let output = Command::new("valgrind")
@@ -30,7 +30,7 @@ pub fn count(case: &str) -> Result<u64, String> {
     total(&String::from_utf8_lossy(&output.stdout)).ok_or_else(|| format!("{case}: callgrind counted nothing"))
 }
 
-/// The total of a profile in callgrind's format.
+/// Returns the total of a profile in callgrind's format.
 fn total(profile: &str) -> Option<u64> {
     let totals = profile.lines().find_map(|line| line.strip_prefix("totals: "))?;
     totals.trim().parse().ok().filter(|total| *total > 0)
@@ -41,12 +41,12 @@ mod tests {
     use super::total;
 
     #[test]
-    fn the_total_of_a_profile_is_read() {
+    fn total_is_read_from_a_profile() {
         assert_eq!(total("version: 1\nevents: Ir\nfn=(1) main\n5 17\ntotals: 4711\n"), Some(4711));
     }
 
     #[test]
-    fn a_profile_without_a_count_has_no_total() {
+    fn profile_without_a_count_has_no_total() {
         assert_eq!(total("events: Ir\ntotals: 0\n"), None);
         assert_eq!(total("events: Ir\n"), None);
     }

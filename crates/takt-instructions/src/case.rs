@@ -1,36 +1,37 @@
-//! The cases: samples from `write` to `take` between two participants of this thread.
+//! Measured cases: samples from `write` to `take` between two participants of one thread.
 
 use std::time::{Duration, Instant};
 
 use takt::qos::{DataReaderQos, DataWriterQos, History, PublisherQos, Reliability, SubscriberQos, TopicQos};
 use takt::{DataReader, DataWriter, DdsType, DomainParticipant, Runtime};
 
-/// Domains that a case chooses from, by the number of its process: what else runs on this host shall not be counted.
+/// Range of domain IDs, from which a case chooses by its process ID, so that traffic of other
+/// processes on this host is not counted.
 const DOMAINS: std::ops::Range<u32> = 100..230;
 
-/// How long endpoints may take to match. Under callgrind everything takes some fifty times as long.
+/// Maximum time for endpoints to match. Under callgrind, execution is some fifty times slower.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How samples travel.
+/// Transport of the samples.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Path {
     Udp,
     SharedMemory,
 }
 
-/// A way from `write` to `take`.
+/// Way of samples from `write` to `take`.
 pub struct Case {
-    /// Its name in the record.
+    /// Name in the record.
     pub name: &'static str,
     path: Path,
     is_reliable: bool,
     /// Octets of the sequence in the sample.
     len: usize,
-    /// Samples that are counted; as many before them fill the histories.
+    /// Number of counted samples; as many before them fill the histories.
     pub samples: u64,
 }
 
-/// All of them.
+/// All cases.
 pub const CASES: [Case; 7] = [
     Case { name: "udp-best-effort-64", path: Path::Udp, is_reliable: false, len: 64, samples: 500 },
     Case { name: "udp-reliable-64", path: Path::Udp, is_reliable: true, len: 64, samples: 500 },
@@ -47,13 +48,13 @@ struct Octets {
     octets: Vec<u8>,
 }
 
-/// What is counted. callgrind knows it by its name.
+/// Runs the counted part. callgrind identifies this function by its name.
 #[inline(never)]
 pub fn measured(trips: &mut dyn FnMut()) {
     trips();
 }
 
-/// Runs one case: samples that are not counted, then those that are.
+/// Runs one case: uncounted samples, then the counted ones.
 pub fn run(name: &str) -> Result<(), String> {
     let case = CASES.iter().find(|case| case.name == name).ok_or_else(|| format!("no case `{name}`"))?;
     let mut pair = Pair::new(case).map_err(|error| format!("{name}: {error}"))?;
@@ -62,7 +63,7 @@ pub fn run(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// A writer and a reader, each with a participant, both driven by this thread.
+/// Writer and reader, each with a participant, both driven by this thread.
 struct Pair {
     from: DomainParticipant,
     to: DomainParticipant,
@@ -111,7 +112,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Writes samples one by one, each taken before the next.
+    /// Writes samples one by one; each is taken before the next is written.
     fn exchange(&mut self) {
         for _ in 0..self.samples {
             self.sent.number += 1;
@@ -123,7 +124,7 @@ impl Pair {
         }
     }
 
-    /// Takes the sample that was sent last, if it is there.
+    /// Takes the sample that was sent last, if it has arrived.
     fn take(&mut self) -> bool {
         let taken = self.reader.take_next_sample(&mut self.received).expect("the reader is open");
         taken.is_some() && self.received.number == self.sent.number

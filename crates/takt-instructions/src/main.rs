@@ -1,10 +1,13 @@
-//! Counts the instructions that the data path takes for each sample, and compares them with recorded counts.
+//! Instruction counts of the data path: counts the instructions per sample and compares them with
+//! recorded counts.
 //!
-//! A count is that of Valgrind's callgrind: user-space instructions, without those of the kernel. It does not depend on the load of the
-//! machine, so a regression of a few percent shows where times would differ by more from run to run. It says nothing of system
-//! calls, caches and waiting; docs/performance-guide.md has times.
+//! Valgrind's callgrind counts user-space instructions, without those of the kernel. The count
+//! hardly depends on the load of the machine, so it shows regressions of a few percent that are
+//! within the variation of times. It does not cover system calls, caches and waiting;
+//! docs/performance-guide.md has times.
 //!
-//! The program runs itself under callgrind, once for each [case](case::CASES). The counts of record are in `counts.txt`.
+//! The program runs itself under callgrind, once for each [case](case::CASES). The recorded counts
+//! are in `counts.txt`.
 #![forbid(unsafe_code)]
 
 mod callgrind;
@@ -36,10 +39,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs of each case, of which the smallest count is taken: timers that fire meanwhile add to it, and nothing takes from it.
+/// Number of runs of each case, of which the smallest count is used: timers that fire during a run
+/// only add to it.
 const RUNS: usize = 3;
 
-/// Instructions for each sample, by the name of the case.
+/// Counts the instructions per sample, by the name of the case.
 fn count_all() -> Result<Vec<(&'static str, u64)>, String> {
     callgrind::is_there()?;
     let count = |case: &case::Case| {

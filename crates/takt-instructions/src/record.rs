@@ -1,26 +1,28 @@
-//! The recorded counts, and the verdict on a new one.
+//! Recorded instruction counts, and the verdict on a new count.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// How far a count may be from the recorded one. Counts of one build differ by up to 3.2 %, with the load of the machine.
+/// Maximum deviation of a count from the recorded one, percent. Counts of one build differ by up to
+/// 3.2 %, with the load of the machine.
 pub const TOLERANCE_PERCENT: u64 = 5;
 
-/// What a new count says.
+/// Verdict on a new count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Within the tolerance.
+    /// Count is within the tolerance.
     Same,
-    /// More instructions than recorded.
+    /// Count is above the recorded one.
     Worse,
-    /// Fewer. They are to be recorded, or a later regression up to the old count would pass.
+    /// Count is below the recorded one. It must be recorded, or a later regression up to the old
+    /// count would pass.
     Better,
-    /// Nothing is recorded for the case.
+    /// No count is recorded for the case.
     Unrecorded,
 }
 
 impl Verdict {
-    /// Whether the check fails.
+    /// Reports whether the check fails.
     pub fn fails(self) -> bool {
         self != Self::Same
     }
@@ -53,7 +55,7 @@ fn path() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("counts.txt")
 }
 
-/// The recorded counts by the names of their cases.
+/// Reads the recorded counts with the names of their cases.
 pub fn read() -> Result<Vec<(String, u64)>, String> {
     let path = path();
     let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -89,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_count_beyond_the_tolerance_fails_either_way() {
+    fn count_beyond_the_tolerance_fails_in_either_direction() {
         assert_eq!(judge(Some(1000), 1050), Verdict::Same);
         assert_eq!(judge(Some(1000), 1051), Verdict::Worse);
         assert_eq!(judge(Some(1000), 950), Verdict::Same);
@@ -99,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn the_record_is_read_and_a_line_without_a_number_is_named() {
+    fn record_is_parsed_and_line_without_a_number_is_reported() {
         assert_eq!(parse("# note\nudp-64 12\n"), Ok(vec![("udp-64".to_owned(), 12)]));
         assert_eq!(parse("udp-64 many\n"), Err("counts.txt: no number in `udp-64 many`".to_owned()));
     }

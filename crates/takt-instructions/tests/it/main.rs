@@ -1,4 +1,4 @@
-//! The recorded counts hold for the code that ships: the check runs in a release build.
+//! Test that the recorded counts hold for the shipped code: the check runs in a release build.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use takt_testkit::not_run;
 
 #[test]
-fn the_data_path_takes_as_many_instructions_as_recorded() {
+fn data_path_takes_as_many_instructions_as_recorded() {
     if !cfg!(target_arch = "x86_64") {
         return not_run("the recorded counts are of x86-64");
     }
