@@ -1,7 +1,7 @@
-//! Writes messages into a frame of the caller (RTPS 2.5 §8.3, §9.4).
+//! Message builder: serializes RTPS submessages into a frame of the caller (RTPS 2.5 §8.3, §9.4).
 //!
-//! Nothing is allocated. A submessage that does not fit leaves the frame as it was and yields
-//! [`Full`], so a caller fills a frame until it is full, sends it, and goes on with the next.
+//! The builder does not allocate. A submessage that exceeds the remaining space leaves the frame
+//! unchanged and returns [`Full`]. The caller then sends the frame and continues in the next one.
 
 use crate::cursor::{Emitter, Endianness, padding};
 use crate::error::Full;
@@ -15,100 +15,101 @@ use crate::time::Timestamp;
 
 pub use crate::message::{HEADER_LEN, SUBMESSAGE_HEADER_LEN};
 
-/// Octets of INFO_TS with a timestamp.
+/// Length of INFO_TS with a timestamp, in octets.
 pub const INFO_TIMESTAMP_LEN: usize = SUBMESSAGE_HEADER_LEN + 8;
-/// Octets of INFO_DST.
+/// Length of INFO_DST, in octets.
 pub const INFO_DESTINATION_LEN: usize = SUBMESSAGE_HEADER_LEN + 12;
-/// Octets of HEARTBEAT without what it may say of a group.
+/// Length of HEARTBEAT without group information, in octets.
 pub const HEARTBEAT_LEN: usize = SUBMESSAGE_HEADER_LEN + 28;
-/// Octets of HEARTBEAT_FRAG.
+/// Length of HEARTBEAT_FRAG, in octets.
 pub const HEARTBEAT_FRAG_LEN: usize = SUBMESSAGE_HEADER_LEN + 24;
-/// Octets of the longest ACKNACK.
+/// Length of the longest ACKNACK, in octets.
 pub const ACKNACK_LEN_MAX: usize = SUBMESSAGE_HEADER_LEN + 24 + 32;
-/// Octets of the longest NACK_FRAG.
+/// Length of the longest NACK_FRAG, in octets.
 pub const NACK_FRAG_LEN_MAX: usize = SUBMESSAGE_HEADER_LEN + 28 + 32;
-/// Octets of the longest GAP.
+/// Length of the longest GAP, in octets.
 pub const GAP_LEN_MAX: usize = SUBMESSAGE_HEADER_LEN + 28 + 32;
 
-/// Octets of this ACKNACK.
+/// Returns the length of an ACKNACK with this set, in octets.
 pub const fn acknack_len(state: &SequenceNumberSet) -> usize {
     SUBMESSAGE_HEADER_LEN + 12 + state.encoded_len()
 }
 
-/// Octets of this NACK_FRAG.
+/// Returns the length of a NACK_FRAG with this set, in octets.
 pub const fn nack_frag_len(fragments: &FragmentNumberSet) -> usize {
     SUBMESSAGE_HEADER_LEN + 20 + fragments.encoded_len()
 }
 
-/// Octets of this GAP.
+/// Returns the length of a GAP with this set, in octets.
 pub const fn gap_len(gap_list: &SequenceNumberSet) -> usize {
     SUBMESSAGE_HEADER_LEN + 16 + gap_list.encoded_len()
 }
 
-/// Octets of a DATA beside its payload and the payload's padding to a multiple of four.
-/// `inline_qos_len` is zero if there is none.
+/// Returns the length of a DATA without its payload and the payload's padding to a multiple of
+/// four, in octets. `inline_qos_len` is zero if there is no inline QoS.
 pub const fn data_overhead(inline_qos_len: usize) -> usize {
     SUBMESSAGE_HEADER_LEN + 20 + inline_qos_len
 }
 
-/// Octets of a DATA_FRAG beside its payload and the payload's padding to a multiple of four.
-/// `inline_qos_len` is zero if there is none.
+/// Returns the length of a DATA_FRAG without its payload and the payload's padding to a multiple of
+/// four, in octets. `inline_qos_len` is zero if there is no inline QoS.
 pub const fn data_frag_overhead(inline_qos_len: usize) -> usize {
     SUBMESSAGE_HEADER_LEN + 32 + inline_qos_len
 }
 
-/// A DATA to write.
+/// Fields of a DATA to serialize.
 #[derive(Clone, Copy, Debug)]
 pub struct DataEmit<'a> {
-    /// For whom; unknown means all matched readers.
+    /// Destination reader; unknown addresses all matched readers.
     pub reader: EntityId,
-    /// Whose change.
+    /// Writer of the change.
     pub writer: EntityId,
-    /// Which change.
+    /// Sequence number of the change.
     pub sn: SequenceNumber,
-    /// An encoded parameter list, sentinel included, in the byte order of the message.
+    /// Encoded parameter list, sentinel included, in the byte order of the message.
     pub inline_qos: Option<&'a [u8]>,
-    /// The content, encapsulation header included; it is padded with zeros.
+    /// Serialized data or key, encapsulation header included. The builder pads it with zeros.
     pub payload: Payload<'a>,
 }
 
-/// A DATA_FRAG to write.
+/// Fields of a DATA_FRAG to serialize.
 #[derive(Clone, Copy, Debug)]
 pub struct DataFragEmit<'a> {
-    /// For whom; unknown means all matched readers.
+    /// Destination reader; unknown addresses all matched readers.
     pub reader: EntityId,
-    /// Whose change.
+    /// Writer of the change.
     pub writer: EntityId,
-    /// Which change.
+    /// Sequence number of the change.
     pub sn: SequenceNumber,
-    /// The number of the first fragment, counted from 1.
+    /// Number of the first fragment, counted from 1.
     pub fragment_starting_num: u32,
-    /// Octets of each fragment but the last of the sample.
+    /// Length of each fragment except the last of the sample, in octets.
     pub fragment_size: u16,
-    /// Octets of the whole sample, encapsulation header included.
+    /// Length of the whole sample, encapsulation header included, in octets.
     pub sample_size: u32,
-    /// An encoded parameter list, sentinel included, in the byte order of the message.
+    /// Encoded parameter list, sentinel included, in the byte order of the message.
     pub inline_qos: Option<&'a [u8]>,
-    /// The whole is a serialized key.
+    /// True if the fragmented payload is a serialized key.
     pub key: bool,
-    /// Exactly the octets of the fragments.
+    /// Octets of the fragments, and no others.
     pub payload: &'a [u8],
-    /// How many fragments there are in `payload`.
+    /// Number of fragments in `payload`.
     pub fragments_in_submessage: u16,
 }
 
-/// A message that is being written.
+/// Message under construction.
 #[derive(Debug)]
 pub struct MessageBuilder<'a> {
     frame: &'a mut [u8],
     len: usize,
     submessage_count: usize,
     endianness: Endianness,
-    /// Nothing can follow the last submessage: it has no length of its own, or its payload follows.
+    /// True if no submessage may follow: the last one has no length of its own, or its payload
+    /// follows the message.
     is_closed: bool,
-    /// Octets to be left free for each submessage of an endpoint.
+    /// Octets to keep free for each submessage of an endpoint.
     reserve: usize,
-    /// Octets that are left free so far.
+    /// Octets kept free so far.
     reserved: usize,
 }
 
@@ -134,47 +135,47 @@ impl<'a> MessageBuilder<'a> {
         })
     }
 
-    /// Leaves so many octets of the frame free for each submessage of an endpoint: what protection
-    /// adds to it later.
+    /// Keeps this many octets of the frame free for each submessage of an endpoint. Protection of
+    /// the submessage needs them later.
     #[must_use]
     pub fn with_reserve(mut self, octets: usize) -> Self {
         self.reserve = octets;
         self
     }
 
-    /// The byte order of the submessages that follow.
+    /// Sets the byte order of the submessages that follow.
     #[must_use]
     pub fn with_endianness(mut self, endianness: Endianness) -> Self {
         self.endianness = endianness;
         self
     }
 
-    /// Octets written so far, the header included.
+    /// Returns the number of octets written so far, the header included.
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Octets that are left.
+    /// Returns the number of octets that are left.
     pub const fn remaining(&self) -> usize {
         if self.is_closed { 0 } else { self.frame.len() - self.len - self.reserved }
     }
 
-    /// Submessages written so far.
+    /// Returns the number of submessages written so far.
     pub const fn submessage_count(&self) -> usize {
         self.submessage_count
     }
 
-    /// Is there nothing but the header?
+    /// Reports whether the message consists of the header alone.
     pub const fn is_empty(&self) -> bool {
         self.submessage_count == 0
     }
 
-    /// What was written so far.
+    /// Returns the octets written so far.
     pub fn bytes(&self) -> &[u8] {
         &self.frame[..self.len]
     }
 
-    /// INFO_TS: the source timestamp of what follows, or that there is none.
+    /// Appends INFO_TS: the source timestamp of the submessages that follow, or its absence.
     pub fn info_timestamp(&mut self, timestamp: Option<Timestamp>) -> Result<(), Full> {
         let Some(timestamp) = timestamp else {
             return self.submessage(id::INFO_TS, FLAG_TIMESTAMP_INVALIDATE, 0).map(|_| ());
@@ -185,13 +186,13 @@ impl<'a> MessageBuilder<'a> {
         Ok(())
     }
 
-    /// INFO_DST: to which participant what follows is addressed.
+    /// Appends INFO_DST: the destination participant of the submessages that follow.
     pub fn info_destination(&mut self, prefix: GuidPrefix) -> Result<(), Full> {
         self.submessage(id::INFO_DST, 0, 12)?.bytes(&prefix.0);
         Ok(())
     }
 
-    /// INFO_SRC: who the following submessages come from.
+    /// Appends INFO_SRC: the source participant of the submessages that follow.
     pub fn info_source(&mut self, source: &InfoSource) -> Result<(), Full> {
         let mut body = self.submessage(id::INFO_SRC, 0, 20)?;
         body.u32(0);
@@ -201,7 +202,7 @@ impl<'a> MessageBuilder<'a> {
         Ok(())
     }
 
-    /// HEARTBEAT.
+    /// Appends HEARTBEAT.
     pub fn heartbeat(&mut self, heartbeat: &Heartbeat) -> Result<(), Full> {
         let flags = flag(heartbeat.is_final, Heartbeat::FLAG_FINAL)
             | flag(heartbeat.liveliness, Heartbeat::FLAG_LIVELINESS)
@@ -223,7 +224,7 @@ impl<'a> MessageBuilder<'a> {
         Ok(())
     }
 
-    /// HEARTBEAT_FRAG.
+    /// Appends HEARTBEAT_FRAG.
     pub fn heartbeat_frag(&mut self, heartbeat: &HeartbeatFrag) -> Result<(), Full> {
         let len = HEARTBEAT_FRAG_LEN - SUBMESSAGE_HEADER_LEN;
         let mut body = self.submessage(id::HEARTBEAT_FRAG, 0, len)?;
@@ -235,7 +236,7 @@ impl<'a> MessageBuilder<'a> {
         Ok(())
     }
 
-    /// ACKNACK.
+    /// Appends ACKNACK.
     pub fn acknack(&mut self, acknack: &AckNack) -> Result<(), Full> {
         let len = acknack_len(&acknack.reader_sn_state) - SUBMESSAGE_HEADER_LEN;
         let flags = flag(acknack.is_final, AckNack::FLAG_FINAL);
@@ -247,7 +248,7 @@ impl<'a> MessageBuilder<'a> {
         Ok(())
     }
 
-    /// NACK_FRAG.
+    /// Appends NACK_FRAG.
     pub fn nack_frag(&mut self, nack: &NackFrag) -> Result<(), Full> {
         let len = nack_frag_len(&nack.fragments) - SUBMESSAGE_HEADER_LEN;
         let mut body = self.submessage(id::NACK_FRAG, 0, len)?;
@@ -259,7 +260,7 @@ impl<'a> MessageBuilder<'a> {
         Ok(())
     }
 
-    /// GAP.
+    /// Appends GAP.
     pub fn gap(&mut self, gap: &Gap) -> Result<(), Full> {
         let len = gap_len(&gap.gap_list) - SUBMESSAGE_HEADER_LEN;
         let mut body = self.submessage(id::GAP, 0, len)?;
@@ -270,7 +271,7 @@ impl<'a> MessageBuilder<'a> {
         Ok(())
     }
 
-    /// DATA. One that is longer than the 16 bits of its length can say ends the message.
+    /// Appends DATA. If its length exceeds the 16 bits of the length field, it ends the message.
     #[inline]
     pub fn data(&mut self, data: &DataEmit<'_>) -> Result<(), Full> {
         let payload = data.payload.bytes().unwrap_or_default();
@@ -282,7 +283,8 @@ impl<'a> MessageBuilder<'a> {
                 Payload::Data(_) => Data::FLAG_DATA,
                 Payload::Key(_) => Data::FLAG_KEY,
             };
-        // In one piece, since most messages consist of it: extraFlags, octetsToInlineQos, who, and which.
+        // One array of fixed size, since most messages consist of it: extraFlags,
+        // octetsToInlineQos, reader, writer, sequence number.
         let ((high, low), order) = (data.sn.halves(), self.endianness);
         let mut fixed = [0; data_overhead(0) - SUBMESSAGE_HEADER_LEN];
         fixed[2..4].copy_from_slice(&order.octets16(DATA_TO_INLINE_QOS));
@@ -300,7 +302,8 @@ impl<'a> MessageBuilder<'a> {
         Ok(())
     }
 
-    /// DATA_FRAG. One that is longer than the 16 bits of its length can say ends the message.
+    /// Appends DATA_FRAG. If its length exceeds the 16 bits of the length field, it ends the
+    /// message.
     pub fn data_frag(&mut self, data: &DataFragEmit<'_>) -> Result<(), Full> {
         let mut body = self.data_frag_fields(data)?;
         body.bytes(data.payload);
@@ -308,8 +311,10 @@ impl<'a> MessageBuilder<'a> {
         Ok(())
     }
 
-    /// DATA_FRAG whose payload, a multiple of four octets, is not copied: it has to follow the message, which ends here.
-    /// [`Self::len`] does not count it, but there is room for it in the frame.
+    /// Appends a DATA_FRAG without copying its payload, whose length is a multiple of four octets.
+    ///
+    /// The caller appends the payload to the message, which ends here. [`Self::len`] does not count
+    /// the payload, but the frame has room for it.
     pub fn data_frag_ahead(&mut self, data: &DataFragEmit<'_>) -> Result<(), Full> {
         debug_assert_eq!(data.payload.len() % 4, 0, "padding would have to follow, too");
         self.data_frag_fields(data)?;
@@ -318,7 +323,7 @@ impl<'a> MessageBuilder<'a> {
         Ok(())
     }
 
-    /// Writes a DATA_FRAG up to the payload, for which it leaves room.
+    /// Writes a DATA_FRAG up to the payload and leaves room for the payload.
     fn data_frag_fields(&mut self, data: &DataFragEmit<'_>) -> Result<Emitter<'_>, Full> {
         let inline_qos = data.inline_qos.unwrap_or_default();
         let overhead = data_frag_overhead(inline_qos.len()) - SUBMESSAGE_HEADER_LEN;
@@ -338,13 +343,13 @@ impl<'a> MessageBuilder<'a> {
         Ok(body)
     }
 
-    /// PAD with `len` octets of nothing behind its header, a multiple of four.
+    /// Appends PAD: a header and `len` zero octets. `len` is a multiple of four.
     pub fn pad(&mut self, len: u16) -> Result<(), Full> {
         self.submessage(id::PAD, 0, padded(usize::from(len)))?.fill();
         Ok(())
     }
 
-    /// Writes the header of a submessage, and returns its `len` octets to be filled.
+    /// Writes the header of a submessage and returns an emitter for its `len` octets.
     #[inline]
     fn submessage(&mut self, id: u8, flags: u8, len: usize) -> Result<Emitter<'_>, Full> {
         let reserve = if is_of_endpoint(id) { self.reserve } else { 0 };
@@ -368,7 +373,8 @@ impl<'a> MessageBuilder<'a> {
     }
 }
 
-/// Whether a submessage comes from an endpoint: the others tell of the message.
+/// Reports whether the submessage belongs to an endpoint. The other submessages describe the
+/// message.
 const fn is_of_endpoint(id: u8) -> bool {
     matches!(id, id::DATA | id::DATA_FRAG | id::HEARTBEAT | id::HEARTBEAT_FRAG | id::GAP | id::ACKNACK | id::NACK_FRAG)
 }

@@ -1,7 +1,7 @@
-//! The offered/requested check: may this writer serve this reader? (DDS 1.4 §2.2.3)
+//! Compatibility check of offered and requested QoS of a writer and a reader (DDS 1.4 §2.2.3).
 //!
-//! Topic and type are the caller's business. PARTITION is not part of the check because partitions
-//! that do not meet are no error: see [`partitions_match`].
+//! The caller compares topic and type. PARTITION is not part of the check, because disjoint
+//! partitions are no incompatible QoS: see [`partitions_match`].
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -13,7 +13,7 @@ use crate::qos::{DataRepresentation, Liveliness, Presentation};
 
 pub use crate::partition::partitions_match;
 
-/// The policies by the numbers the OMG gave them (DDS 1.4 §2.3.3, XTypes 1.3 §7.6.3).
+/// QoS policies with the ids that the OMG assigns (DDS 1.4 §2.3.3, XTypes 1.3 §7.6.3).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u32)]
 #[allow(missing_docs, reason = "each is the id of the policy of its name")]
@@ -46,7 +46,7 @@ pub enum PolicyId {
 }
 
 impl PolicyId {
-    /// All policies, by ascending number.
+    /// All policies, by ascending id.
     pub const ALL: [Self; 24] = [
         Self::UserData,
         Self::Durability,
@@ -74,12 +74,12 @@ impl PolicyId {
         Self::TypeConsistencyEnforcement,
     ];
 
-    /// The number.
+    /// Returns the id.
     pub const fn id(self) -> u32 {
         self as u32
     }
 
-    /// The name of the OMG's constant, without its `_QOS_POLICY_ID`.
+    /// Returns the name of the OMG's constant without the suffix `_QOS_POLICY_ID`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Invalid => "INVALID",
@@ -117,14 +117,14 @@ impl fmt::Display for PolicyId {
     }
 }
 
-/// A policy in which a writer offers less than a reader requests.
+/// Policy in which the writer offers less than the reader requests.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Incompatibility {
-    /// Which policy.
+    /// Incompatible policy.
     pub policy: PolicyId,
-    /// What the writer offers.
+    /// Value that the writer offers.
     pub offered: String,
-    /// What the reader requests.
+    /// Value that the reader requests.
     pub requested: String,
 }
 
@@ -135,17 +135,19 @@ impl fmt::Display for Incompatibility {
     }
 }
 
-/// Whether both endpoints have a key, or neither has, by the kinds of their entity ids (RTPS 2.5 §9.3.1.2).
+/// Reports whether both endpoints have a key or both have none, by the kinds of their entity ids
+/// (RTPS 2.5 §9.3.1.2).
 ///
-/// INTEROP(Fast DDS 2.9.1): matches no writer with a key with a reader without one, nor the other way round.
-/// INTEROP(CycloneDDS 11): neither does it, since the types are not assignable.
+/// INTEROP(Fast DDS 2.9.1): does not match a writer with a key and a reader without one, nor the
+/// reverse.
+/// INTEROP(CycloneDDS 11): does not match them either, since the types are not assignable.
 #[must_use]
 pub fn keys_match(writer: Guid, reader: Guid) -> bool {
     writer.entity_id.has_key() == reader.entity_id.has_key()
 }
 
-/// Every policy in which `offered` falls short of `requested`, by ascending number; none if they
-/// are compatible.
+/// Returns every policy in which `offered` falls short of `requested`, by ascending id. The list is
+/// empty if the two are compatible.
 pub fn check(offered: &PublicationData, requested: &SubscriptionData) -> Vec<Incompatibility> {
     let mut report = Report(Vec::new());
     let (o, r) = (&offered.qos, &requested.qos);
@@ -183,12 +185,12 @@ impl Report {
         }
     }
 
-    /// For kinds that are ordered: more offered than requested is fine.
+    /// Checks ordered kinds: the writer may offer more than the reader requests.
     fn at_least<K: PartialOrd + fmt::Display>(&mut self, policy: PolicyId, offered: K, wanted: K) {
         self.refuse_unless(offered >= wanted, policy, || (offered.to_string(), wanted.to_string()));
     }
 
-    /// For promised times: less offered than requested is fine.
+    /// Checks guaranteed times: the writer may offer a shorter time than the reader requests.
     fn at_most<D: PartialOrd + fmt::Display>(&mut self, policy: PolicyId, offered: D, wanted: D) {
         self.refuse_unless(offered <= wanted, policy, || (offered.to_string(), wanted.to_string()));
     }

@@ -1,10 +1,10 @@
-//! The one reader of untrusted bytes, and its counterpart for writing into a sized slice.
+//! Bounds-checked reader of untrusted octets, and its counterpart that writes into a sized slice.
 //!
 //! A [`Cursor`] never reads beyond its slice and never computes an offset that can overflow.
 
 use crate::error::Malformed;
 
-/// The byte order of a submessage or of a serialized payload.
+/// Byte order of a submessage or of a serialized payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Endianness {
     /// Most significant octet first.
@@ -14,12 +14,13 @@ pub enum Endianness {
 }
 
 impl Endianness {
-    /// From the E flag, the lowest bit of a submessage's flags (RTPS 2.5 §9.4.5.1.2).
+    /// Returns the byte order that the E flag selects, the lowest bit of a submessage's flags
+    /// (RTPS 2.5 §9.4.5.1.2).
     pub const fn from_flags(flags: u8) -> Self {
         if flags & 1 == 0 { Self::Big } else { Self::Little }
     }
 
-    /// The E flag.
+    /// Returns the E flag.
     pub const fn flag(self) -> u8 {
         match self {
             Self::Big => 0,
@@ -71,64 +72,64 @@ macro_rules! integers {
     )*};
 }
 
-/// A bounds-checked reader over borrowed bytes.
+/// Bounds-checked reader of borrowed octets.
 #[derive(Clone, Copy, Debug)]
 pub struct Cursor<'a> {
     bytes: &'a [u8],
     position: usize,
-    /// Where `bytes` begins in the input, for the offsets in errors.
+    /// Offset of `bytes` in the whole input, for the offsets in errors.
     base: usize,
     endianness: Endianness,
 }
 
 impl<'a> Cursor<'a> {
-    /// A cursor at the start of `bytes`.
+    /// Returns a cursor at the start of `bytes`.
     pub const fn new(bytes: &'a [u8], endianness: Endianness) -> Self {
         Self::with_base(bytes, endianness, 0)
     }
 
-    /// A cursor at the start of `bytes`, which begin `base` octets into the whole input: errors
-    /// report offsets into the input.
+    /// Returns a cursor at the start of `bytes`, which begin `base` octets into the whole input.
+    /// Errors report offsets into the whole input.
     pub const fn with_base(bytes: &'a [u8], endianness: Endianness, base: usize) -> Self {
         Self { bytes, position: 0, base, endianness }
     }
 
-    /// The byte order integers are read in.
+    /// Returns the byte order of integers.
     pub const fn endianness(&self) -> Endianness {
         self.endianness
     }
 
-    /// Octets read or skipped so far.
+    /// Returns the number of octets read or skipped so far.
     pub const fn position(&self) -> usize {
         self.position
     }
 
-    /// The position in the whole input, which is what errors report.
+    /// Returns the position in the whole input. Errors report this offset.
     pub const fn offset(&self) -> usize {
         self.base + self.position
     }
 
-    /// Octets left.
+    /// Returns the number of octets left.
     pub const fn remaining(&self) -> usize {
         self.bytes.len() - self.position
     }
 
-    /// Is nothing left?
+    /// Reports whether no octets are left.
     pub const fn is_empty(&self) -> bool {
         self.remaining() == 0
     }
 
-    /// The octets left, without moving.
+    /// Returns the octets left without moving the cursor.
     pub fn rest(&self) -> &'a [u8] {
         &self.bytes[self.position..]
     }
 
-    /// An error at the current position.
+    /// Returns an error at the current position.
     pub const fn malformed(&self, what: &'static str) -> Malformed {
         Malformed { offset: self.offset(), what }
     }
 
-    /// The next `len` octets.
+    /// Reads the next `len` octets.
     pub fn bytes(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
         let Some(taken) = self.rest().get(..len) else {
             return Err(self.malformed("input ends early"));
@@ -137,7 +138,7 @@ impl<'a> Cursor<'a> {
         Ok(taken)
     }
 
-    /// The next `N` octets.
+    /// Reads the next `N` octets.
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
         let Some((taken, _)) = self.rest().split_first_chunk::<N>() else {
             return Err(self.malformed("input ends early"));
@@ -146,13 +147,13 @@ impl<'a> Cursor<'a> {
         Ok(*taken)
     }
 
-    /// Passes over `len` octets.
+    /// Skips `len` octets.
     pub fn skip(&mut self, len: usize) -> Result<(), Malformed> {
         self.bytes(len).map(|_| ())
     }
 
-    /// Passes over padding until the position is a multiple of `alignment` octets from the start
-    /// of the cursor's bytes. `alignment` is a power of two.
+    /// Skips padding until the position is a multiple of `alignment` octets from the start of the
+    /// cursor's octets. `alignment` is a power of two.
     pub fn align(&mut self, alignment: usize) -> Result<(), Malformed> {
         self.skip(padding(self.position, alignment))
     }
@@ -172,8 +173,10 @@ impl<'a> Cursor<'a> {
         u64 u64, 8;
     }
 
-    /// The number of elements of a sequence whose elements take at least `element_len_min` octets
-    /// each; refused when the remaining octets cannot hold that many, so that the caller may
+    /// Reads the number of elements of a sequence whose elements take at least `element_len_min`
+    /// octets each.
+    ///
+    /// Fails if the remaining octets cannot hold that many elements. The caller may therefore
     /// reserve memory for the result.
     pub fn count(&mut self, element_len_min: usize) -> Result<usize, Malformed> {
         let at = self.malformed("sequence is longer than its input");
@@ -184,7 +187,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A CDR string: aligned length, octets, and a terminating NUL that the length includes.
+    /// Reads a CDR string: aligned length, octets, and a terminating NUL that the length includes.
     pub fn string(&mut self) -> Result<&'a str, Malformed> {
         self.align(4)?;
         let start = *self;
@@ -200,15 +203,15 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Octets from `position` to the next multiple of `alignment`, a power of two.
+/// Returns the number of octets from `position` to the next multiple of `alignment`, a power of
+/// two.
 pub(crate) const fn padding(position: usize, alignment: usize) -> usize {
     position.wrapping_neg() & (alignment - 1)
 }
 
-/// Writes into a slice whose size the caller has computed beforehand.
+/// Writer into a slice whose length the caller has computed.
 ///
-/// Running over the end is a bug of the caller (the size did not match what is written), hence
-/// slices are indexed directly.
+/// Running over the end is a bug of the caller, so slices are indexed directly.
 pub(crate) struct Emitter<'a> {
     bytes: &'a mut [u8],
     position: usize,
@@ -226,9 +229,9 @@ impl<'a> Emitter<'a> {
         self.position = end;
     }
 
-    /// Zeroes what is left.
+    /// Fills the remaining octets with zeros.
     pub(crate) fn fill(&mut self) {
-        // Mostly none, so without a call.
+        // A loop instead of a call, since there is usually nothing to fill.
         while let Some(octet) = self.bytes.get_mut(self.position) {
             *octet = 0;
             self.position += 1;
@@ -253,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn integers_in_both_byte_orders() {
+    fn integers_are_read_in_both_byte_orders() {
         let bytes = [0x01, 0x02, 0x03, 0x04, 0xff, 0xff, 0xff, 0xfe];
         let mut big = Cursor::new(&bytes, Endianness::Big);
         assert_eq!(big.u32(), Ok(0x0102_0304));
@@ -265,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_past_the_end_fails_and_does_not_move() {
+    fn read_past_the_end_fails_without_moving_the_cursor() {
         let mut cursor = Cursor::with_base(&[1, 2, 3], Endianness::Big, 20);
         cursor.skip(1).expect("one octet is there");
         let error = cursor.u32().expect_err("two octets are left");
@@ -287,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_bounded_by_what_remains() {
+    fn sequence_count_is_bounded_by_the_remaining_octets() {
         let bytes = [0, 0, 0, 2, 9, 9, 9, 9];
         assert_eq!(Cursor::new(&bytes, Endianness::Big).count(2), Ok(2));
         assert!(Cursor::new(&bytes, Endianness::Big).count(3).is_err());
@@ -296,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn strings() {
+    fn malformed_strings_are_rejected() {
         let good = [3, 0, 0, 0, b'a', b'b', 0, 0xee];
         let mut cursor = Cursor::new(&good, Endianness::Little);
         assert_eq!(cursor.string(), Ok("ab"));

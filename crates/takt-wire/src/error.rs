@@ -1,16 +1,16 @@
-//! The two ways this crate says no: bytes that cannot be read, and a frame that is full.
+//! Errors of this crate: malformed input, and a frame without room.
 
 use core::fmt;
 
-/// Bytes that do not follow the specification.
+/// Octets that violate the specification.
 ///
-/// `offset` counts octets from the start of what was given to the parser (a datagram, or a
-/// serialized payload); `what` names the rule that was broken, for counters and logs.
+/// `offset` counts octets from the start of the parser's input (a datagram or a serialized
+/// payload). `what` names the violated rule, for counters and logs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Malformed {
-    /// Octets from the start of the input to the place where the rule was broken.
+    /// Offset of the violation in octets from the start of the input.
     pub offset: usize,
-    /// The rule that was broken.
+    /// Violated rule.
     pub what: &'static str,
 }
 
@@ -22,7 +22,7 @@ impl fmt::Display for Malformed {
 
 impl core::error::Error for Malformed {}
 
-/// What was to be written does not fit in the space that is left; nothing was written.
+/// The value exceeds the space that is left. Nothing was written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Full;
 

@@ -1,15 +1,15 @@
-//! GUIDs: who sent, who is meant (RTPS 2.5 §8.2.4, §9.3.1).
+//! GUIDs of entities: prefix and entity id (RTPS 2.5 §8.2.4, §9.3.1).
 //!
-//! Both halves are kept as the octets of the wire; they have no byte order.
+//! Both parts are octets as on the wire; they have no byte order.
 
 use core::fmt;
 
-/// The part of a GUID that all entities of one participant share.
+/// GUID prefix, which all entities of one participant share.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct GuidPrefix(pub [u8; 12]);
 
 impl Ord for GuidPrefix {
-    /// By octets, compared as one number: every datagram looks its sender up.
+    /// Compares the octets as one integer, since every received datagram looks up its sender.
     fn cmp(&self, other: &Self) -> core::cmp::Ordering {
         Guid::new(*self, EntityId::UNKNOWN).cmp(&Guid::new(*other, EntityId::UNKNOWN))
     }
@@ -22,7 +22,7 @@ impl PartialOrd for GuidPrefix {
 }
 
 impl GuidPrefix {
-    /// All zero: no participant.
+    /// All octets zero: no participant.
     pub const UNKNOWN: Self = Self([0; 12]);
 }
 
@@ -44,12 +44,12 @@ impl fmt::Debug for GuidPrefix {
     }
 }
 
-/// An entity within its participant: three octets of key and one of kind (RTPS 2.5 §9.3.1.2).
+/// Id of an entity within its participant: three octets of key and one of kind (RTPS 2.5 §9.3.1.2).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct EntityId(pub [u8; 4]);
 
-/// The kind octet of an [`EntityId`]. The two top bits say who defined the entity (00 the
-/// application, 11 the specification, 01 a vendor), the others what it is.
+/// Values of the kind octet of an [`EntityId`]. The two top bits are the origin of the entity (00
+/// the application, 11 the specification, 01 a vendor). The other bits are the kind.
 mod kind {
     pub const WRITER_WITH_KEY: u8 = 0x02;
     pub const WRITER_NO_KEY: u8 = 0x03;
@@ -62,9 +62,9 @@ mod kind {
 }
 
 impl EntityId {
-    /// All zero: "any entity" in a submessage.
+    /// All octets zero: any entity, in a submessage.
     pub const UNKNOWN: Self = Self([0; 4]);
-    /// The participant itself.
+    /// The participant.
     pub const PARTICIPANT: Self = Self([0x00, 0x00, 0x01, 0xc1]);
     /// Writer of participant announcements (SPDP).
     pub const SPDP_WRITER: Self = Self([0x00, 0x01, 0x00, 0xc2]);
@@ -120,24 +120,24 @@ impl EntityId {
     /// Reader of protected participant announcements.
     pub const SPDP_SECURE_READER: Self = Self([0xff, 0x01, 0x01, 0xc7]);
 
-    /// The id of an application's writer. Only the lower 24 bits of `key` are used.
+    /// Returns the id of an application's writer. Only the lower 24 bits of `key` are used.
     pub const fn user_writer(key: u32, keyed: bool) -> Self {
         let kind = if keyed { kind::WRITER_WITH_KEY } else { kind::WRITER_NO_KEY };
         Self::with_key(key, kind)
     }
 
-    /// The id of an application's reader. Only the lower 24 bits of `key` are used.
+    /// Returns the id of an application's reader. Only the lower 24 bits of `key` are used.
     pub const fn user_reader(key: u32, keyed: bool) -> Self {
         let kind = if keyed { kind::READER_WITH_KEY } else { kind::READER_NO_KEY };
         Self::with_key(key, kind)
     }
 
-    /// The id of an application's publisher. Only the lower 24 bits of `key` are used.
+    /// Returns the id of an application's publisher. Only the lower 24 bits of `key` are used.
     pub const fn user_publisher(key: u32) -> Self {
         Self::with_key(key, kind::WRITER_GROUP)
     }
 
-    /// The id of an application's subscriber. Only the lower 24 bits of `key` are used.
+    /// Returns the id of an application's subscriber. Only the lower 24 bits of `key` are used.
     pub const fn user_subscriber(key: u32) -> Self {
         Self::with_key(key, kind::READER_GROUP)
     }
@@ -147,27 +147,27 @@ impl EntityId {
         Self([a, b, c, kind])
     }
 
-    /// The kind octet.
+    /// Returns the kind octet.
     pub const fn kind(self) -> u8 {
         self.0[3]
     }
 
-    /// Is the entity one that the specification defines?
+    /// Reports whether the specification defines the entity.
     pub const fn is_builtin(self) -> bool {
         self.kind() & kind::ORIGIN_MASK == kind::BUILTIN
     }
 
-    /// Is it a writer, whoever defined it?
+    /// Reports whether the entity is a writer, of any origin.
     pub const fn is_writer(self) -> bool {
         matches!(self.kind() & !kind::ORIGIN_MASK, kind::WRITER_WITH_KEY | kind::WRITER_NO_KEY)
     }
 
-    /// Is it a reader, whoever defined it?
+    /// Reports whether the entity is a reader, of any origin.
     pub const fn is_reader(self) -> bool {
         matches!(self.kind() & !kind::ORIGIN_MASK, kind::READER_WITH_KEY | kind::READER_NO_KEY)
     }
 
-    /// Is it an endpoint of a topic with instances?
+    /// Reports whether the entity is an endpoint of a topic with a key.
     pub const fn has_key(self) -> bool {
         matches!(self.kind() & !kind::ORIGIN_MASK, kind::WRITER_WITH_KEY | kind::READER_WITH_KEY)
     }
@@ -185,17 +185,17 @@ impl fmt::Debug for EntityId {
     }
 }
 
-/// The globally unique id of an entity.
+/// Globally unique id of an entity.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Guid {
-    /// The participant.
+    /// Prefix of the participant.
     pub prefix: GuidPrefix,
-    /// The entity within it.
+    /// Id of the entity within the participant.
     pub entity_id: EntityId,
 }
 
 impl Ord for Guid {
-    /// By octets, compared as one number: every submessage looks its writer up.
+    /// Compares the octets as one integer, since every submessage looks up its writer.
     fn cmp(&self, other: &Self) -> core::cmp::Ordering {
         u128::from_be_bytes(self.to_bytes()).cmp(&u128::from_be_bytes(other.to_bytes()))
     }
@@ -208,27 +208,27 @@ impl PartialOrd for Guid {
 }
 
 impl Guid {
-    /// All zero: no entity.
+    /// All octets zero: no entity.
     pub const UNKNOWN: Self = Self::new(GuidPrefix::UNKNOWN, EntityId::UNKNOWN);
 
-    /// The GUID of `entity_id` in the participant `prefix`.
+    /// Returns the GUID of `entity_id` in the participant `prefix`.
     pub const fn new(prefix: GuidPrefix, entity_id: EntityId) -> Self {
         Self { prefix, entity_id }
     }
 
-    /// The GUID of the participant that this entity belongs to.
+    /// Returns the GUID of the participant that the entity belongs to.
     pub const fn participant(self) -> Self {
         Self::new(self.prefix, EntityId::PARTICIPANT)
     }
 
-    /// The 16 octets of the wire.
+    /// Returns the 16 octets of the wire format.
     pub const fn to_bytes(self) -> [u8; 16] {
         let p = self.prefix.0;
         let e = self.entity_id.0;
         [p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8], p[9], p[10], p[11], e[0], e[1], e[2], e[3]]
     }
 
-    /// The GUID that the 16 octets of the wire stand for.
+    /// Returns the GUID with these 16 octets of the wire format.
     pub const fn from_bytes(b: [u8; 16]) -> Self {
         Self {
             prefix: GuidPrefix([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11]]),
@@ -255,7 +255,7 @@ mod tests {
     use alloc::string::ToString;
 
     #[test]
-    fn guid_survives_its_bytes() {
+    fn guid_round_trips_through_octets() {
         let mut bytes = [0; 16];
         for (value, byte) in (1..).zip(&mut bytes) {
             *byte = value;
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_of_application_entities() {
+    fn application_entities_have_the_specified_kinds() {
         let writer = EntityId::user_writer(0x0012_3456, true);
         assert_eq!(writer.0, [0x12, 0x34, 0x56, 0x02]);
         assert!(writer.is_writer() && writer.has_key() && !writer.is_reader());
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_of_builtin_entities() {
+    fn builtin_entities_have_the_specified_kinds() {
         assert!(EntityId::SPDP_WRITER.is_builtin() && EntityId::SPDP_WRITER.is_writer());
         assert!(EntityId::SEDP_SUB_READER.is_reader() && EntityId::SEDP_SUB_READER.has_key());
         assert!(EntityId::TYPE_LOOKUP_REQUEST_WRITER.is_writer());

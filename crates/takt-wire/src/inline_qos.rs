@@ -1,6 +1,7 @@
-//! Inline QoS: what a DATA says about its change beside the content (RTPS 2.5 §8.7, §9.6.4).
+//! Inline QoS of DATA submessages (RTPS 2.5 §8.7, §9.6.4).
 //!
-//! [`InlineQos`] is what a reader needs of it, [`InlineQosBuilder`] writes it. Neither allocates.
+//! [`InlineQos`] holds the parameters that a reader needs, [`InlineQosBuilder`] writes them.
+//! Neither allocates.
 
 use crate::cursor::{Cursor, Endianness};
 use crate::error::{Full, Malformed};
@@ -13,15 +14,15 @@ use crate::time::Duration;
 pub const STATUS_INFO_DISPOSED: u32 = 1;
 /// Status info: the writer unregistered the instance.
 pub const STATUS_INFO_UNREGISTERED: u32 = 2;
-/// Status info: the writer's filter for the reader holds the change back.
+/// Status info: the writer's filter for the reader rejected the change.
 pub const STATUS_INFO_FILTERED: u32 = 4;
 
-/// A change, named by its writer and number.
+/// Identity of a change: its writer and its sequence number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SampleIdentity {
-    /// Whose change.
+    /// Writer of the change.
     pub writer: Guid,
-    /// Which change.
+    /// Sequence number of the change.
     pub sn: SequenceNumber,
 }
 
@@ -31,24 +32,24 @@ impl SampleIdentity {
     }
 }
 
-/// The readers that a change is for; none means all.
+/// Readers that a change is directed to; none means all readers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DirectedWrite<'a> {
     list: Option<ParameterList<'a>>,
 }
 
 impl<'a> DirectedWrite<'a> {
-    /// Is the change for everybody?
+    /// Reports whether the change is for all readers.
     pub const fn is_empty(&self) -> bool {
         self.list.is_none()
     }
 
-    /// Is the change for `reader`?
+    /// Reports whether the change is for `reader`.
     pub fn includes(&self, reader: Guid) -> bool {
         self.is_empty() || self.iter().any(|guid| guid == reader)
     }
 
-    /// The readers. At most one for each 16 octets of the datagram.
+    /// Returns the readers: at most one for each 16 octets of the datagram.
     pub fn iter(&self) -> impl Iterator<Item = Guid> + use<'a> {
         self.list.into_iter().flatten().filter(|parameter| parameter.pid == PID_DIRECTED_WRITE).flat_map(|parameter| {
             let (guids, _) = guids_of(&parameter).as_chunks::<16>();
@@ -57,51 +58,52 @@ impl<'a> DirectedWrite<'a> {
     }
 }
 
-/// The GUIDs in a `PID_DIRECTED_WRITE`: one alone, which the parameter is repeated for, or a
-/// sequence. Both are in use; the length tells which, as a sequence has four octets more than a
-/// multiple of 16.
+/// Returns the GUIDs in a `PID_DIRECTED_WRITE`.
+///
+/// The parameter holds one GUID and is repeated, or it holds a sequence. Implementations use both.
+/// The length distinguishes them: a sequence has four octets more than a multiple of 16.
 fn guids_of<'a>(parameter: &Parameter<'a>) -> &'a [u8] {
     let value = parameter.value;
     if value.len() % 16 == 4 { &value[4..] } else { value }
 }
 
-/// What a reader needs of the inline QoS.
+/// Inline QoS parameters that a reader needs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InlineQos<'a> {
-    /// The hash of the key.
+    /// Hash of the key.
     pub key_hash: Option<[u8; 16]>,
-    /// What happened to the instance: the `STATUS_INFO_` bits.
+    /// Change of the instance's state: the `STATUS_INFO_` bits.
     pub status_info: Option<u32>,
-    /// Which readers the change is for.
+    /// Readers that the change is directed to.
     pub directed_write: DirectedWrite<'a>,
-    /// From whom the change came first, if a service passes it on.
+    /// Identity of the change at its original writer, if a service relays it.
     pub original_writer: Option<SampleIdentity>,
-    /// To which change this one is the answer.
+    /// Identity of the request that this change replies to.
     pub related_sample_identity: Option<SampleIdentity>,
-    /// The first change of the coherent set that this one belongs to. A number that is not the
-    /// first of an open set, or unknown, ends the set before.
+    /// First change of the coherent set that this change belongs to. A number that is not the first
+    /// of an open set, or unknown, ends the previous set.
     pub coherent_set: Option<SequenceNumber>,
-    /// The same for a set of a whole publisher, in group sequence numbers.
+    /// First change of the coherent set of the whole publisher, as a group sequence number.
     pub group_coherent_set: Option<SequenceNumber>,
-    /// The number of the change among all those of its publisher.
+    /// Group sequence number of the change, which counts all changes of the publisher.
     pub group_seq_num: Option<SequenceNumber>,
-    /// LIFESPAN of the writer, if it sends its policies along.
+    /// LIFESPAN of the writer, if it sends its policies inline.
     pub lifespan: Option<Duration>,
-    /// OWNERSHIP_STRENGTH of the writer, if it sends its policies along.
+    /// OWNERSHIP_STRENGTH of the writer, if it sends its policies inline.
     pub ownership_strength: Option<i32>,
-    /// There is a parameter that must be understood, and is not: the change must not be used.
+    /// True if an unknown parameter must be understood. The change must not be used.
     pub must_understand_unknown: bool,
 }
 
 impl<'a> InlineQos<'a> {
-    /// Reads what is needed. Parameters that are not needed are not looked at.
+    /// Parses the needed parameters and skips the others.
     pub fn parse(list: ParameterList<'a>) -> Result<Self, Malformed> {
         let mut qos = Self::default();
         for parameter in list {
             let mut value = parameter.cursor();
             match parameter.pid {
                 PID_KEY_HASH => qos.key_hash = Some(value.array()?),
-                // Octets, not an integer: the same in both byte orders.
+                // An octet array, not an integer: equal in both byte orders.
                 PID_STATUS_INFO => qos.status_info = Some(u32::from_be_bytes(value.array()?)),
                 PID_DIRECTED_WRITE => {
                     if guids_of(&parameter).len() < 16 {
@@ -128,7 +130,8 @@ impl<'a> InlineQos<'a> {
         Ok(qos)
     }
 
-    /// What this and another list say of one change, this one first. Whom the change is for is left out.
+    /// Merges two lists about one change; values of `self` take precedence. The result has no
+    /// directed readers.
     #[must_use]
     pub fn or(&self, other: &InlineQos<'_>) -> InlineQos<'static> {
         InlineQos {
@@ -146,16 +149,15 @@ impl<'a> InlineQos<'a> {
         }
     }
 
-    /// Is the change for `reader`, or for everybody?
+    /// Reports whether the change is for `reader` or for all readers.
     pub fn is_for(&self, reader: Guid) -> bool {
         self.directed_write.includes(reader)
     }
 }
 
-/// Writes inline QoS into `N` octets of its own.
+/// Builder of inline QoS in a buffer of `N` octets.
 ///
-/// Room for a key hash (20 octets), status info (8) and the sentinel (4) is what most changes
-/// need.
+/// Most changes need a key hash (20 octets), status info (8) and the sentinel (4).
 #[derive(Clone, Debug)]
 pub struct InlineQosBuilder<const N: usize> {
     bytes: [u8; N],
@@ -169,76 +171,77 @@ impl<const N: usize> Default for InlineQosBuilder<N> {
     }
 }
 
-/// Octets of a parameter's header and of the sentinel.
+/// Length of a parameter's header and of the sentinel, in octets.
 const PARAMETER_HEADER_LEN: usize = 4;
 
 impl<const N: usize> InlineQosBuilder<N> {
-    /// An empty list, little endian.
+    /// Returns an empty list in little endian.
     pub const fn new() -> Self {
         Self::with_endianness(Endianness::Little)
     }
 
-    /// An empty list, in the byte order of the message that it will be part of.
+    /// Returns an empty list in the byte order of the enclosing message.
     pub const fn with_endianness(endianness: Endianness) -> Self {
         Self { bytes: [0; N], len: 0, endianness }
     }
 
-    /// Is there nothing in it?
+    /// Reports whether the list has no parameters.
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// What happened to the instance: the `STATUS_INFO_` bits.
+    /// Appends the change of the instance's state: the `STATUS_INFO_` bits.
     pub fn status_info(&mut self, flags: u32) -> Result<(), Full> {
         self.put(PID_STATUS_INFO, [&flags.to_be_bytes(), &[]])
     }
 
-    /// The hash of the key.
+    /// Appends the hash of the key.
     pub fn key_hash(&mut self, hash: [u8; 16]) -> Result<(), Full> {
         self.put(PID_KEY_HASH, [&hash, &[]])
     }
 
-    /// One more reader that the change is for.
+    /// Appends one reader that the change is directed to.
     pub fn directed_write(&mut self, reader: Guid) -> Result<(), Full> {
         self.put(PID_DIRECTED_WRITE, [&reader.to_bytes(), &[]])
     }
 
-    /// From whom the change came first. The original QoS, which may follow, is left out.
+    /// Appends the original writer. The original QoS, which may follow in the parameter, is left
+    /// out.
     pub fn original_writer(&mut self, identity: SampleIdentity) -> Result<(), Full> {
         let number = self.sequence_number(identity.sn);
         self.put(PID_ORIGINAL_WRITER_INFO, [&identity.writer.to_bytes(), &number])
     }
 
-    /// To which change this one is the answer.
+    /// Appends the identity of the request that this change replies to.
     pub fn related_sample_identity(&mut self, identity: SampleIdentity) -> Result<(), Full> {
         let number = self.sequence_number(identity.sn);
         self.put(PID_RELATED_SAMPLE_IDENTITY, [&identity.writer.to_bytes(), &number])
     }
 
-    /// The first change of the coherent set.
+    /// Appends the first change of the coherent set.
     pub fn coherent_set(&mut self, first: SequenceNumber) -> Result<(), Full> {
         let number = self.sequence_number(first);
         self.put(PID_COHERENT_SET, [&number, &[]])
     }
 
-    /// The first change of the publisher's coherent set.
+    /// Appends the first change of the publisher's coherent set.
     pub fn group_coherent_set(&mut self, first: SequenceNumber) -> Result<(), Full> {
         let number = self.sequence_number(first);
         self.put(PID_GROUP_COHERENT_SET, [&number, &[]])
     }
 
-    /// The number of the change among all those of its publisher.
+    /// Appends the group sequence number of the change.
     pub fn group_seq_num(&mut self, number: SequenceNumber) -> Result<(), Full> {
         let number = self.sequence_number(number);
         self.put(PID_GROUP_SEQ_NUM, [&number, &[]])
     }
 
-    /// Which writers the publisher has: the digest of their entity ids.
+    /// Appends the digest of the entity ids of the publisher's writers.
     pub fn writer_group_info(&mut self, writer_set: [u8; 4]) -> Result<(), Full> {
         self.put(PID_WRITER_GROUP_INFO, [&writer_set, &[]])
     }
 
-    /// Ends the list with its sentinel and returns it.
+    /// Appends the sentinel and returns the list.
     pub fn finish(&mut self) -> Result<&[u8], Full> {
         let header = self.header(PID_SENTINEL, 0);
         let end = self.len + PARAMETER_HEADER_LEN;
@@ -246,13 +249,13 @@ impl<const N: usize> InlineQosBuilder<N> {
         Ok(&self.bytes[..end])
     }
 
-    /// Octets of the list, sentinel included.
+    /// Returns the length of the list in octets, sentinel included.
     pub const fn encoded_len(&self) -> usize {
         self.len + PARAMETER_HEADER_LEN
     }
 
-    /// Adds a parameter whose value, of a multiple of four octets, comes in two parts. Room for
-    /// the sentinel is kept.
+    /// Appends a parameter whose value comes in two parts, of a multiple of four octets in total.
+    /// Keeps room for the sentinel.
     fn put(&mut self, pid: u16, [first, second]: [&[u8]; 2]) -> Result<(), Full> {
         let value_len = first.len() + second.len();
         let end = self.len + PARAMETER_HEADER_LEN + value_len;

@@ -1,47 +1,50 @@
-//! Payloads that lie beside the message, in memory that processes of one host share.
+//! Loaned payloads in memory that the processes of one host share, outside of the RTPS message.
 //!
-//! Takt's own, and never on a network: where a datagram travels through shared memory, the payload of its DATA may stay where
-//! it is. The submessage then carries the payload's first four octets, the encapsulation header, and a [`Piece`] beside the
-//! datagram says where all of it lies. A [`Lent`] is one hold on such a payload: its memory is used again only when the last
-//! one is gone, in whatever process.
+//! This is specific to Takt and never appears on a network. If a datagram travels through shared
+//! memory, the payload of its DATA may stay where it is. The submessage then carries the first four
+//! octets of the payload, the encapsulation header. A [`Piece`] next to the datagram locates the
+//! whole payload. A [`Lent`] is one counted reference to such a payload. The memory is reused when
+//! the last reference of any process is dropped.
 //!
-//! Who lends alone may write. Who borrows reads by copying ([`LentMemory::copy_to`]), since a broken or hostile lender may
-//! write at the wrong time, and asks afterwards whether what it got was still that payload ([`Lent::is_intact`]).
-//! Within a process not even the payload need be there: what is lent is then the sample itself, an *object*, and its bytes are
-//! made when somebody asks for them.
+//! Only the owner of the memory may write. The receiver copies the payload
+//! ([`LentMemory::copy_to`]), since a broken or hostile owner may write at the wrong time. It
+//! checks afterwards that the copy is that payload ([`Lent::is_intact`]). Within a process, the
+//! loan may be the sample itself, an *object*, which is serialized on demand.
 //!
-//! A datagram that came over a network may lie in memory that can be held too: where a device or the kernel has put it. Of such a
-//! [`LentFrame`] parts can be held, each by its own [`Lent`]; what nobody holds by the time when the next datagram is received is used again.
+//! A datagram from a network may also lie in memory that can be referenced: where a device or the
+//! kernel has put it. Each [`Lent`] of such a [`LentFrame`] references one part. Parts without a
+//! reference are reused when the next datagram is received.
 //!
-//! Deliberately not here: whose memory it is and how it is shared.
+//! This module does not define the owner of the memory or how it is shared.
 
 use alloc::sync::Arc;
 use core::any::Any;
 use core::fmt;
 
-/// Octets of a payload that travel in its DATA though all of it is lent: the encapsulation header.
+/// Octets of a loaned payload that its DATA carries nevertheless: the encapsulation header.
 pub const LENT_PREFIX_LEN: usize = 4;
 
-/// Where a lent payload lies.
+/// Location of a loaned payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Which slot of the lender's memory.
+    /// Slot of the owner's memory.
     pub slot: u32,
-    /// How often the slot had been lent; never 0.
+    /// Number of loans of the slot so far; never 0.
     pub generation: u32,
-    /// Its place, in units of 64 octets; of a part of a [`LentFrame`], which never travels, in octets.
+    /// Offset in units of 64 octets. For a part of a [`LentFrame`], which is never transmitted, the
+    /// offset in octets.
     pub grain: u32,
-    /// Its length in octets.
+    /// Length in octets.
     pub len: u32,
 }
 
 impl Piece {
-    /// Octets of a piece as it travels.
+    /// Length of a serialized piece in octets.
     pub const LEN: usize = 16;
-    /// Octets of a grain.
+    /// Octets of a grain, the unit of offsets.
     pub const GRAIN: usize = 64;
 
-    /// As it travels.
+    /// Serializes the piece.
     #[must_use]
     pub fn to_bytes(self) -> [u8; Self::LEN] {
         let mut bytes = [0; Self::LEN];
@@ -52,7 +55,8 @@ impl Piece {
         bytes
     }
 
-    /// What [`to_bytes`](Self::to_bytes) wrote. Any octets are some piece, maybe of nothing.
+    /// Parses the result of [`to_bytes`](Self::to_bytes). Any octets are valid, but may locate no
+    /// payload.
     #[must_use]
     pub fn from_bytes(bytes: [u8; Self::LEN]) -> Self {
         let part = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
@@ -60,99 +64,103 @@ impl Piece {
     }
 }
 
-/// Memory with lent payloads, as one of those sees it who share it. No call waits or allocates.
+/// Memory that holds loaned payloads, as one of the sharing processes sees it. No call blocks or
+/// allocates.
 pub trait LentMemory: fmt::Debug + Send + Sync {
-    /// The payload itself, if nobody can write to it while it is lent: for the lender. Of an object it is made, once, which
-    /// allocates.
+    /// Returns the payload if it cannot be written while it is on loan, that is, to its owner. An
+    /// object is serialized once, which allocates.
     fn bytes(&self, piece: &Piece) -> Option<&[u8]>;
 
-    /// The payload's first octets, where [`bytes`](Self::bytes) has any: no reason to make the others.
+    /// Returns the first octets of the payload if [`bytes`](Self::bytes) has any, without
+    /// serializing the rest of it.
     fn prefix(&self, piece: &Piece) -> Option<[u8; LENT_PREFIX_LEN]> {
         self.bytes(piece)?.first_chunk().copied()
     }
 
-    /// The sample, if it is that which is lent.
+    /// Returns the sample if the loan is an object.
     fn object(&self) -> Option<&Arc<dyn Any + Send + Sync>> {
         None
     }
 
-    /// Copies what lies `from` octets behind the payload's beginning. What is beyond its end is left as it was.
+    /// Copies octets of the payload, starting at offset `from`. Octets of `to` beyond the end of
+    /// the payload stay unchanged.
     fn copy_to(&self, piece: &Piece, from: usize, to: &mut [u8]);
 
-    /// Whether the slot still has the payload that was lent.
+    /// Reports whether the slot still holds the payload of this loan.
     fn is_intact(&self, piece: &Piece) -> bool;
 
-    /// There is one more hold on the piece.
+    /// Adds a reference to the piece.
     fn retain(&self, piece: &Piece);
 
-    /// There is one hold less.
+    /// Drops a reference to the piece.
     fn release(&self, piece: &Piece);
 }
 
-/// A hold on a lent payload.
+/// Counted reference to a loaned payload.
 pub struct Lent {
     memory: Arc<dyn LentMemory>,
     piece: Piece,
 }
 
 impl Lent {
-    /// Takes over a hold that was counted already.
+    /// Takes over a reference that is already counted.
     #[must_use]
     pub fn new(memory: Arc<dyn LentMemory>, piece: Piece) -> Self {
         Self { memory, piece }
     }
 
-    /// Where it lies.
+    /// Returns the location of the payload.
     #[must_use]
     pub fn piece(&self) -> Piece {
         self.piece
     }
 
-    /// Whether it lies in this memory.
+    /// Reports whether the payload lies in this memory.
     #[must_use]
     pub fn lies_in<M: LentMemory>(&self, memory: &Arc<M>) -> bool {
         core::ptr::addr_eq(Arc::as_ptr(&self.memory), Arc::as_ptr(memory))
     }
 
-    /// Its length in octets, encapsulation header included.
+    /// Returns the length of the payload in octets, encapsulation header included.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "a payload is never empty")]
     pub fn len(&self) -> usize {
         self.piece.len as usize
     }
 
-    /// See [`LentMemory::bytes`].
+    /// Returns the payload; see [`LentMemory::bytes`].
     #[must_use]
     pub fn bytes(&self) -> Option<&[u8]> {
         self.memory.bytes(&self.piece)
     }
 
-    /// See [`LentMemory::prefix`].
+    /// Returns the first octets of the payload; see [`LentMemory::prefix`].
     #[must_use]
     pub fn prefix(&self) -> Option<[u8; LENT_PREFIX_LEN]> {
         self.memory.prefix(&self.piece)
     }
 
-    /// See [`LentMemory::object`].
+    /// Returns the sample; see [`LentMemory::object`].
     #[must_use]
     pub fn object(&self) -> Option<&Arc<dyn Any + Send + Sync>> {
         self.memory.object()
     }
 
-    /// See [`LentMemory::copy_to`].
+    /// Copies octets of the payload; see [`LentMemory::copy_to`].
     pub fn copy_to(&self, from: usize, to: &mut [u8]) {
         self.memory.copy_to(&self.piece, from, to);
     }
 
-    /// Whether what was copied before this call was the payload, as far as its lender keeps to the rules.
+    /// Reports whether octets copied before this call are the payload, provided that the owner
+    /// obeys the protocol.
     #[must_use]
     pub fn is_intact(&self) -> bool {
         self.memory.is_intact(&self.piece)
     }
 }
 
-/// A received datagram in memory that can be held. It is held as long as whoever received it lends it; [`hold`](Self::hold) is for
-/// longer.
+/// Received datagram in memory that can be referenced. It stays valid while the receiving transport
+/// loans it; [`hold`](Self::hold) extends the lifetime of a part.
 #[derive(Clone, Copy, Debug)]
 pub struct LentFrame<'a> {
     memory: &'a Arc<dyn LentMemory>,
@@ -161,13 +169,14 @@ pub struct LentFrame<'a> {
 }
 
 impl<'a> LentFrame<'a> {
-    /// The datagram `octets`, which are `piece` of the memory.
+    /// Returns the datagram `octets`, which is `piece` of the memory.
     #[must_use]
     pub fn new(memory: &'a Arc<dyn LentMemory>, piece: Piece, octets: &'a [u8]) -> Self {
         Self { memory, piece, octets }
     }
 
-    /// A hold on octets of it. `None` if these are none of its own, by where they lie, or too few for a payload.
+    /// Returns a reference to a part of the datagram. `None` if the address range of `part` lies
+    /// outside of the datagram, or if it is too short for a payload.
     #[must_use]
     pub fn hold(&self, part: &[u8]) -> Option<Lent> {
         let offset = (part.as_ptr() as usize).checked_sub(self.octets.as_ptr() as usize)?;
@@ -181,20 +190,20 @@ impl<'a> LentFrame<'a> {
     }
 }
 
-/// What there is to hold beside a received datagram.
+/// Loan that accompanies a received datagram.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Beside<'a> {
-    /// Nothing.
+    /// No loan.
     #[default]
     Nothing,
-    /// The payload that its DATA stands for.
+    /// Payload of the DATA in the datagram.
     Payload(&'a Lent),
-    /// The datagram itself.
+    /// The datagram.
     Frame(LentFrame<'a>),
 }
 
 impl<'a> Beside<'a> {
-    /// The payload that goes with the datagram, if one does.
+    /// Returns the payload that accompanies the datagram, if any.
     #[must_use]
     pub fn payload(&self) -> Option<&'a Lent> {
         if let Self::Payload(lent) = self { Some(lent) } else { None }
@@ -257,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn holds_are_counted() {
+    fn references_are_counted() {
         let memory = Arc::new(Counted(AtomicU32::new(1)));
         let piece = Piece { slot: 1, generation: 1, grain: 3, len: 9 };
         let lent = Lent::new(memory.clone(), piece);
@@ -269,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_frame_are_held_one_by_one() {
+    fn parts_of_a_frame_are_referenced_individually() {
         let counted = Arc::new(Counted::default());
         let memory: Arc<dyn LentMemory> = counted.clone();
         let octets = [[1_u8; 40], [2; 40]].concat();
@@ -285,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_travels() {
+    fn piece_round_trips() {
         let piece = Piece { slot: 1, generation: u32::MAX, grain: 0x0102_0304, len: 9 };
         assert_eq!(Piece::from_bytes(piece.to_bytes()), piece);
     }

@@ -1,15 +1,15 @@
-//! RTPS 2.5 on the wire: bytes to values and back.
+//! RTPS 2.5 wire format: parsing and serialization of messages and discovery data.
 //!
-//! What lives here: messages and submessages (views that borrow the datagram, and a builder that
-//! writes into the caller's frame), parameter lists, the QoS policies with their defaults and
-//! their wire forms, the discovery data of SPDP and SEDP, the offered/requested check, and the
-//! small values all of these are made of (GUID, locator, sequence number, time).
+//! Contents: messages and submessages (views that borrow the datagram, and a builder that writes
+//! into the caller's frame), parameter lists, the QoS policies with their defaults and wire
+//! formats, the discovery data of SPDP and SEDP, the compatibility check of offered and requested
+//! QoS, and basic values (GUID, locator, sequence number, time).
 //!
 //! Invariants:
-//! - no I/O, no clock, no thread: the crate is `no_std` and needs `alloc` for discovery only;
-//! - views and builders never allocate; discovery data allocates within the limits of
-//!   [`discovery::limits`] and never from a count that a peer wrote;
-//! - every read goes through [`cursor::Cursor`], which checks bounds, so bad bytes end in
+//! - No I/O, no clock, no thread: the crate is `no_std` and needs `alloc` for discovery only.
+//! - Views and builders never allocate. Discovery data allocates within the limits of
+//!   [`discovery::limits`] and never from a count that a peer wrote.
+//! - Every read goes through [`cursor::Cursor`], which checks bounds. Malformed input results in
 //!   [`Malformed`] and never in a panic.
 //!
 //! Specifications: DDSI-RTPS 2.5, DDS 1.4 (policies), XTypes 1.3 (data representation and type

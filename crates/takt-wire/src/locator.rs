@@ -1,4 +1,4 @@
-//! Locators: where a message can be sent (RTPS 2.5 §9.3.2).
+//! Locators: transport addresses of endpoints (RTPS 2.5 §9.3.2).
 
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -6,81 +6,81 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use crate::cursor::{Cursor, Endianness};
 use crate::error::Malformed;
 
-/// A transport address.
+/// Transport address.
 ///
-/// An IPv4 address stands in the last four octets of `address`, after twelve zeros.
+/// An IPv4 address occupies the last four octets of `address`, after twelve zeros.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Locator {
-    /// Which transport; one of the `KIND_` constants or a vendor's own.
+    /// Kind of transport: one of the `KIND_` constants, or a vendor's own.
     pub kind: i32,
-    /// The port; at most 65,535 where the transport is UDP or TCP over IPv6.
+    /// Port; at most 65,535 if the transport is UDP, or TCP over IPv6.
     pub port: u32,
-    /// The address, in the order of the wire.
+    /// Address in wire order.
     pub address: [u8; 16],
 }
 
 impl Locator {
-    /// No address at all.
+    /// Invalid locator.
     pub const KIND_INVALID: i32 = -1;
     /// UDP over IPv4.
     pub const KIND_UDP_V4: i32 = 1;
     /// UDP over IPv6.
     pub const KIND_UDP_V6: i32 = 2;
-    /// TCP over IPv4, as eProsima numbers it.
+    /// TCP over IPv4; the number is eProsima's.
     pub const KIND_TCP_V4: i32 = 4;
-    /// TCP over IPv6, as eProsima numbers it.
+    /// TCP over IPv6; the number is eProsima's.
     pub const KIND_TCP_V6: i32 = 8;
-    /// Shared memory, as eProsima and RTI number it.
+    /// Shared memory of eProsima and RTI, which use the same number.
     pub const KIND_SHM: i32 = 0x0100_0000;
-    /// Ethernet frames without IP, as eProsima numbers it.
+    /// Ethernet frames without IP; the number is eProsima's.
     pub const KIND_ETHERNET: i32 = 0x0200_0000;
-    /// Shared memory as Takt does it: `Tak` and a one. No other implementation is known to use this number; eProsima and
-    /// RTI number theirs 0x0100_0000, CycloneDDS 0.10 numbers its own 16.
+    /// Shared memory of Takt: `Tak` and a one. No other implementation is known to use this number;
+    /// eProsima and RTI use 0x0100_0000 for theirs, CycloneDDS 0.10 uses 16.
     pub const KIND_TAKT_SHM: i32 = 0x5461_6b01;
-    /// Ethernet frames without IP, as Takt does it: `Tak` and a two. The hardware address stands in the last six octets, after
-    /// ten zeros.
+    /// Ethernet frames without IP, of Takt: `Tak` and a two. The MAC address occupies the last six
+    /// octets, after ten zeros.
     pub const KIND_TAKT_ETHERNET: i32 = 0x5461_6b02;
 
-    /// The locator that leads nowhere.
+    /// Invalid locator (`LOCATOR_INVALID`).
     pub const INVALID: Self = Self { kind: Self::KIND_INVALID, port: 0, address: [0; 16] };
 
-    /// Octets on the wire.
+    /// Length on the wire in octets.
     pub const LEN: usize = 24;
 
-    /// A UDP port of an IPv4 address.
+    /// Returns the locator of a UDP port of an IPv4 address.
     pub const fn udp_v4(address: Ipv4Addr, port: u16) -> Self {
         let [a, b, c, d] = address.octets();
         let address = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d];
         Self { kind: Self::KIND_UDP_V4, port: port as u32, address }
     }
 
-    /// A UDP port of an IPv6 address.
+    /// Returns the locator of a UDP port of an IPv6 address.
     pub const fn udp_v6(address: Ipv6Addr, port: u16) -> Self {
         Self { kind: Self::KIND_UDP_V6, port: port as u32, address: address.octets() }
     }
 
-    /// A port of a hardware address, which may be a group's.
+    /// Returns the locator of a port of a MAC address, which may be a group address.
     pub const fn takt_ethernet(mac: [u8; 6], port: u16) -> Self {
         let [a, b, c, d, e, f] = mac;
         let address = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d, e, f];
         Self { kind: Self::KIND_TAKT_ETHERNET, port: port as u32, address }
     }
 
-    /// The hardware address, if the transport is Takt's on Ethernet.
+    /// Returns the MAC address if the transport is Takt's on Ethernet.
     pub const fn mac(&self) -> Option<[u8; 6]> {
         let [.., a, b, c, d, e, f] = self.address;
         if self.kind == Self::KIND_TAKT_ETHERNET { Some([a, b, c, d, e, f]) } else { None }
     }
 
-    /// The hardware address and port, if the transport is Takt's on Ethernet, the port is one that it has (1 to 65,535), and
-    /// the address is not all zeros.
+    /// Returns the MAC address and port. `None` unless the transport is Takt's on Ethernet, the
+    /// port is valid (1 to 65,535), and the address is not all zeros.
     pub fn mac_and_port(&self) -> Option<([u8; 6], u16)> {
         let mac = self.mac().filter(|mac| *mac != [0; 6])?;
         let port = u16::try_from(self.port).ok().filter(|port| *port != 0)?;
         Some((mac, port))
     }
 
-    /// The IP address, if the transport is UDP or TCP.
+    /// Returns the IP address if the transport is UDP or TCP.
     pub const fn ip(&self) -> Option<IpAddr> {
         match self.kind {
             Self::KIND_UDP_V4 | Self::KIND_TCP_V4 => {
@@ -92,8 +92,7 @@ impl Locator {
         }
     }
 
-    /// The address and port, if the transport is UDP and the port is one that UDP has (1 to
-    /// 65,535).
+    /// Returns the address and port if the transport is UDP and the port is valid (1 to 65,535).
     pub fn socket_addr(&self) -> Option<SocketAddr> {
         if !matches!(self.kind, Self::KIND_UDP_V4 | Self::KIND_UDP_V6) {
             return None;
@@ -102,12 +101,12 @@ impl Locator {
         self.ip().map(|ip| SocketAddr::new(ip, port))
     }
 
-    /// Is the transport TCP?
+    /// Reports whether the transport is TCP.
     pub const fn is_tcp(&self) -> bool {
         matches!(self.kind, Self::KIND_TCP_V4 | Self::KIND_TCP_V6)
     }
 
-    /// Does it lead to a multicast group?
+    /// Reports whether the address is a multicast group.
     pub fn is_multicast(&self) -> bool {
         match self.mac() {
             Some([first, ..]) => first & 1 == 1,
@@ -115,8 +114,11 @@ impl Locator {
         }
     }
 
-    /// The same group of IPv4, by one of the own interfaces alone: the one with this address, which stands in front of the
-    /// group's where the wire has zeros. Such a locator is for the own transport; nobody else is to be told of it.
+    /// Returns the locator of the same IPv4 group, restricted to the local interface with this
+    /// address.
+    ///
+    /// The address of the interface precedes that of the group, where the wire format has zeros.
+    /// Such a locator is for the local transport only and must not be announced.
     #[must_use]
     pub const fn by_interface(self, interface: Ipv4Addr) -> Self {
         let mut address = self.address;
@@ -125,15 +127,18 @@ impl Locator {
         Self { address, ..self }
     }
 
-    /// What [`by_interface`](Self::by_interface) was told; `None` for all interfaces.
+    /// Returns the interface set by [`by_interface`](Self::by_interface); `None` for all
+    /// interfaces.
     pub const fn interface(&self) -> Option<Ipv4Addr> {
         let [_, _, _, _, _, _, _, _, a, b, c, d, ..] = self.address;
         let interface = Ipv4Addr::new(a, b, c, d);
         if self.kind != Self::KIND_UDP_V4 || interface.is_unspecified() { None } else { Some(interface) }
     }
 
-    /// Could anything be sent to it? No for the invalid kind, for a port that UDP does not have,
-    /// and for the unspecified IP address, nor for their like on Ethernet; unknown transports get the benefit of the doubt.
+    /// Reports whether a message could be sent to the locator.
+    ///
+    /// It is false for the invalid kind, for a port that UDP does not have, for the unspecified IP
+    /// address, and for the same cases on Ethernet. It is true for unknown kinds of transport.
     pub fn is_usable(&self) -> bool {
         match self.kind {
             Self::KIND_INVALID => false,
@@ -149,7 +154,7 @@ impl Locator {
         Ok(Self { kind: cursor.i32()?, port: cursor.u32()?, address: cursor.array()? })
     }
 
-    /// The octets of the wire.
+    /// Returns the octets of the wire format.
     pub fn to_bytes(&self, endianness: Endianness) -> [u8; Self::LEN] {
         let (kind, port) = match endianness {
             Endianness::Big => (self.kind.to_be_bytes(), self.port.to_be_bytes()),
@@ -170,7 +175,7 @@ impl Default for Locator {
 }
 
 impl From<SocketAddr> for Locator {
-    /// The UDP locator of a socket address; a scope id is lost.
+    /// Returns the UDP locator of a socket address. The scope id is dropped.
     fn from(address: SocketAddr) -> Self {
         match address.ip() {
             IpAddr::V4(ip) => Self::udp_v4(ip, address.port()),
@@ -215,7 +220,7 @@ mod tests {
     use alloc::string::ToString;
 
     #[test]
-    fn ipv4_stands_in_the_last_four_octets() {
+    fn ipv4_address_occupies_the_last_four_octets() {
         let locator = Locator::udp_v4(Ipv4Addr::new(239, 255, 0, 1), 7400);
         let bytes = locator.to_bytes(Endianness::Little);
         assert_eq!(bytes[..8], [1, 0, 0, 0, 0xe8, 0x1c, 0, 0]);
@@ -225,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_may_be_meant_by_one_interface() {
+    fn group_locator_can_be_restricted_to_an_interface() {
         let group = Locator::udp_v4(Ipv4Addr::new(239, 255, 0, 1), 7401);
         let interface = Ipv4Addr::new(192, 0, 2, 7);
         let there = group.by_interface(interface);
@@ -235,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hardware_address_stands_in_the_last_six_octets() {
+    fn mac_address_occupies_the_last_six_octets() {
         let locator = Locator::takt_ethernet([0x02, 0xab, 0, 0, 0, 0x0f], 7411);
         let bytes = locator.to_bytes(Endianness::Big);
         assert_eq!(bytes[..8], [0x54, 0x61, 0x6b, 0x02, 0, 0, 0x1c, 0xf3]);
@@ -249,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hardware_address_or_port_of_zero_leads_nowhere() {
+    fn mac_address_or_port_of_zero_is_unusable() {
         let locator = Locator::takt_ethernet([2, 0, 0, 0, 0, 1], 1);
         for port in [0, 65_536, u32::MAX] {
             let locator = Locator { port, ..locator };
@@ -261,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn survives_the_wire_in_both_byte_orders() {
+    fn locator_round_trips_in_both_byte_orders() {
         let locator = Locator::from(SocketAddr::from((Ipv6Addr::LOCALHOST, 65_535)));
         for endianness in [Endianness::Big, Endianness::Little] {
             let bytes = locator.to_bytes(endianness);
@@ -271,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_that_udp_does_not_have_lead_nowhere() {
+    fn ports_that_udp_does_not_have_are_unusable() {
         for port in [0, 65_536, u32::MAX] {
             let locator = Locator { port, ..Locator::udp_v4(Ipv4Addr::LOCALHOST, 1) };
             assert_eq!(locator.socket_addr(), None, "port {port}");
@@ -280,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn usable_locators() {
+    fn unspecified_and_invalid_addresses_are_unusable() {
         assert!(Locator::udp_v4(Ipv4Addr::LOCALHOST, 7411).is_usable());
         assert!(!Locator::udp_v4(Ipv4Addr::UNSPECIFIED, 7411).is_usable());
         assert!(!Locator::udp_v6(Ipv6Addr::UNSPECIFIED, 7411).is_usable());

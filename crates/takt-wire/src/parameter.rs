@@ -1,7 +1,8 @@
-//! Parameter lists: the id-length-value form of discovery data and inline QoS (RTPS 2.5 §9.4.2.11).
+//! Parameter lists: id, length and value in discovery data and inline QoS (RTPS 2.5 §9.4.2.11).
 //!
-//! A [`ParameterList`] is a view whose structure has been checked: each parameter lies inside and
-//! the list ends in `PID_SENTINEL`. What the values say is the business of whoever knows the ids.
+//! A [`ParameterList`] is a view whose structure has been checked: each parameter lies within the
+//! list, and the list ends in `PID_SENTINEL`. The values are interpreted by the callers that know
+//! the ids.
 
 use alloc::vec::Vec;
 
@@ -17,7 +18,7 @@ use crate::time::Duration;
 pub mod pid {
     pub const PID_PAD: u16 = 0x0000;
     pub const PID_SENTINEL: u16 = 0x0001;
-    /// What XTypes ends a list with; receivers take both.
+    /// End of a list in XTypes; receivers accept both ends.
     pub const PID_LIST_END: u16 = 0x3f02;
     pub const PID_PARTICIPANT_LEASE_DURATION: u16 = 0x0002;
     pub const PID_TIME_BASED_FILTER: u16 = 0x0004;
@@ -84,62 +85,63 @@ pub mod pid {
     pub const PID_PARTICIPANT_SECURITY_INFO: u16 = 0x1005;
     pub const PID_DOMAIN_TAG: u16 = 0x4014;
 
-    /// Set in an id: whoever does not know the parameter must not use the list. Whoever knows it
-    /// accepts it with and without the flag.
+    /// Flag of an id: a receiver that does not know the parameter must not use the list. A receiver
+    /// that knows the parameter accepts it with and without the flag.
     pub const FLAG_MUST_UNDERSTAND: u16 = 0x4000;
-    /// Set in an id: the vendor of the sender defines what the parameter means.
+    /// Flag of an id: the vendor of the sender defines the parameter.
     pub const FLAG_VENDOR_SPECIFIC: u16 = 0x8000;
 }
 pub use pid::*;
 
-/// The most octets a parameter's value can have: its length has 16 bits and is a multiple of four.
+/// Maximum length of a parameter's value in octets: the length has 16 bits and is a multiple of
+/// four.
 pub const PARAMETER_LEN_MAX: usize = 65_532;
 
-/// One parameter of a list.
+/// Parameter of a list.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameter<'a> {
-    /// The id without `FLAG_MUST_UNDERSTAND`.
+    /// Parameter id without `FLAG_MUST_UNDERSTAND`.
     pub pid: u16,
-    /// Must a receiver that does not know the id refuse the whole list?
+    /// True if a receiver that does not know the id must refuse the whole list.
     pub must_understand: bool,
-    /// The octets of the value, padding included.
+    /// Octets of the value, padding included.
     pub value: &'a [u8],
     endianness: Endianness,
-    /// Where the value begins in the input, for the offsets in errors.
+    /// Offset of the value in the input, for the offsets in errors.
     base: usize,
 }
 
 impl<'a> Parameter<'a> {
-    /// A reader of the value.
+    /// Returns a cursor over the value.
     pub const fn cursor(&self) -> Cursor<'a> {
         Cursor::with_base(self.value, self.endianness, self.base)
     }
 
-    /// An error at the value.
+    /// Returns an error at the offset of the value.
     pub const fn malformed(&self, what: &'static str) -> Malformed {
         Malformed { offset: self.base, what }
     }
 }
 
-/// A list whose structure has been checked. Copying it copies two words, not the parameters.
+/// Parameter list whose structure has been checked. A copy does not copy the parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct ParameterList<'a> {
-    /// The parameters, without the sentinel.
+    /// Parameters without the sentinel.
     bytes: &'a [u8],
     endianness: Endianness,
     base: usize,
 }
 
 impl<'a> ParameterList<'a> {
-    /// Checks the list at the start of `bytes` and returns it with the number of octets it takes,
-    /// sentinel included. What follows the sentinel is not looked at.
+    /// Checks the list at the start of `bytes`. Returns it with its length in octets, sentinel
+    /// included. Octets after the sentinel are ignored.
     pub fn parse(bytes: &'a [u8], endianness: Endianness) -> Result<(Self, usize), Malformed> {
         let mut cursor = Cursor::new(bytes, endianness);
         let list = Self::parse_from(&mut cursor)?;
         Ok((list, cursor.position()))
     }
 
-    /// Checks the list at the cursor and moves the cursor behind its sentinel.
+    /// Checks the list at the cursor and advances the cursor past the sentinel.
     pub(crate) fn parse_from(cursor: &mut Cursor<'a>) -> Result<Self, Malformed> {
         let start = *cursor;
         loop {
@@ -164,17 +166,17 @@ impl<'a> ParameterList<'a> {
         }
     }
 
-    /// The byte order of ids, lengths and values.
+    /// Returns the byte order of ids, lengths and values.
     pub const fn endianness(&self) -> Endianness {
         self.endianness
     }
 
-    /// The parameters in order, without padding and sentinel.
+    /// Returns an iterator over the parameters, without padding and sentinel.
     pub fn iter(&self) -> Parameters<'a> {
         Parameters { cursor: Cursor::with_base(self.bytes, self.endianness, self.base) }
     }
 
-    /// The first parameter with this id, given without `FLAG_MUST_UNDERSTAND`.
+    /// Returns the first parameter with this id, given without `FLAG_MUST_UNDERSTAND`.
     pub fn find(&self, pid: u16) -> Option<Parameter<'a>> {
         self.iter().find(|parameter| parameter.pid == pid)
     }
@@ -189,7 +191,7 @@ impl<'a> IntoIterator for ParameterList<'a> {
     }
 }
 
-/// The parameters of a list.
+/// Iterator over the parameters of a list.
 #[derive(Clone, Debug)]
 pub struct Parameters<'a> {
     cursor: Cursor<'a>,
@@ -200,7 +202,7 @@ impl<'a> Iterator for Parameters<'a> {
 
     fn next(&mut self) -> Option<Parameter<'a>> {
         loop {
-            // The list was checked when it was made, so an error can only be its end.
+            // The structure of the list has been checked, so an error can only be its end.
             let id = self.cursor.u16().ok()?;
             let len = self.cursor.u16().ok()?;
             let base = self.cursor.offset();
@@ -215,7 +217,7 @@ impl<'a> Iterator for Parameters<'a> {
     }
 }
 
-/// Builds a parameter list in memory of its own, for discovery.
+/// Builder of parameter lists for discovery, in memory that it allocates.
 #[derive(Debug)]
 pub struct ParameterListBuilder {
     bytes: Vec<u8>,
@@ -223,21 +225,21 @@ pub struct ParameterListBuilder {
 }
 
 impl ParameterListBuilder {
-    /// An empty list.
+    /// Returns an empty list.
     pub const fn new(endianness: Endianness) -> Self {
         Self::after(Vec::new(), endianness)
     }
 
-    /// A list that is appended to `bytes`, the encapsulation header for instance. Their number
-    /// must be a multiple of four.
+    /// Returns a list that is appended to `bytes`, for instance the encapsulation header. The
+    /// length of `bytes` must be a multiple of four.
     pub const fn after(bytes: Vec<u8>, endianness: Endianness) -> Self {
         Self { bytes, endianness }
     }
 
-    /// Adds a parameter whose value `write` produces, and pads it.
+    /// Appends a parameter whose value `write` produces, and pads it.
     ///
-    /// A value of more than [`PARAMETER_LEN_MAX`] octets has no form on the wire: the parameter is
-    /// left out. Whoever takes such values from an application limits them first.
+    /// A value of more than [`PARAMETER_LEN_MAX`] octets cannot be serialized: the parameter is
+    /// left out. Callers limit the values that they accept from an application.
     pub fn put(&mut self, pid: u16, write: impl FnOnce(&mut ParameterWriter<'_>)) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(&[0; 4]);
@@ -251,7 +253,7 @@ impl ParameterListBuilder {
         }
     }
 
-    /// Ends the list with its sentinel.
+    /// Appends the sentinel and returns the list.
     pub fn finish(mut self) -> Vec<u8> {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(&[0; 4]);
@@ -268,7 +270,7 @@ impl ParameterListBuilder {
     }
 }
 
-/// Writes the value of one parameter; alignment counts from the value's start.
+/// Writer of the value of one parameter. Alignment counts from the start of the value.
 #[derive(Debug)]
 pub struct ParameterWriter<'a> {
     bytes: &'a mut Vec<u8>,
@@ -277,28 +279,28 @@ pub struct ParameterWriter<'a> {
 }
 
 impl ParameterWriter<'_> {
-    /// Octets as they are.
+    /// Appends octets.
     pub fn bytes(&mut self, octets: &[u8]) {
         self.bytes.extend_from_slice(octets);
     }
 
-    /// Zeros up to a multiple of `alignment`, a power of two.
+    /// Appends zeros up to a multiple of `alignment`, a power of two.
     pub fn align(&mut self, alignment: usize) {
         let len = self.bytes.len() - self.start;
         self.bytes.resize(self.bytes.len() + padding(len, alignment), 0);
     }
 
-    /// An octet.
+    /// Appends an octet.
     pub fn u8(&mut self, value: u8) {
         self.bytes.push(value);
     }
 
-    /// A boolean, as an octet.
+    /// Appends a boolean as an octet.
     pub fn bool(&mut self, value: bool) {
         self.u8(u8::from(value));
     }
 
-    /// A 16-bit integer, aligned.
+    /// Appends an aligned 16-bit integer.
     pub fn u16(&mut self, value: u16) {
         self.align(2);
         match self.endianness {
@@ -307,7 +309,7 @@ impl ParameterWriter<'_> {
         }
     }
 
-    /// A 32-bit integer, aligned.
+    /// Appends an aligned 32-bit integer.
     pub fn u32(&mut self, value: u32) {
         self.align(4);
         match self.endianness {
@@ -316,18 +318,19 @@ impl ParameterWriter<'_> {
         }
     }
 
-    /// A signed 32-bit integer, aligned.
+    /// Appends an aligned, signed 32-bit integer.
     pub fn i32(&mut self, value: i32) {
         self.u32(value.cast_unsigned());
     }
 
-    /// The length of a sequence. Saturates: a sequence that long does not fit in a parameter.
+    /// Appends the length of a sequence. It saturates: a sequence of that length exceeds a
+    /// parameter.
     pub fn count(&mut self, count: usize) {
         self.u32(u32::try_from(count).unwrap_or(u32::MAX));
     }
 
-    /// A CDR string: length with the NUL, octets, NUL. Ends at an embedded NUL, which CDR cannot
-    /// express.
+    /// Appends a CDR string: length with the NUL, octets, NUL. The string ends at an embedded NUL,
+    /// which CDR cannot express.
     pub fn string(&mut self, text: &str) {
         let text = text.split('\0').next().unwrap_or_default();
         self.count(text.len() + 1);
@@ -335,29 +338,29 @@ impl ParameterWriter<'_> {
         self.u8(0);
     }
 
-    /// A sequence of octets.
+    /// Appends a sequence of octets.
     pub fn octets(&mut self, octets: &[u8]) {
         self.count(octets.len());
         self.bytes(octets);
     }
 
-    /// A GUID.
+    /// Appends a GUID.
     pub fn guid(&mut self, guid: Guid) {
         self.bytes(&guid.to_bytes());
     }
 
-    /// A locator.
+    /// Appends a locator.
     pub fn locator(&mut self, locator: &Locator) {
         self.bytes(&locator.to_bytes(self.endianness));
     }
 
-    /// A span of time.
+    /// Appends a duration.
     pub fn duration(&mut self, duration: Duration) {
         self.i32(duration.seconds);
         self.u32(duration.fraction);
     }
 
-    /// A sequence number.
+    /// Appends a sequence number.
     pub fn sequence_number(&mut self, number: SequenceNumber) {
         let (high, low) = number.halves();
         self.u32(high);
@@ -392,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_list() {
+    fn list_has_the_specified_octets() {
         let bytes = [
             0x71, 0x00, 0x04, 0x00, 0, 0, 0, 1, // PID_STATUS_INFO: disposed
             0x00, 0x00, 0x04, 0x00, 9, 9, 9, 9, // PID_PAD
@@ -428,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn the_flag_of_an_id_is_kept_beside_it() {
+    fn must_understand_flag_is_removed_from_the_id() {
         let bytes = [0x14, 0x40, 0, 0, 0x0f, 0x80, 0, 0, 0x05, 0xc0, 0, 0, 1, 0, 0, 0];
         let (list, _) = parse(&bytes).expect("well formed");
         let ids = list.iter().map(|p| (p.pid, p.must_understand));
@@ -436,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_that_xtypes_writes_is_one() {
+    fn pid_list_end_of_xtypes_ends_a_list() {
         for id in [[0x01, 0x00], [0x02, 0x3f], [0x02, 0x7f]] {
             let bytes = [id[0], id[1], 0, 0, 0xff];
             let (list, len) = parse(&bytes).expect("well formed");
@@ -445,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_do_not_fit_are_left_out() {
+    fn values_beyond_the_maximum_length_are_left_out() {
         let mut builder = ParameterListBuilder::new(Endianness::Little);
         builder.put(PID_USER_DATA, |value| value.octets(&[7; PARAMETER_LEN_MAX - 3]));
         builder.put(PID_GROUP_DATA, |value| value.octets(&[7; PARAMETER_LEN_MAX - 4]));
@@ -456,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn a_string_ends_at_its_first_nul() {
+    fn string_ends_at_its_first_nul() {
         let mut builder = ParameterListBuilder::new(Endianness::Big);
         builder.put(PID_TOPIC_NAME, |value| value.string("a\0b"));
         let bytes = builder.finish();

@@ -1,12 +1,12 @@
-//! Do two partition lists meet? (DDS 1.4 §2.2.3.13)
+//! Matching of PARTITION policies (DDS 1.4 §2.2.3.13).
 //!
-//! Names may be patterns as POSIX `fnmatch` knows them: `*`, `?`, `[...]`. A pattern meets plain
-//! names only: two patterns never meet, however alike they are.
+//! Names may be patterns of POSIX `fnmatch`: `*`, `?`, `[...]`. A pattern matches plain names only:
+//! two patterns never match each other, even if they are equal.
 
 use crate::qos::Partition;
 
-/// Is there a partition that both are in? The empty list is the one partition whose name is
-/// empty.
+/// Reports whether two PARTITION policies have a partition in common. The empty list means the
+/// partition with the empty name.
 pub fn partitions_match(one: &Partition, other: &Partition) -> bool {
     names(one).any(|a| names(other).any(|b| names_match(a, b)))
 }
@@ -25,19 +25,20 @@ fn names_match(a: &str, b: &str) -> bool {
     }
 }
 
-/// Does the name contain anything that makes it a pattern?
+/// Reports whether the name contains a wildcard of a pattern.
 pub fn is_pattern(name: &str) -> bool {
     name.bytes().any(|byte| matches!(byte, b'*' | b'?' | b'['))
 }
 
-/// Does the text match the pattern of POSIX `fnmatch`, with no flags set? Unlike [`partitions_match`] it takes the
-/// text as it is, also if the text is a pattern itself.
+/// Reports whether the text matches a POSIX `fnmatch` pattern with no flags set. Unlike
+/// [`partitions_match`], it takes the text literally, even if the text is a pattern.
 pub fn fnmatch(pattern: &str, text: &str) -> bool {
     pattern_matches(pattern.as_bytes(), text.as_bytes())
 }
 
-/// Matches by octets. Goes back only to the last star, so the octets looked at are at most the product
-/// of the two lengths. Many brackets that are never closed would take more: such a pattern matches nothing.
+/// Matches octet by octet. It backtracks only to the last star, so it examines at most as many
+/// octets as the product of both lengths. A pattern with many unclosed brackets would exceed that
+/// bound and matches nothing.
 fn pattern_matches(pattern: &[u8], text: &[u8]) -> bool {
     let looks_max = (pattern.len() + 1) * (text.len() + 1);
     let mut looks = 0;
@@ -68,8 +69,8 @@ fn pattern_matches(pattern: &[u8], text: &[u8]) -> bool {
     pattern[p..].iter().all(|byte| *byte == b'*')
 }
 
-/// If the first element of the pattern (other than a star) matches the octet: how many octets of
-/// the pattern it takes. Adds the octets that it looks at.
+/// Compares the first element of the pattern (other than a star) with the octet. Returns the number
+/// of octets of the element if it matches. Adds the examined octets to `looks`.
 fn element_matches(pattern: &[u8], octet: u8, looks: &mut usize) -> Option<usize> {
     *looks += 1;
     match pattern {
@@ -79,7 +80,7 @@ fn element_matches(pattern: &[u8], octet: u8, looks: &mut usize) -> Option<usize
             *looks += found.map_or(set.len(), |(len, _)| len);
             match found {
                 Some((len, is_in)) => is_in.then_some(1 + len),
-                // Without its closing bracket, a bracket is an ordinary character.
+                // Without a closing bracket, an opening bracket is an ordinary character.
                 None => (octet == b'[').then_some(1),
             }
         }
@@ -89,8 +90,8 @@ fn element_matches(pattern: &[u8], octet: u8, looks: &mut usize) -> Option<usize
     }
 }
 
-/// For the rest of a bracket expression: its length up to and including the closing bracket, and
-/// whether the octet is in it. `None` if it is never closed.
+/// Evaluates the rest of a bracket expression. Returns its length, the closing bracket included,
+/// and whether the octet is in the set. `None` if the bracket is never closed.
 fn set_matches(set: &[u8], octet: u8) -> Option<(usize, bool)> {
     let is_negated = matches!(set.first(), Some(b'!' | b'^'));
     let first = usize::from(is_negated);

@@ -1,13 +1,13 @@
-//! Which UDP port does what (RTPS 2.5 §9.6.2).
+//! Well-known UDP ports of domains and participants (RTPS 2.5 §9.6.2).
 
-/// The well-known mapping from domain and participant to ports, with its parameters.
+/// Parameters of the mapping from domain and participant to ports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PortMapping {
-    /// PB: where the first domain begins.
+    /// PB: base of all ports.
     pub port_base: u16,
-    /// DG: ports of one domain.
+    /// DG: number of ports of a domain.
     pub domain_gain: u16,
-    /// PG: ports of one participant.
+    /// PG: number of ports of a participant.
     pub participant_gain: u16,
     /// Offset of the multicast port of discovery.
     pub d0: u16,
@@ -26,27 +26,28 @@ impl Default for PortMapping {
 }
 
 impl PortMapping {
-    /// The port of SPDP multicast; `None` if UDP has no such port.
+    /// Returns the port of SPDP multicast; `None` if it exceeds the range of UDP ports.
     pub fn discovery_multicast(&self, domain_id: u32) -> Option<u16> {
         self.port(domain_id, 0, self.d0)
     }
 
-    /// The port where a participant hears discovery by unicast.
+    /// Returns the port on which a participant receives unicast discovery traffic.
     pub fn discovery_unicast(&self, domain_id: u32, participant_index: u32) -> Option<u16> {
         self.port(domain_id, participant_index, self.d1)
     }
 
-    /// The port of user data by multicast.
+    /// Returns the port of multicast user data.
     pub fn user_multicast(&self, domain_id: u32) -> Option<u16> {
         self.port(domain_id, 0, self.d2)
     }
 
-    /// The port where a participant hears user data by unicast.
+    /// Returns the port on which a participant receives unicast user data.
     pub fn user_unicast(&self, domain_id: u32, participant_index: u32) -> Option<u16> {
         self.port(domain_id, participant_index, self.d3)
     }
 
-    /// The highest domain of which the first participant has all ports: 232 by default. None if not even domain 0 has them.
+    /// Returns the highest domain whose first participant has all ports: 232 by default. `None` if
+    /// not even domain 0 has them.
     pub fn domain_max(&self) -> Option<u32> {
         let offset = [self.d0, self.d1, self.d2, self.d3].into_iter().max().map_or(0, u32::from);
         let room = u32::from(u16::MAX).checked_sub(u32::from(self.port_base) + offset)?;
@@ -67,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_ports_of_domain_zero() {
+    fn domain_zero_has_the_specified_ports() {
         let ports = PortMapping::default();
         assert_eq!(ports.discovery_multicast(0), Some(7400));
         assert_eq!(ports.user_multicast(0), Some(7401));
@@ -78,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn domains_whose_ports_udp_does_not_have() {
+    fn domains_beyond_the_udp_port_range_have_no_ports() {
         let ports = PortMapping::default();
         assert_eq!(ports.discovery_multicast(232), Some(65_400));
         assert_eq!(ports.discovery_multicast(233), None);

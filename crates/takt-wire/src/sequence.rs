@@ -1,4 +1,4 @@
-//! Sequence numbers, fragment numbers, and the sets of them that acknowledgements carry
+//! Sequence numbers, fragment numbers, and the sets of them in acknowledgements
 //! (RTPS 2.5 §8.3.5.4, §9.4.2).
 
 use core::fmt;
@@ -6,55 +6,55 @@ use core::fmt;
 use crate::cursor::{Cursor, Emitter};
 use crate::error::Malformed;
 
-/// The place of a change in its writer's history; the first is 1.
+/// Sequence number of a change in its writer's history; the first is 1.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct SequenceNumber(pub i64);
 
 impl SequenceNumber {
-    /// What stands on the wire when there is no sequence number.
+    /// `SEQUENCENUMBER_UNKNOWN`: no sequence number.
     pub const UNKNOWN: Self = Self(-1 << 32);
-    /// Before the first.
+    /// Number before the first change.
     pub const ZERO: Self = Self(0);
-    /// The first change of every writer.
+    /// Number of the first change of every writer.
     pub const FIRST: Self = Self(1);
-    /// The last that can be written.
+    /// Largest sequence number.
     pub const MAX: Self = Self(i64::MAX);
 
-    /// The number that follows; [`SequenceNumber::MAX`] is followed by itself.
+    /// Returns the next number. It saturates at [`SequenceNumber::MAX`].
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0.saturating_add(1))
     }
 
-    /// The number before; saturates at the other end.
+    /// Returns the previous number. It saturates at `i64::MIN`.
     #[must_use]
     pub const fn prev(self) -> Self {
         Self(self.0.saturating_sub(1))
     }
 
-    /// Can a change have this number (1 to 2^63 - 1)?
+    /// Reports whether a change can have this number (1 to 2^63 - 1).
     pub const fn is_valid(self) -> bool {
         self.0 > 0
     }
 
-    /// Reads a number without judging it.
+    /// Reads a number without validation.
     pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Self, Malformed> {
         Ok(Self::from_halves(cursor.u32()?, cursor.u32()?))
     }
 
-    /// Reads the number of a change.
+    /// Reads the number of a change, which must be positive.
     pub(crate) fn parse_valid(cursor: &mut Cursor<'_>) -> Result<Self, Malformed> {
         let at = cursor.malformed("sequence number is not positive");
         let number = Self::parse(cursor)?;
         if number.is_valid() { Ok(number) } else { Err(at) }
     }
 
-    /// From the upper and the lower half.
+    /// Returns the number with this upper and lower half.
     pub(crate) const fn from_halves(high: u32, low: u32) -> Self {
         Self((((high as u64) << 32) | low as u64).cast_signed())
     }
 
-    /// The upper and the lower half, in the order of the wire.
+    /// Returns the upper and the lower half, in wire order.
     pub(crate) const fn halves(self) -> (u32, u32) {
         let bits = self.0.cast_unsigned();
         ((bits >> 32) as u32, bits as u32)
@@ -79,11 +79,10 @@ impl fmt::Debug for SequenceNumber {
     }
 }
 
-/// How many numbers a set can speak of.
+/// Maximum number of bits in a set.
 pub const SET_WINDOW: u32 = 256;
 
-/// The bits of a set: bit 0 is the most significant bit of the first word. Bits from `len` on are
-/// zero.
+/// Bits of a set. Bit 0 is the most significant bit of the first word. Bits from `len` on are zero.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 struct Window {
     len: u32,
@@ -141,7 +140,7 @@ impl Window {
     }
 }
 
-/// Up to 256 sequence numbers from a base on.
+/// Set of up to 256 sequence numbers from a base.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SequenceNumberSet {
     base: SequenceNumber,
@@ -149,37 +148,38 @@ pub struct SequenceNumberSet {
 }
 
 impl SequenceNumberSet {
-    /// The empty set at `base`, which acknowledges everything before `base` in an ACKNACK.
+    /// Returns the empty set at `base`. In an ACKNACK, it acknowledges all changes before `base`.
     pub const fn new(base: SequenceNumber) -> Self {
         Self { base, window: Window { len: 0, words: [0; 8] } }
     }
 
-    /// The number that bit 0 stands for.
+    /// Returns the number of bit 0.
     pub const fn base(&self) -> SequenceNumber {
         self.base
     }
 
-    /// How many numbers from the base on the set says something about.
+    /// Returns the number of bits.
     pub const fn num_bits(&self) -> u32 {
         self.window.len
     }
 
-    /// Does it contain no number?
+    /// Reports whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.window.words == [0; 8]
     }
 
-    /// Adds a number; `false`, and nothing done, if it is outside of the 256 from the base on.
+    /// Adds a number. Returns `false` and changes nothing if it lies outside of the 256 numbers
+    /// from the base.
     pub fn insert(&mut self, number: SequenceNumber) -> bool {
         self.index(number).is_some_and(|index| self.window.insert(index))
     }
 
-    /// Is the number in the set?
+    /// Reports whether the number is in the set.
     pub fn contains(&self, number: SequenceNumber) -> bool {
         self.index(number).is_some_and(|index| self.window.contains(index))
     }
 
-    /// The numbers in the set, ascending.
+    /// Returns the numbers in the set in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = SequenceNumber> + use<> {
         let base = self.base.0;
         self.window.iter().map(move |index| SequenceNumber(base.saturating_add(i64::from(index))))
@@ -189,12 +189,12 @@ impl SequenceNumberSet {
         number.0.checked_sub(self.base.0).and_then(|index| u64::try_from(index).ok())
     }
 
-    /// Octets on the wire.
+    /// Returns the length on the wire in octets.
     pub(crate) const fn encoded_len(&self) -> usize {
         12 + 4 * self.window.word_count()
     }
 
-    /// Reads a set whose base is at least `base_min`.
+    /// Parses a set whose base is at least `base_min`.
     pub(crate) fn parse(cursor: &mut Cursor<'_>, base_min: i64) -> Result<Self, Malformed> {
         let at = *cursor;
         let base = SequenceNumber::parse(cursor)?;
@@ -221,7 +221,7 @@ impl fmt::Debug for SequenceNumberSet {
     }
 }
 
-/// Up to 256 fragment numbers from a base on; the first fragment of a sample is 1.
+/// Set of up to 256 fragment numbers from a base; the first fragment of a sample is 1.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct FragmentNumberSet {
     base: u32,
@@ -229,43 +229,44 @@ pub struct FragmentNumberSet {
 }
 
 impl FragmentNumberSet {
-    /// The empty set at `base`.
+    /// Returns the empty set at `base`.
     pub const fn new(base: u32) -> Self {
         Self { base, window: Window { len: 0, words: [0; 8] } }
     }
 
-    /// The number that bit 0 stands for.
+    /// Returns the number of bit 0.
     pub const fn base(&self) -> u32 {
         self.base
     }
 
-    /// How many numbers from the base on the set says something about.
+    /// Returns the number of bits.
     pub const fn num_bits(&self) -> u32 {
         self.window.len
     }
 
-    /// Does it contain no number?
+    /// Reports whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.window.words == [0; 8]
     }
 
-    /// Adds a number; `false`, and nothing done, if it is outside of the 256 from the base on.
+    /// Adds a number. Returns `false` and changes nothing if it lies outside of the 256 numbers
+    /// from the base.
     pub fn insert(&mut self, number: u32) -> bool {
         number.checked_sub(self.base).is_some_and(|index| self.window.insert(u64::from(index)))
     }
 
-    /// Is the number in the set?
+    /// Reports whether the number is in the set.
     pub fn contains(&self, number: u32) -> bool {
         number.checked_sub(self.base).is_some_and(|index| self.window.contains(u64::from(index)))
     }
 
-    /// The numbers in the set, ascending.
+    /// Returns the numbers in the set in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + use<> {
         let base = self.base;
         self.window.iter().map(move |index| base.saturating_add(index))
     }
 
-    /// Octets on the wire.
+    /// Returns the length on the wire in octets.
     pub(crate) const fn encoded_len(&self) -> usize {
         8 + 4 * self.window.word_count()
     }

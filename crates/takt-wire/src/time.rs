@@ -1,7 +1,7 @@
-//! Points in time and spans of it, in seconds and 2^-32 parts of one (RTPS 2.5 §9.3.2).
+//! Timestamps and durations in seconds and units of 2^-32 s (RTPS 2.5 §9.3.2).
 //!
-//! Every bit pattern is a value: conversions saturate and none loops. Nanoseconds survive the way
-//! to the wire and back exactly; what others wrote is rounded to the nearest nanosecond.
+//! Every bit pattern is a value: conversions saturate and none loops. Nanoseconds round-trip
+//! through the wire format exactly. Other fractions are rounded to the nearest nanosecond.
 
 use core::fmt;
 
@@ -10,51 +10,51 @@ use crate::error::Malformed;
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
-/// 2^-32 seconds to nanoseconds, rounded to nearest; up to a full second.
+/// Converts units of 2^-32 s to nanoseconds, rounded to nearest. The result may be a full second.
 const fn fraction_to_nanos(fraction: u32) -> u64 {
     (fraction as u64 * NANOS_PER_SECOND + (1 << 31)) >> 32
 }
 
-/// Nanoseconds below one second to 2^-32 seconds, rounded up.
+/// Converts nanoseconds below one second to units of 2^-32 s, rounded up.
 const fn nanos_to_fraction(nanos: u64) -> u32 {
     // Below 2^32 because `nanos` is below one second: (10^9 - 1) * 2^32 / 10^9 < 2^32 - 4.
     (nanos << 32).div_ceil(NANOS_PER_SECOND) as u32
 }
 
-/// A point in time since 1970-01-01 00:00:00 UTC, up to the year 2106.
+/// Time since 1970-01-01 00:00:00 UTC, up to the year 2106.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp {
     /// Whole seconds.
     pub seconds: u32,
-    /// 2^-32 parts of a second.
+    /// Fraction in units of 2^-32 s.
     pub fraction: u32,
 }
 
 impl Timestamp {
     /// The epoch.
     pub const ZERO: Self = Self { seconds: 0, fraction: 0 };
-    /// No time at all.
+    /// Invalid timestamp: no time.
     pub const INVALID: Self = Self { seconds: u32::MAX, fraction: u32::MAX };
-    /// After every time.
+    /// Infinite timestamp, later than all others.
     pub const INFINITE: Self = Self { seconds: u32::MAX, fraction: u32::MAX - 1 };
-    /// What [`Timestamp::INFINITE`] was while seconds were signed (before RTPS 2.3).
+    /// [`Timestamp::INFINITE`] before RTPS 2.3, where seconds were signed.
     const INFINITE_SIGNED: Self = Self { seconds: i32::MAX as u32, fraction: u32::MAX };
-    /// The last time that is one.
+    /// Latest finite timestamp.
     const LAST: Self = Self { seconds: u32::MAX, fraction: nanos_to_fraction(999_999_998) };
 
-    /// Is it the one value that means "no time"?
+    /// Reports whether the timestamp is invalid.
     pub const fn is_invalid(self) -> bool {
         self.seconds == u32::MAX && self.fraction == u32::MAX
     }
 
-    /// Is it "after every time", in today's or the older form?
+    /// Reports whether the timestamp is infinite, in the current or the older form.
     pub const fn is_infinite(self) -> bool {
         (self.seconds == Self::INFINITE.seconds && self.fraction == Self::INFINITE.fraction)
             || (self.seconds == Self::INFINITE_SIGNED.seconds && self.fraction == Self::INFINITE_SIGNED.fraction)
     }
 
-    /// From nanoseconds since the epoch. Times before the epoch become the epoch, times after
-    /// the last one the last.
+    /// Returns the timestamp for nanoseconds since the epoch. Times before the epoch become the
+    /// epoch; times after the latest timestamp become the latest.
     pub const fn from_nanos(nanos: i64) -> Self {
         if nanos <= 0 {
             return Self::ZERO;
@@ -67,7 +67,7 @@ impl Timestamp {
         Self { seconds: seconds as u32, fraction: nanos_to_fraction(nanos % NANOS_PER_SECOND) }
     }
 
-    /// Nanoseconds since the epoch.
+    /// Returns nanoseconds since the epoch.
     pub const fn to_nanos(self) -> i64 {
         // At most 2^32 * 10^9, below 2^62.
         (self.seconds as u64 * NANOS_PER_SECOND + fraction_to_nanos(self.fraction)).cast_signed()
@@ -79,7 +79,7 @@ impl Timestamp {
 }
 
 impl fmt::Display for Timestamp {
-    /// Seconds since the epoch with nine decimals.
+    /// Writes seconds since the epoch with nine decimals.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_invalid() {
             return f.write_str("invalid");
@@ -98,43 +98,45 @@ impl fmt::Debug for Timestamp {
     }
 }
 
-/// A span of time.
+/// Duration.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Duration {
     /// Whole seconds.
     pub seconds: i32,
-    /// 2^-32 parts of a second.
+    /// Fraction in units of 2^-32 s.
     pub fraction: u32,
 }
 
 impl Duration {
-    /// No time.
+    /// Zero duration.
     pub const ZERO: Self = Self { seconds: 0, fraction: 0 };
-    /// Longer than every other span.
+    /// Infinite duration.
     pub const INFINITE: Self = Self { seconds: i32::MAX, fraction: u32::MAX };
 
-    /// Is it infinite? Any span with the largest number of seconds is: the wire has more than one
-    /// such value in use, because DDS writes the infinite fraction in nanoseconds.
+    /// Reports whether the duration is infinite. Any duration with the largest number of seconds is
+    /// infinite: several such values are in use, because DDS specifies the infinite fraction in
+    /// nanoseconds.
     pub const fn is_infinite(self) -> bool {
         self.seconds == i32::MAX
     }
 
-    /// Is it less than no time? The wire can say so; no policy and no call has a use for it.
+    /// Reports whether the duration is negative. The wire format can express it; no policy and no
+    /// call accepts it.
     pub const fn is_negative(self) -> bool {
         self.seconds < 0
     }
 
-    /// From whole seconds; the largest number is [`Duration::INFINITE`].
+    /// Returns the duration in whole seconds; the largest number is [`Duration::INFINITE`].
     pub const fn from_secs(seconds: i32) -> Self {
         if seconds == i32::MAX { Self::INFINITE } else { Self { seconds, fraction: 0 } }
     }
 
-    /// From milliseconds.
+    /// Returns the duration in milliseconds.
     pub const fn from_millis(millis: u64) -> Self {
         Self::from_nanos(millis.saturating_mul(1_000_000))
     }
 
-    /// From nanoseconds; spans of 2^31 - 1 seconds (68 years) and more become infinite.
+    /// Returns the duration in nanoseconds; 2^31 - 1 seconds (68 years) and more become infinite.
     pub const fn from_nanos(nanos: u64) -> Self {
         let seconds = nanos / NANOS_PER_SECOND;
         if seconds >= i32::MAX as u64 {
@@ -143,7 +145,7 @@ impl Duration {
         Self { seconds: seconds as i32, fraction: nanos_to_fraction(nanos % NANOS_PER_SECOND) }
     }
 
-    /// Nanoseconds; `None` if infinite, zero if negative.
+    /// Returns nanoseconds; `None` if infinite, zero if negative.
     pub const fn as_nanos(self) -> Option<u64> {
         if self.is_infinite() {
             return None;
@@ -154,14 +156,14 @@ impl Duration {
         Some(self.seconds as u64 * NANOS_PER_SECOND + fraction_to_nanos(self.fraction))
     }
 
-    /// Reads any span; the many infinite ones become the same.
+    /// Parses a duration. All infinite values become [`Duration::INFINITE`].
     pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Self, Malformed> {
         let duration = Self { seconds: cursor.i32()?, fraction: cursor.u32()? };
         Ok(if duration.is_infinite() { Self::INFINITE } else { duration })
     }
 }
 
-/// Exact; spans of 2^31 - 1 seconds (68 years) and more become infinite.
+/// Exact conversion; 2^31 - 1 seconds (68 years) and more become infinite.
 impl From<core::time::Duration> for Duration {
     fn from(duration: core::time::Duration) -> Self {
         u64::try_from(duration.as_nanos()).map_or(Self::INFINITE, Self::from_nanos)
@@ -194,7 +196,7 @@ mod tests {
     use alloc::string::ToString;
 
     #[test]
-    fn nanoseconds_survive_the_fraction() {
+    fn nanoseconds_round_trip_through_the_fraction() {
         for nanos in [0, 1, 2, 999, 100_000_000, 499_999_999, 500_000_000, 999_999_999] {
             assert_eq!(Duration::from_nanos(nanos).as_nanos(), Some(nanos));
             let later = 1_700_000_000_000_000_000 + nanos.cast_signed();
@@ -203,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn fractions_of_others_round_to_the_nearest_nanosecond() {
+    fn fractions_round_to_the_nearest_nanosecond() {
         let floor = Duration { seconds: 0, fraction: 0x1999_9999 };
         let ceil = Duration { seconds: 0, fraction: 0x1999_999a };
         assert_eq!(floor.as_nanos(), Some(100_000_000));
@@ -222,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn infinite_duration_in_every_spelling() {
+    fn all_infinite_durations_are_recognized() {
         for bytes in
             [[0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff], [0x7f, 0xff, 0xff, 0xff, 0x7f, 0xff, 0xff, 0xff]]
         {
@@ -243,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn display() {
+    fn timestamps_and_durations_display_with_units() {
         assert_eq!(Timestamp::from_nanos(1_000_000_001).to_string(), "1.000000001");
         assert_eq!(Timestamp::INVALID.to_string(), "invalid");
         assert_eq!(Duration::from_millis(100).to_string(), "100ms");

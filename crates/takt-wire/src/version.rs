@@ -2,19 +2,20 @@
 
 use core::fmt;
 
-/// The version of RTPS that a message or participant speaks.
+/// RTPS version of a message or participant.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ProtocolVersion {
-    /// Changes here break compatibility; this crate reads major version 2 only.
+    /// Major version; versions that differ in it are incompatible. This crate reads major version 2
+    /// only.
     pub major: u8,
-    /// Changes here keep compatibility.
+    /// Minor version; versions that differ in it are compatible.
     pub minor: u8,
 }
 
 impl ProtocolVersion {
-    /// RTPS 2.1, the oldest version that is still met.
+    /// RTPS 2.1, the oldest version still in use.
     pub const V2_1: Self = Self { major: 2, minor: 1 };
-    /// RTPS 2.5, what this crate writes.
+    /// RTPS 2.5, the version that this crate writes.
     pub const V2_5: Self = Self { major: 2, minor: 5 };
 }
 
@@ -30,12 +31,12 @@ impl fmt::Display for ProtocolVersion {
     }
 }
 
-/// Who made an implementation; the OMG assigns the numbers.
+/// Vendor id of an implementation, assigned by the OMG.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct VendorId(pub [u8; 2]);
 
 impl VendorId {
-    /// No vendor known.
+    /// Unknown vendor.
     pub const UNKNOWN: Self = Self([0, 0]);
     /// RTI Connext DDS.
     pub const RTI: Self = Self([0x01, 0x01]);
@@ -57,11 +58,11 @@ impl VendorId {
     pub const RUSTDDS: Self = Self([0x01, 0x12]);
     /// S2E Dust DDS.
     pub const DUST: Self = Self([0x01, 0x14]);
-    /// Takt. The OMG has assigned no number to Takt; 01.7a was free when it was chosen, and it is
-    /// to be replaced by the assigned one.
+    /// Takt. The OMG has not assigned an id to Takt. 01.7a was free when it was chosen; an assigned
+    /// id will replace it.
     pub const TAKT: Self = Self([0x01, 0x7a]);
 
-    /// The product's name, if the number is one of those known here.
+    /// Returns the name of the product, if the id is known.
     pub const fn name(self) -> Option<&'static str> {
         Some(match self {
             Self::RTI => "RTI Connext DDS",

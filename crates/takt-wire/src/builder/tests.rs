@@ -1,4 +1,5 @@
-//! Everything is written in both byte orders and read back; what does not fit changes nothing.
+//! Tests of the message builder: round trips in both byte orders, lengths, and frames that are too
+//! short.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -33,7 +34,7 @@ fn heartbeat() -> Heartbeat {
     }
 }
 
-/// Everything there is, one behind the other; yields the octets and the lengths on the way.
+/// Writes one submessage of each kind. Returns the octets and the length after each submessage.
 fn everything(endianness: Endianness) -> (Vec<u8>, Vec<usize>) {
     let mut fragments = FragmentNumberSet::new(9);
     assert!(fragments.insert(70));
@@ -98,7 +99,7 @@ fn everything(endianness: Endianness) -> (Vec<u8>, Vec<usize>) {
 }
 
 #[test]
-fn what_is_written_is_read_in_both_byte_orders() {
+fn submessages_round_trip_in_both_byte_orders() {
     for endianness in ORDERS {
         let (bytes, _) = everything(endianness);
         let view = MessageView::parse(&bytes).expect("header is good");
@@ -133,7 +134,7 @@ fn what_is_written_is_read_in_both_byte_orders() {
 }
 
 #[test]
-fn the_lengths_that_are_promised() {
+fn length_functions_equal_written_lengths() {
     let (_, lens) = everything(Endianness::Little);
     let steps: Vec<usize> = lens.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert_eq!(lens[0], HEADER_LEN);
@@ -161,7 +162,7 @@ fn the_lengths_that_are_promised() {
 }
 
 #[test]
-fn what_does_not_fit_leaves_the_frame_as_it_was() {
+fn submessage_that_exceeds_the_frame_leaves_it_unchanged() {
     let emit = DataEmit {
         reader: READER,
         writer: WRITER,
@@ -213,7 +214,7 @@ fn data_longer_than_its_length_field_ends_the_message() {
 }
 
 #[test]
-fn a_heartbeat_byte_by_byte() {
+fn heartbeat_has_the_specified_octets() {
     let mut frame = [0; 64];
     let mut builder = MessageBuilder::new(&mut frame, &HEADER).expect("fits");
     builder.heartbeat(&heartbeat()).expect("fits");
@@ -230,7 +231,7 @@ fn a_heartbeat_byte_by_byte() {
 }
 
 #[test]
-fn what_a_heartbeat_says_of_a_group_survives_the_wire() {
+fn group_information_of_a_heartbeat_round_trips() {
     for endianness in ORDERS {
         let group = GroupInfo {
             current_gsn: SequenceNumber(1 << 40),
@@ -255,7 +256,7 @@ fn what_a_heartbeat_says_of_a_group_survives_the_wire() {
 }
 
 #[test]
-fn a_fragment_ahead_of_its_octets_is_the_same_with_them_behind_it() {
+fn data_frag_ahead_equals_data_frag_once_its_payload_is_appended() {
     let octets = [5; 40];
     let frag = DataFragEmit {
         reader: READER,
@@ -283,7 +284,7 @@ fn a_fragment_ahead_of_its_octets_is_the_same_with_them_behind_it() {
 }
 
 #[test]
-fn reserve_is_kept_for_submessages_of_endpoints_alone() {
+fn reserve_counts_only_submessages_of_endpoints() {
     let mut frame = [0; HEADER_LEN + INFO_TIMESTAMP_LEN + 2 * (HEARTBEAT_LEN + 8)];
     let mut builder = MessageBuilder::new(&mut frame, &HEADER).expect("fits").with_reserve(8);
     builder.info_timestamp(Some(Timestamp::ZERO)).expect("fits");

@@ -1,4 +1,5 @@
-//! For every requested and offered value of every policy: is it refused, and with which reason?
+//! Tests of the compatibility check: every offered and requested value of every policy, and the
+//! reported reason.
 
 use super::*;
 use crate::qos::{
@@ -6,14 +7,14 @@ use crate::qos::{
 };
 use crate::time::Duration;
 
-/// The policies that fall short when `change` has changed the two.
+/// Returns the incompatible policies after `change` has modified both endpoints.
 fn refused(change: impl Fn(&mut PublicationData, &mut SubscriptionData)) -> Vec<PolicyId> {
     let (mut offered, mut requested) = (PublicationData::default(), SubscriptionData::default());
     change(&mut offered, &mut requested);
     check(&offered, &requested).iter().map(|found| found.policy).collect()
 }
 
-/// Checks that exactly the pairs where `offers` says so are compatible.
+/// Checks that exactly the pairs for which `offers` returns true are compatible.
 fn check_table<K: Copy>(
     policy: PolicyId,
     kinds: &[K],
@@ -35,7 +36,7 @@ fn defaults_are_compatible() {
 }
 
 #[test]
-fn durability() {
+fn durability_must_be_at_least_the_requested_kind() {
     use Durability::{Persistent, Transient, TransientLocal, Volatile};
     check_table(
         PolicyId::Durability,
@@ -49,7 +50,7 @@ fn durability() {
 }
 
 #[test]
-fn reliability() {
+fn reliability_must_be_at_least_the_requested_kind() {
     check_table(
         PolicyId::Reliability,
         &[Reliability::BEST_EFFORT, Reliability::RELIABLE],
@@ -62,7 +63,7 @@ fn reliability() {
 }
 
 #[test]
-fn the_blocking_time_is_nobodys_request() {
+fn reliability_check_ignores_the_blocking_time() {
     let found = refused(|writer, reader| {
         writer.qos.reliability.max_blocking_time = Duration::INFINITE;
         reader.qos.reliability.max_blocking_time = Duration::ZERO;
@@ -71,7 +72,7 @@ fn the_blocking_time_is_nobodys_request() {
 }
 
 #[test]
-fn destination_order() {
+fn destination_order_must_be_at_least_the_requested_kind() {
     check_table(
         PolicyId::DestinationOrder,
         &[DestinationOrder::ByReceptionTimestamp, DestinationOrder::BySourceTimestamp],
@@ -84,7 +85,7 @@ fn destination_order() {
 }
 
 #[test]
-fn ownership_has_to_be_equal() {
+fn ownership_kinds_must_be_equal() {
     check_table(
         PolicyId::Ownership,
         &[Ownership::Shared, Ownership::Exclusive],
@@ -99,7 +100,7 @@ fn ownership_has_to_be_equal() {
 const SPANS: [Duration; 4] = [Duration::ZERO, Duration::from_millis(1), Duration::from_secs(1), Duration::INFINITE];
 
 #[test]
-fn deadline() {
+fn deadline_must_be_at_most_the_requested_period() {
     check_table(
         PolicyId::Deadline,
         &SPANS,
@@ -112,7 +113,7 @@ fn deadline() {
 }
 
 #[test]
-fn latency_budget() {
+fn latency_budget_must_be_at_most_the_requested_duration() {
     check_table(
         PolicyId::LatencyBudget,
         &SPANS,
@@ -125,7 +126,7 @@ fn latency_budget() {
 }
 
 #[test]
-fn liveliness_kind() {
+fn liveliness_must_be_at_least_the_requested_kind() {
     use LivelinessKind::{Automatic, ManualByParticipant, ManualByTopic};
     check_table(
         PolicyId::Liveliness,
@@ -139,7 +140,7 @@ fn liveliness_kind() {
 }
 
 #[test]
-fn liveliness_lease() {
+fn liveliness_lease_must_be_at_most_the_requested_duration() {
     check_table(
         PolicyId::Liveliness,
         &SPANS,
@@ -152,7 +153,7 @@ fn liveliness_lease() {
 }
 
 #[test]
-fn presentation_scope() {
+fn presentation_scope_must_be_at_least_the_requested_scope() {
     use AccessScope::{Group, Instance, Topic};
     check_table(
         PolicyId::Presentation,
@@ -166,7 +167,7 @@ fn presentation_scope() {
 }
 
 #[test]
-fn presentation_flags() {
+fn presentation_flags_must_include_the_requested_flags() {
     for (offered, requested, enough) in
         [(false, false, true), (true, false, true), (true, true, true), (false, true, false)]
     {
@@ -185,7 +186,7 @@ fn presentation_flags() {
 }
 
 #[test]
-fn data_representation() {
+fn offered_data_representation_must_be_accepted() {
     const XCDR1: i16 = DataRepresentation::XCDR1;
     const XML: i16 = DataRepresentation::XML;
     const XCDR2: i16 = DataRepresentation::XCDR2;
@@ -219,7 +220,7 @@ fn partitions_are_not_part_of_the_check() {
 }
 
 #[test]
-fn everything_at_once_is_reported_by_number() {
+fn all_incompatible_policies_are_reported_by_ascending_id() {
     let found = refused(|writer, reader| {
         reader.qos.durability = Durability::Persistent;
         reader.presentation.ordered_access = true;
@@ -238,7 +239,7 @@ fn everything_at_once_is_reported_by_number() {
 }
 
 #[test]
-fn reasons_are_for_people() {
+fn incompatibility_displays_offered_and_requested_values() {
     let (mut offered, mut requested) = (PublicationData::default(), SubscriptionData::default());
     offered.qos.reliability = Reliability::BEST_EFFORT;
     requested.qos.reliability = Reliability::RELIABLE;

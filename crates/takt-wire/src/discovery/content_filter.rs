@@ -8,18 +8,18 @@ use crate::cursor::Cursor;
 use crate::error::Malformed;
 use crate::parameter::ParameterWriter;
 
-/// A reader's filter, in its own words.
+/// Content filter of a reader.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ContentFilterProperty {
-    /// The name of the filtered topic.
+    /// Name of the content-filtered topic.
     pub content_filtered_topic_name: String,
-    /// The name of the topic that is filtered.
+    /// Name of the topic that is filtered.
     pub related_topic_name: String,
-    /// The language of the expression; `DDSSQL` is the one DDS defines.
+    /// Language of the expression; DDS defines `DDSSQL`.
     pub filter_class_name: String,
-    /// The expression; empty means that nothing is filtered.
+    /// Filter expression; an empty one filters nothing.
     pub filter_expression: String,
-    /// What `%0`, `%1`, ... stand for.
+    /// Values of `%0`, `%1`, ...
     pub expression_parameters: Vec<String>,
 }
 

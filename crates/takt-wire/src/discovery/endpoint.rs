@@ -1,4 +1,4 @@
-//! What the announcements of writers and of readers have in common.
+//! Announcement parameters that writers and readers share.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -13,7 +13,7 @@ use crate::locator::Locator;
 use crate::parameter::*;
 use crate::qos::{GroupData, Partition, Presentation, TopicData, WirePolicy};
 
-/// What the data of writers and of readers have in common.
+/// Parameters that the announcements of writers and readers share.
 #[derive(Default)]
 pub(super) struct Endpoint {
     pub(super) guid: Guid,
@@ -34,7 +34,7 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Takes a parameter in, or leaves it (`false`).
+    /// Stores the parameter if it is one of these; otherwise returns `false`.
     pub(super) fn accept(&mut self, parameter: &Parameter<'_>) -> Result<bool, Malformed> {
         let mut value = parameter.cursor();
         match parameter.pid {
@@ -62,7 +62,7 @@ impl Endpoint {
         Ok(true)
     }
 
-    /// Checks that what must be there is there, and fills in what follows from it.
+    /// Checks that the required parameters are present and derives the implied values.
     pub(super) fn complete(mut self) -> Result<(Self, String, String), Malformed> {
         let missing = |what| Malformed { offset: 0, what };
         if self.guid == Guid::UNKNOWN {
@@ -77,7 +77,7 @@ impl Endpoint {
     }
 }
 
-/// The parameters that the data of writers and of readers begin with.
+/// Parameters at the start of the announcements of writers and readers.
 pub(super) struct EndpointEmit<'a> {
     pub(super) guid: Guid,
     pub(super) participant: Guid,

@@ -1,9 +1,14 @@
-//! What an endpoint's host adds to the latency of its samples: a parameter of Takt in the announcement of a writer or reader.
+//! Latency that an endpoint's host adds to samples: a Takt parameter in the announcement of a
+//! writer or reader.
 //!
-//! Vendor-specific parameter (RTPS 2.5 §9.6.3.1): four octets, period and jitter, the name of the flow, and a sequence of stages, each a CDR string and a
-//! bound. A time is two unsigned 32-bit integers, the higher half first. The timing analysis of the host computes them (`docs/analysis.md`); the network's controller adds them to its own bound
-//! (`docs/sdn.md`). A value without these octets is another vendor's and is skipped. A value that has them and cannot be read makes the
-//! announcement malformed, since the time of an unread stage would be missing in a bound.
+//! Vendor-specific parameter (RTPS 2.5 §9.6.3.1): four magic octets, period and jitter, the name of
+//! the flow, and a sequence of stages, each a CDR string and a bound. A time is two unsigned 32-bit
+//! integers, the higher half first. The timing analysis of the host computes the stages
+//! (`docs/analysis.md`). The network's controller adds them to its own bounds (`docs/sdn.md`).
+//!
+//! A value without the magic octets belongs to another vendor and is skipped. A malformed value
+//! with the magic octets makes the announcement malformed, since the time of an unread stage would
+//! be missing in a bound.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -13,41 +18,45 @@ use crate::cursor::Cursor;
 use crate::error::Malformed;
 use crate::parameter::{Parameter, ParameterListBuilder, ParameterWriter};
 
-/// The id of the parameter.
+/// Parameter id.
 pub const PID_TAKT_HOST_STAGES: u16 = 0x8f02;
 
-/// Stages of one endpoint; more are malformed.
+/// Maximum number of stages of an endpoint. A value with more is malformed.
 pub const HOST_STAGES_MAX: usize = 16;
 
-/// Octets of a stage's name; a longer one is cut.
+/// Maximum length of a stage's name, in octets. A longer name is truncated.
 pub const STAGE_NAME_LEN_MAX: usize = 64;
 
-/// The stages of a flow on one host: a writer's from `write` to the queue of the interface, a reader's from there to the end of the
-/// callback.
+/// Stages of a flow on one host.
+///
+/// The stages of a writer lead from `write` to the queue of the interface. The stages of a reader
+/// lead from that queue to the end of the callback.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct HostStages {
-    /// The bounds hold for samples that are at least this far apart in the long run, in nanoseconds.
+    /// Period of the flow in nanoseconds. The bounds hold for samples that are at least this far
+    /// apart in the long run.
     pub period_ns: u64,
-    /// How much later than its time a sample comes: a writer's to the queue of the interface, at most; a reader's from the network, as
-    /// its bounds allow for.
+    /// Maximum release jitter of a sample, in nanoseconds. For a writer, it holds at the queue of
+    /// the interface. For a reader, it is the jitter from the network that the bounds allow.
     pub jitter_ns: u64,
-    /// The flow in the analysis.
+    /// Name of the flow in the analysis.
     pub flow: String,
-    /// In the order in which a sample passes them.
+    /// Stages in the order in which a sample passes them.
     pub stages: Vec<HostStage>,
 }
 
-/// One stage.
+/// One stage of a flow.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct HostStage {
-    /// The executor, or what else the stage is called.
+    /// Name of the executor or other resource.
     pub name: String,
-    /// From a sample's arrival there to the end of the delay behind, in nanoseconds, at most.
+    /// Maximum time from a sample's arrival at the stage to the end of the delay after it, in
+    /// nanoseconds.
     pub bound_ns: u64,
 }
 
 impl HostStage {
-    /// A stage with a name that people can read.
+    /// Returns a stage with a printable name.
     #[must_use]
     pub fn new(name: &str, bound_ns: u64) -> Self {
         Self { name: plain(name), bound_ns }
@@ -55,7 +64,7 @@ impl HostStage {
 }
 
 impl HostStages {
-    /// The bound of all stages in nanoseconds; `u64::MAX` beyond counting.
+    /// Returns the bound of all stages in nanoseconds, saturated at `u64::MAX`.
     #[must_use]
     pub fn bound_ns(&self) -> u64 {
         self.stages.iter().fold(0, |sum, stage| sum.saturating_add(stage.bound_ns))
@@ -96,7 +105,7 @@ impl HostStages {
     }
 }
 
-/// A name that people can read.
+/// Truncates the name and removes control characters.
 fn plain(name: &str) -> String {
     name[..name.floor_char_boundary(STAGE_NAME_LEN_MAX)].chars().filter(|c| !disturbs(*c)).collect()
 }
@@ -148,13 +157,13 @@ mod tests {
         foreign[at] = b'x';
         assert_eq!(SubscriptionData::parse(&foreign).expect("it is skipped").host_stages, None);
         let mut short = octets;
-        // The number of stages stands behind the octets, two times and the flow.
+        // The number of stages follows the magic octets, two times and the flow.
         short[at + 20 + 16] = 2;
         assert!(SubscriptionData::parse(&short).is_err());
     }
 
     #[test]
-    fn name_is_cut_and_control_characters_are_left_out() {
+    fn name_is_truncated_and_control_characters_are_removed() {
         assert_eq!(HostStage::new("a\x1b[1m\nb", 1).name, "a[1mb");
         assert_eq!(HostStage::new(&"ä".repeat(60), 1).name, "ä".repeat(32));
     }

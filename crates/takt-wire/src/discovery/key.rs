@@ -1,4 +1,4 @@
-//! Payloads that carry nothing but the key, as disposing and unregistering send them
+//! Key-only payloads of discovery, which dispose and unregister participants and endpoints
 //! (RTPS 2.5 §8.5.3, §8.5.4).
 
 use alloc::vec::Vec;
@@ -9,10 +9,10 @@ use crate::error::Malformed;
 use crate::guid::{EntityId, Guid};
 use crate::parameter::{PID_ENDPOINT_GUID, PID_KEY_HASH, PID_PARTICIPANT_GUID, ParameterList};
 
-/// The GUID that a key-only payload of discovery names.
+/// Returns the GUID in a key-only payload of discovery.
 ///
-/// The key of a participant or endpoint is its GUID. It may come as the parameter that holds it in
-/// the data, as a key hash (which is the GUID itself), or, plainly encapsulated, as 16 octets.
+/// The key of a participant or endpoint is its GUID. The payload holds it as the GUID parameter of
+/// the data, as a key hash (which equals the GUID), or, in plain CDR, as 16 octets.
 pub fn parse_key(payload: &[u8]) -> Result<Guid, Malformed> {
     let (identifier, mut cursor) = decapsulate(payload)?;
     match identifier {
@@ -30,7 +30,7 @@ fn key_of_list(list: &ParameterList<'_>) -> Result<Guid, Malformed> {
     }
 }
 
-/// The key-only payload of the participant or endpoint `guid`.
+/// Returns the key-only payload of the participant or endpoint `guid`.
 pub fn key_payload(guid: Guid) -> Vec<u8> {
     let pid = if guid.entity_id == EntityId::PARTICIPANT { PID_PARTICIPANT_GUID } else { PID_ENDPOINT_GUID };
     let mut list = begin_list(Endianness::Little);

@@ -1,8 +1,11 @@
-//! The longest latencies that a Takt participant has measured: a property of its announcement (RTPS 2.5 §9.6.3, `PID_PROPERTY_LIST`).
+//! The longest latencies that a Takt participant has measured: a property of its announcement
+//! (RTPS 2.5 §9.6.3, `PID_PROPERTY_LIST`).
 //!
-//! The value of [`LATENCY_PROPERTY`] has one entry for each endpoint, separated by spaces: eight hexadecimal digits of its entity id, a
-//! colon, and nanoseconds. A reader reports the longest time from the source timestamp of a sample until the sample could be read. A writer
-//! reports its longest call of `write`. The network's controller shows the latency next to the bound. Malformed entries are ignored.
+//! The value of [`LATENCY_PROPERTY`] has one entry for each endpoint, separated by spaces: eight
+//! hexadecimal digits of its entity id, a colon, and nanoseconds. A reader reports the longest time
+//! from the source timestamp of a sample until the sample could be read. A writer reports its
+//! longest call of `write`. The network's controller shows the latency next to the bound. Malformed
+//! entries are ignored.
 
 use alloc::format;
 use alloc::string::String;
@@ -11,23 +14,23 @@ use alloc::vec::Vec;
 use crate::EntityId;
 use crate::qos::Property;
 
-/// The name of the property.
+/// Name of the property.
 pub const LATENCY_PROPERTY: &str = "rt.latency";
 
-/// Endpoints in one report. The entries of further endpoints are ignored.
+/// Maximum number of endpoints in a report. The entries of further endpoints are ignored.
 pub const LATENCIES_MAX: usize = 32;
 
-/// The longest latency of one endpoint.
+/// Longest measured latency of one endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ObservedLatency {
-    /// The endpoint.
+    /// Entity id of the endpoint.
     pub entity: EntityId,
-    /// The latency in nanoseconds.
+    /// Latency in nanoseconds.
     pub worst_ns: u64,
 }
 
 impl ObservedLatency {
-    /// The latencies that a participant reports.
+    /// Returns the latencies that a participant reports.
     pub fn all_of(properties: &Property) -> impl Iterator<Item = Self> {
         let text = properties.get(LATENCY_PROPERTY).unwrap_or_default();
         text.split(' ').take(LATENCIES_MAX).filter_map(|entry| {
@@ -37,7 +40,7 @@ impl ObservedLatency {
         })
     }
 
-    /// Sets the property to these latencies. An older report is replaced.
+    /// Sets the property to these latencies, replacing an older report.
     pub fn put(reports: &[Self], properties: &mut Property) {
         let entry = |report: &Self| format!("{:08x}:{}", u32::from_be_bytes(report.entity.0), report.worst_ns);
         let entries: Vec<String> = reports.iter().take(LATENCIES_MAX).map(entry).collect();
@@ -56,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn report_round_trips_and_takes_the_place_of_the_one_before() {
+    fn report_round_trips_and_replaces_an_older_one() {
         let report = |worst_ns| [ObservedLatency { entity: EntityId([0, 0, 1, 0xc7]), worst_ns }];
         let mut properties = Property(alloc::vec![("a".into(), "b".into(), true)]);
         ObservedLatency::put(&report(5), &mut properties);
@@ -66,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_entries_are_passed_over_and_their_number_is_bounded() {
+    fn malformed_entries_are_ignored_and_their_number_is_bounded() {
         assert_eq!(read("000001c7:9 x:1 00000204: 1ffffffff:2 :  00000204:7"), [(0x1c7, 9), (0x204, 7)]);
         assert_eq!(read(&"1:1 ".repeat(1000)).len(), LATENCIES_MAX);
         assert_eq!(read(""), []);

@@ -1,4 +1,4 @@
-//! The messages by which writers say that they are alive (RTPS 2.5 §8.4.13, §9.6.3.1).
+//! Liveliness messages of writers (RTPS 2.5 §8.4.13, §9.6.3.1).
 
 use alloc::vec::Vec;
 
@@ -7,14 +7,15 @@ use crate::cursor::Endianness;
 use crate::error::Malformed;
 use crate::guid::GuidPrefix;
 
-/// `ParticipantMessageData`: one participant's assertion. Its key is `prefix` and `kind`.
+/// `ParticipantMessageData`: one participant's assertion of liveliness. Its key is `prefix` and
+/// `kind`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ParticipantMessageData<'a> {
-    /// Who is alive.
+    /// Participant that asserts liveliness.
     pub prefix: GuidPrefix,
-    /// Which of its writers; one of the `KIND_` constants, or a vendor's own.
+    /// Kind of the asserted writers: one of the `KIND_` constants, or a vendor's own.
     pub kind: [u8; 4],
-    /// Anything; empty in assertions of liveliness.
+    /// Data of the message; empty in assertions of liveliness.
     pub data: &'a [u8],
 }
 
@@ -24,7 +25,7 @@ impl<'a> ParticipantMessageData<'a> {
     /// Writers whose LIVELINESS is MANUAL_BY_PARTICIPANT.
     pub const KIND_MANUAL_BY_PARTICIPANT: [u8; 4] = [0, 0, 0, 2];
 
-    /// Reads a payload; unlike the other discovery data it is plain CDR.
+    /// Parses a payload. Unlike the other discovery data, it is plain CDR.
     pub fn parse(payload: &'a [u8]) -> Result<Self, Malformed> {
         let (identifier, mut cursor) = decapsulate(payload)?;
         if !matches!(identifier, CDR_BE | CDR_LE) {
@@ -36,12 +37,12 @@ impl<'a> ParticipantMessageData<'a> {
         Ok(Self { prefix, kind, data: cursor.bytes(len)? })
     }
 
-    /// The payload, little endian.
+    /// Returns the payload in little endian.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.to_bytes_with(Endianness::Little)
     }
 
-    /// The payload in a byte order of choice.
+    /// Returns the payload in this byte order.
     pub fn to_bytes_with(&self, endianness: Endianness) -> Vec<u8> {
         let mut payload = encapsulate(CDR_BE, endianness);
         payload.extend_from_slice(&self.prefix.0);

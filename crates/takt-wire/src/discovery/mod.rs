@@ -1,11 +1,11 @@
-//! What participants tell each other about themselves and their endpoints: the data of SPDP and
-//! SEDP and the liveliness messages (RTPS 2.5 §8.5, §8.4.13, §9.6.3).
+//! Discovery data of participants and endpoints: SPDP, SEDP and liveliness messages
+//! (RTPS 2.5 §8.5, §8.4.13, §9.6.3).
 //!
-//! The data is a parameter list behind a four-octet encapsulation header (PL_CDR, in either byte
-//! order). A parameter that is absent has the default of its policy; an unknown one is skipped,
-//! unless its id says that it must be understood, in which case the data is refused.
+//! The data is a parameter list after a four-octet encapsulation header (PL_CDR, in either byte
+//! order). An absent parameter has the default of its policy. An unknown parameter is skipped,
+//! unless its id has the must-understand flag: then the data is malformed.
 //!
-//! Parsing allocates, within [`limits`].
+//! Parsing allocates within [`limits`].
 
 pub mod limits;
 
@@ -41,17 +41,17 @@ use crate::cursor::{Cursor, Endianness};
 use crate::error::Malformed;
 use crate::parameter::{Parameter, ParameterList, ParameterListBuilder};
 
-/// Octets of the encapsulation header of every serialized payload (RTPS 2.5 §10.2).
+/// Length of the encapsulation header of every serialized payload, in octets (RTPS 2.5 §10.2).
 pub const ENCAPSULATION_LEN: usize = 4;
 
-/// The representation identifiers of discovery: plain CDR and parameter lists.
+/// Representation identifiers of discovery: plain CDR and parameter lists.
 const CDR_BE: u16 = 0x0000;
 const CDR_LE: u16 = 0x0001;
 const PL_CDR_BE: u16 = 0x0002;
 const PL_CDR_LE: u16 = 0x0003;
 
-/// Reads the encapsulation header: the representation identifier and a cursor behind the header.
-/// The cursor's alignment begins behind the header, as CDR wants it.
+/// Reads the encapsulation header. Returns the representation identifier and a cursor after the
+/// header. CDR alignment counts from the end of the header.
 fn decapsulate(payload: &[u8]) -> Result<(u16, Cursor<'_>), Malformed> {
     let mut header = Cursor::new(payload, Endianness::Big);
     let identifier = header.u16()?;
@@ -60,7 +60,7 @@ fn decapsulate(payload: &[u8]) -> Result<(u16, Cursor<'_>), Malformed> {
     Ok((identifier, Cursor::with_base(header.rest(), endianness, ENCAPSULATION_LEN)))
 }
 
-/// The encapsulation header of an identifier given in its big endian form.
+/// Returns the encapsulation header for an identifier in its big endian form.
 fn encapsulate(identifier_be: u16, endianness: Endianness) -> Vec<u8> {
     let identifier = identifier_be | u16::from(endianness.flag());
     let mut payload = Vec::with_capacity(512);
@@ -69,7 +69,7 @@ fn encapsulate(identifier_be: u16, endianness: Endianness) -> Vec<u8> {
     payload
 }
 
-/// Reads a payload that is a parameter list. What follows the sentinel is ignored.
+/// Parses a payload that is a parameter list. Octets after the sentinel are ignored.
 fn parse_list(payload: &[u8]) -> Result<ParameterList<'_>, Malformed> {
     let (identifier, mut cursor) = decapsulate(payload)?;
     if !matches!(identifier, PL_CDR_BE | PL_CDR_LE) {
@@ -78,12 +78,12 @@ fn parse_list(payload: &[u8]) -> Result<ParameterList<'_>, Malformed> {
     ParameterList::parse_from(&mut cursor)
 }
 
-/// The start of a payload that is a parameter list.
+/// Begins a payload that is a parameter list.
 fn begin_list(endianness: Endianness) -> ParameterListBuilder {
     ParameterListBuilder::after(encapsulate(PL_CDR_BE, endianness), endianness)
 }
 
-/// What to do with a parameter that nobody knew: nothing, or refuse the data.
+/// Handles an unknown parameter: skips it, or fails if it must be understood.
 fn skip_unknown(parameter: &Parameter<'_>) -> Result<(), Malformed> {
     if parameter.must_understand { Err(parameter.malformed("must understand an unknown parameter")) } else { Ok(()) }
 }

@@ -1,4 +1,4 @@
-//! `SPDPdiscoveredParticipantData`: what a participant announces about itself (RTPS 2.5 §8.5.3.2).
+//! Announcement data of a participant: `SPDPdiscoveredParticipantData` (RTPS 2.5 §8.5.3.2).
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -15,7 +15,8 @@ use crate::qos::{EntityName, Property, UserData, WirePolicy};
 use crate::time::Duration;
 use crate::version::{ProtocolVersion, VendorId};
 
-/// The bits of `BuiltinEndpointSet_t` (RTPS 2.5 §9.3.2, XTypes 1.3 §7.6.3.3, DDS-SEC 1.1 §7.4.1.4): which builtin endpoints a participant has.
+/// Bits of `BuiltinEndpointSet_t`, the builtin endpoints of a participant (RTPS 2.5 §9.3.2,
+/// XTypes 1.3 §7.6.3.3, DDS-SEC 1.1 §7.4.1.4).
 #[allow(missing_docs, reason = "the names are the specification's")]
 pub mod builtin_endpoints {
     pub const PARTICIPANT_ANNOUNCER: u32 = 1 << 0;
@@ -45,8 +46,8 @@ pub mod builtin_endpoints {
     pub const TOPICS_ANNOUNCER: u32 = 1 << 28;
     pub const TOPICS_DETECTOR: u32 = 1 << 29;
 
-    /// What every participant has: SPDP, SEDP for publications and subscriptions, and liveliness
-    /// messages, both ways.
+    /// Builtin endpoints of every participant: SPDP, SEDP for publications and subscriptions, and
+    /// liveliness messages, in both directions.
     pub const STANDARD: u32 = PARTICIPANT_ANNOUNCER
         | PARTICIPANT_DETECTOR
         | PUBLICATIONS_ANNOUNCER
@@ -56,8 +57,8 @@ pub mod builtin_endpoints {
         | PARTICIPANT_MESSAGE_DATA_WRITER
         | PARTICIPANT_MESSAGE_DATA_READER;
 
-    /// What a participant with DDS Security has besides: both channels of its plugins, and secure
-    /// discovery and liveliness, both ways.
+    /// Additional builtin endpoints of a participant with DDS Security: both channels of its
+    /// plugins, and secure discovery and liveliness, in both directions.
     pub const SECURE: u32 = PUBLICATIONS_SECURE_ANNOUNCER
         | PUBLICATIONS_SECURE_DETECTOR
         | SUBSCRIPTIONS_SECURE_ANNOUNCER
@@ -72,57 +73,58 @@ pub mod builtin_endpoints {
         | PARTICIPANT_SECURE_DETECTOR;
 }
 
-/// The property by which a participant announces the host that it runs on.
+/// Property that holds the host name of a participant.
 pub const HOST_PROPERTY: &str = "__Hostname";
-/// The property by which a participant announces the number of its process.
+/// Property that holds the process id of a participant.
 pub const PROCESS_PROPERTY: &str = "__Pid";
 
-/// The id of the domain tag as [`Parameter`] shows it.
+/// PID of the domain tag without the must-understand flag, as in [`Parameter`].
 const DOMAIN_TAG: u16 = PID_DOMAIN_TAG & !FLAG_MUST_UNDERSTAND;
 
-/// What a participant announces about itself.
+/// Announced data of a participant.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ParticipantData {
-    /// The participant.
+    /// GUID of the participant.
     pub guid: Guid,
-    /// The version of RTPS it writes.
+    /// RTPS version of the messages that the participant sends.
     pub protocol_version: ProtocolVersion,
-    /// Who made it.
+    /// Vendor of the implementation.
     pub vendor_id: VendorId,
-    /// Its domain; if it does not say, the domain whose ports it was heard on.
+    /// Domain of the participant. If absent, it is the domain of the port that received the
+    /// announcement.
     pub domain_id: Option<u32>,
-    /// Its domain tag; the empty one is read as none, which means the same.
+    /// Domain tag. An empty tag is read as `None`, which means the same.
     pub domain_tag: Option<String>,
-    /// Where its builtin endpoints listen.
+    /// Unicast locators of the builtin endpoints.
     pub metatraffic_unicast: Vec<Locator>,
-    /// The groups where its builtin endpoints listen.
+    /// Multicast locators of the builtin endpoints.
     pub metatraffic_multicast: Vec<Locator>,
-    /// Where its endpoints listen that announce no locators of their own.
+    /// Unicast locators of endpoints that announce no locators.
     pub default_unicast: Vec<Locator>,
-    /// The groups where its endpoints listen that announce no locators of their own.
+    /// Multicast locators of endpoints that announce no locators.
     pub default_multicast: Vec<Locator>,
-    /// How long this announcement is good for; 100 s by default.
+    /// Lease duration of this announcement; 100 s by default.
     pub lease_duration: Duration,
-    /// Its builtin endpoints, as [`builtin_endpoints`].
+    /// Builtin endpoints as bits of [`builtin_endpoints`].
     pub available_builtin_endpoints: u32,
-    /// Additional QoS of its builtin endpoints; bit 0 says that its reader of liveliness messages
-    /// is best effort.
+    /// Additional QoS of the builtin endpoints. Bit 0 marks a best-effort reader of liveliness
+    /// messages.
     pub builtin_endpoint_qos: u32,
-    /// Counts assertions of writers that are MANUAL_BY_PARTICIPANT.
+    /// Number of assertions of writers that are MANUAL_BY_PARTICIPANT.
     pub manual_liveliness_count: u32,
-    /// Do its readers want QoS in every DATA?
+    /// True if the readers request inline QoS in every DATA.
     pub expects_inline_qos: bool,
     /// USER_DATA.
     pub user_data: UserData,
-    /// The participant's name, empty if it has none.
+    /// Name of the participant; empty if it has none.
     pub entity_name: EntityName,
-    /// The properties it tells.
+    /// Properties that the participant announces.
     pub properties: Property,
-    /// Who it is, if it can authenticate (PID 0x1001).
+    /// Identity token, if the participant can authenticate (PID 0x1001).
     pub identity_token: Option<EncodedToken>,
-    /// What it may do, if it can authenticate (PID 0x1002).
+    /// Permissions token, if the participant can authenticate (PID 0x1002).
     pub permissions_token: Option<EncodedToken>,
-    /// What it protects, if it can authenticate (PID 0x1005).
+    /// Security attributes, if the participant can authenticate (PID 0x1005).
     pub security_info: Option<SecurityInfo>,
 }
 
@@ -154,10 +156,10 @@ impl Default for ParticipantData {
 }
 
 impl ParticipantData {
-    /// The lease of a participant that announces none.
+    /// Lease duration of a participant that announces none.
     pub const DEFAULT_LEASE_DURATION: Duration = Duration::from_secs(100);
 
-    /// The host that it runs on, if it announces that.
+    /// Returns the host name of the participant, if announced.
     ///
     /// INTEROP(CycloneDDS 11): the property `__Hostname`, which Takt announces too.
     /// INTEROP(Fast DDS 2.9.1): the property `fastdds.physical_data.host`.
@@ -166,7 +168,7 @@ impl ParticipantData {
         self.any_property(&[HOST_PROPERTY, "fastdds.physical_data.host"])
     }
 
-    /// The process that it belongs to, by its number or name, if it announces that.
+    /// Returns the id or name of the participant's process, if announced.
     ///
     /// INTEROP(CycloneDDS 11): the property `__Pid`, which Takt announces too.
     /// INTEROP(Fast DDS 2.9.1): the property `fastdds.physical_data.process`.
@@ -179,8 +181,8 @@ impl ParticipantData {
         names.iter().find_map(|name| self.properties.get(name)).filter(|value| !value.is_empty())
     }
 
-    /// The participant for people: `"camera" (host robot1, process 4711)`, as far as it announces these. Characters that
-    /// would disturb a terminal are left out.
+    /// Returns the participant as text: `"camera" (host robot1, process 4711)`, as far as it
+    /// announces these. Control characters of a terminal are removed.
     #[must_use]
     pub fn label(&self) -> String {
         let plain = |text: &str| -> String { text.chars().filter(|c| !c.is_control()).collect() };
@@ -197,7 +199,7 @@ impl ParticipantData {
         label
     }
 
-    /// Reads an announcement, encapsulation header included.
+    /// Parses an announcement, encapsulation header included.
     pub fn parse(payload: &[u8]) -> Result<Self, Malformed> {
         let list = parse_list(payload)?;
         let mut data =
@@ -252,12 +254,12 @@ impl ParticipantData {
         Ok(())
     }
 
-    /// The announcement, little endian, encapsulation header included.
+    /// Returns the announcement in little endian, encapsulation header included.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.to_bytes_with(Endianness::Little)
     }
 
-    /// The announcement in a byte order of choice, without tokens that are of the other one.
+    /// Returns the announcement in this byte order. Tokens of the other byte order are left out.
     pub fn to_bytes_with(&self, endianness: Endianness) -> Vec<u8> {
         let mut list = begin_list(endianness);
         let version = [self.protocol_version.major, self.protocol_version.minor];
@@ -310,12 +312,12 @@ impl ParticipantData {
         list.finish()
     }
 
-    /// The GUID that a key-only payload names; see [`super::parse_key`].
+    /// Returns the GUID in a key-only payload; see [`super::parse_key`].
     pub fn parse_key(payload: &[u8]) -> Result<Guid, Malformed> {
         super::parse_key(payload)
     }
 
-    /// The key-only payload of a participant; see [`super::key_payload`].
+    /// Returns the key-only payload of a participant; see [`super::key_payload`].
     pub fn key_payload(guid: Guid) -> Vec<u8> {
         super::key_payload(guid)
     }

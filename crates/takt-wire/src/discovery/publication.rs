@@ -1,4 +1,4 @@
-//! `DiscoveredWriterData`: what a participant announces about its writers (RTPS 2.5 §8.5.4.4).
+//! Announcement data of a writer: `DiscoveredWriterData` (RTPS 2.5 §8.5.4.4).
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -18,50 +18,51 @@ use crate::qos::{
     Property, Reliability, ResourceLimits, TopicData, TransportPriority, UserData, WirePolicy,
 };
 
-/// What a participant announces about a writer.
+/// Announced data of a writer.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PublicationData {
-    /// The writer.
+    /// GUID of the writer.
     pub guid: Guid,
-    /// Its participant.
+    /// GUID of its participant.
     pub participant: Guid,
-    /// Its publisher.
+    /// Entity id of its publisher.
     pub group_entity_id: EntityId,
-    /// Its topic.
+    /// Name of its topic.
     pub topic_name: String,
-    /// The name of its type.
+    /// Name of its type.
     pub type_name: String,
-    /// Where it listens, if not where its participant does.
+    /// Unicast locators, if they differ from those of the participant.
     pub unicast: Vec<Locator>,
-    /// The groups where it listens, if not those of its participant.
+    /// Multicast locators, if they differ from those of the participant.
     pub multicast: Vec<Locator>,
-    /// Its policies.
+    /// QoS policies of the writer.
     pub qos: DataWriterQos,
-    /// Its publisher's PRESENTATION.
+    /// PRESENTATION of the publisher.
     pub presentation: Presentation,
-    /// Its publisher's PARTITION.
+    /// PARTITION of the publisher.
     pub partition: Partition,
-    /// Its topic's TOPIC_DATA.
+    /// TOPIC_DATA of the topic.
     pub topic_data: TopicData,
-    /// Its publisher's GROUP_DATA.
+    /// GROUP_DATA of the publisher.
     pub group_data: GroupData,
-    /// Octets of its longest sample.
+    /// Maximum serialized length of a sample, in octets.
     pub max_sample_serialized: Option<u32>,
-    /// Its type's `TypeInformation`, serialized.
+    /// Serialized `TypeInformation` of the type.
     pub type_information: Option<Vec<u8>>,
-    /// Why the network's controller refuses the endpoint to the receiver of this announcement. Whoever can send announcements can write it.
+    /// Reason why the network's controller refuses the endpoint to the receiver of this
+    /// announcement. It is not authenticated: any sender of announcements can set it.
     pub refusal: Option<String>,
-    /// What its host adds to the latency of its samples, if the timing analysis knows.
+    /// Latency that its host adds to samples, if the timing analysis knows it.
     pub host_stages: Option<HostStages>,
-    /// What it protects, if its participant can authenticate (PID 0x1004).
+    /// Security attributes, if the participant can authenticate (PID 0x1004).
     pub security_info: Option<SecurityInfo>,
 }
 
 impl PublicationData {
-    /// Reads an announcement, encapsulation header included.
+    /// Parses an announcement, encapsulation header included.
     pub fn parse(payload: &[u8]) -> Result<Self, Malformed> {
         let mut common = Endpoint::default();
-        // Absent from the wire means XCDR1 alone, which is the empty list.
+        // An absent parameter means XCDR1 alone, which is the empty list.
         let mut qos = DataWriterQos { data_representation: DataRepresentation::default(), ..DataWriterQos::default() };
         let mut max_sample_serialized = None;
         for parameter in parse_list(payload)? {
@@ -97,12 +98,12 @@ impl PublicationData {
         })
     }
 
-    /// The announcement, little endian, encapsulation header included.
+    /// Returns the announcement in little endian, encapsulation header included.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.to_bytes_with(Endianness::Little)
     }
 
-    /// The announcement in a byte order of choice.
+    /// Returns the announcement in this byte order.
     pub fn to_bytes_with(&self, endianness: Endianness) -> Vec<u8> {
         let mut list = begin_list(endianness);
         EndpointEmit {
@@ -130,18 +131,18 @@ impl PublicationData {
         list.finish()
     }
 
-    /// The GUID that a key-only payload names; see [`super::parse_key`].
+    /// Returns the GUID in a key-only payload; see [`super::parse_key`].
     pub fn parse_key(payload: &[u8]) -> Result<Guid, Malformed> {
         super::parse_key(payload)
     }
 
-    /// The key-only payload of a writer; see [`super::key_payload`].
+    /// Returns the key-only payload of a writer; see [`super::key_payload`].
     pub fn key_payload(guid: Guid) -> Vec<u8> {
         super::key_payload(guid)
     }
 }
 
-/// Takes a writer's policy in, or leaves the parameter (`false`).
+/// Stores the parameter if it is a policy of a writer; otherwise returns `false`.
 fn accept_writer_policy(qos: &mut DataWriterQos, parameter: &Parameter<'_>) -> Result<bool, Malformed> {
     let value = &mut parameter.cursor();
     match parameter.pid {
@@ -168,8 +169,8 @@ fn accept_writer_policy(qos: &mut DataWriterQos, parameter: &Parameter<'_>) -> R
     Ok(true)
 }
 
-/// Adds a writer's policies: always those that peers have different defaults for, the others if
-/// they are not the default.
+/// Adds a writer's policies. Policies for which vendors have different defaults are always written,
+/// the others only if they differ from the default.
 fn put_writer_policies(qos: &DataWriterQos, list: &mut ParameterListBuilder) {
     let absent = DataWriterQos::default();
     qos.reliability.put(list);

@@ -1,11 +1,13 @@
-//! The reason why the network's controller refuses an endpoint: a parameter in the announcement that the controller made incompatible.
+//! Reason why the network's controller refuses an endpoint: a parameter in the announcement that
+//! the controller made incompatible.
 //!
-//! Vendor-specific parameter (RTPS 2.5 §9.6.3.1): four octets and a CDR string. A value without these octets belongs to another vendor and is
-//! ignored. A value with a malformed string is ignored, too. The text comes from the network: it is truncated, and control characters of
-//! a terminal are removed.
+//! Vendor-specific parameter (RTPS 2.5 §9.6.3.1): four magic octets and a CDR string. A value
+//! without the magic octets belongs to another vendor and is ignored. A value with a malformed
+//! string is ignored, too. The text comes from the network: it is truncated, and control characters
+//! of a terminal are removed.
 //!
-//! The changed announcement reaches one participant only. That participant reports the refusal to others in a property of its own announcement
-//! ([`ReportedRefusal`]).
+//! The changed announcement reaches one participant only. That participant reports the refusal to
+//! others in a property of its own announcement ([`ReportedRefusal`]).
 
 use alloc::format;
 use alloc::string::String;
@@ -15,34 +17,35 @@ use crate::parameter::{Parameter, ParameterListBuilder};
 use crate::qos::Property;
 use crate::{EntityId, Guid};
 
-/// The id of the parameter.
+/// Parameter id.
 pub const PID_TAKT_REFUSAL: u16 = 0x8f01;
 
-/// The first octets of its value, since other vendors may give the id another meaning.
+/// Magic octets at the start of the value, since other vendors may use the same id.
 pub const REFUSAL_MAGIC: [u8; 4] = *b"takt";
 
-/// Octets of a reason; a longer one is cut.
+/// Maximum length of a reason, in octets. A longer one is truncated.
 pub const REFUSAL_LEN_MAX: usize = 200;
 
-/// The property of a participant with the refusals of its endpoints by the network's controller.
+/// Name of the property that lists the refused endpoints of a participant.
 pub const REFUSALS_PROPERTY: &str = "rt.refused";
 
-/// Refusals that a participant reports, the latest ones.
+/// Maximum number of refusals that a participant reports; the latest ones are kept.
 pub const REPORTED_REFUSALS_MAX: usize = 4;
 
-/// A pair that the network's controller refuses, as one of its participants reports it.
+/// Pair of endpoints that the network's controller refuses, as reported by one of the two
+/// participants.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReportedRefusal {
-    /// The endpoint of the participant that reports.
+    /// Endpoint of the reporting participant.
     pub local: EntityId,
-    /// The endpoint of the other participant.
+    /// Endpoint of the other participant.
     pub remote: Guid,
-    /// The reason that the controller gives.
+    /// Reason that the controller gives.
     pub reason: String,
 }
 
 impl ReportedRefusal {
-    /// The refusals that a participant reports. Malformed lines are ignored.
+    /// Returns the refusals that a participant reports. Malformed lines are ignored.
     pub fn all_of(properties: &Property) -> impl Iterator<Item = Self> {
         let text = properties.get(REFUSALS_PROPERTY).unwrap_or_default();
         text.split('\n').take(REPORTED_REFUSALS_MAX).filter_map(|line| {
@@ -54,7 +57,7 @@ impl ReportedRefusal {
         })
     }
 
-    /// Sets the property to these refusals. An older report is replaced.
+    /// Sets the property to these refusals, replacing an older report.
     pub fn put(reports: &[Self], properties: &mut Property) {
         let line = |Self { local, remote, reason }: &Self| {
             let (local, remote) = (u32::from_be_bytes(local.0), u128::from_be_bytes(remote.to_bytes()));
@@ -72,7 +75,7 @@ fn cut(reason: &str) -> &str {
     &reason[..reason.floor_char_boundary(REFUSAL_LEN_MAX)]
 }
 
-/// Characters that move, hide or reorder what stands near them.
+/// Reports whether the character moves, hides or reorders adjacent characters.
 pub(super) fn disturbs(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
@@ -86,11 +89,11 @@ pub fn put_refusal(list: &mut ParameterListBuilder, reason: &str) {
     });
 }
 
-/// The reason in a parameter with this id.
+/// Returns the reason in a parameter with this id.
 pub(super) fn parse(parameter: &Parameter<'_>) -> Option<String> {
     let mut value = parameter.cursor();
-    let magic: [u8; 4] = value.array().ok()?; // tidy-allow(dropped-cause): it is another vendor's.
-    let text = value.string().ok().filter(|_| magic == REFUSAL_MAGIC)?; // tidy-allow(dropped-cause): the policies say enough.
+    let magic: [u8; 4] = value.array().ok()?; // tidy-allow(dropped-cause): the value belongs to another vendor.
+    let text = value.string().ok().filter(|_| magic == REFUSAL_MAGIC)?; // tidy-allow(dropped-cause): the policies show the refusal, too.
     Some(cut(text).chars().filter(|c| !disturbs(*c)).collect())
 }
 
@@ -100,7 +103,7 @@ mod tests {
     use crate::discovery::PublicationData;
     use crate::{EntityId, Guid, GuidPrefix};
 
-    /// An announcement with this value of the parameter.
+    /// Returns an announcement with this value of the parameter.
     fn announced(value: &[u8]) -> PublicationData {
         let guid = Guid { prefix: GuidPrefix([7; 12]), entity_id: EntityId([0, 0, 1, 3]) };
         let data = PublicationData { guid, topic_name: "T".into(), type_name: "Type".into(), ..Default::default() };
@@ -129,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn reason_is_cut_and_control_characters_are_left_out() {
+    fn reason_is_truncated_and_control_characters_are_removed() {
         let long = "ä".repeat(150);
         assert_eq!(announced(&text(long.as_bytes())).refusal, Some("ä".repeat(100)));
         let hostile = "full\x1b[2J\n\u{202e}drawkcab\u{200b}";
@@ -137,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn reported_refusals_round_trip_and_others_are_passed_over() {
+    fn reported_refusals_round_trip_and_malformed_ones_are_ignored() {
         let report = |n: u8| ReportedRefusal {
             local: EntityId([0, 0, n, 3]),
             remote: Guid { prefix: GuidPrefix([n; 12]), entity_id: EntityId([0, 0, 1, 4]) },
@@ -155,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn value_of_another_vendor_or_a_damaged_one_is_skipped() {
+    fn value_that_is_malformed_or_of_another_vendor_is_ignored() {
         let mut damaged = text(b"full");
         damaged[4] = 200;
         let not_utf8 = text(b"\xff\xfe");

@@ -1,7 +1,7 @@
-//! What discovery carries for DDS Security: tokens of participants, and masks of participants and
-//! endpoints (DDS-SEC 1.1 §7.4.1).
+//! Discovery data of DDS Security: tokens of participants, and security attributes of participants
+//! and endpoints (DDS-SEC 1.1 §7.4.1).
 //!
-//! A token is kept as it came, with its byte order: this crate does not look into it.
+//! Tokens stay serialized in their byte order: this crate does not parse them.
 
 use alloc::vec::Vec;
 
@@ -9,12 +9,12 @@ use crate::cursor::{Cursor, Endianness};
 use crate::error::Malformed;
 use crate::parameter::{Parameter, ParameterListBuilder};
 
-/// An identity or permissions token, serialized.
+/// Serialized identity or permissions token.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EncodedToken {
-    /// The byte order of `octets`.
+    /// Byte order of `octets`.
     pub endianness: Endianness,
-    /// The value of the parameter.
+    /// Value of the parameter.
     pub octets: Vec<u8>,
 }
 
@@ -23,7 +23,8 @@ impl EncodedToken {
         Self { endianness: parameter.cursor().endianness(), octets: parameter.value.to_vec() }
     }
 
-    /// Adds the token to a list of its own byte order; a list of the other one goes without it.
+    /// Adds the token to a list of the same byte order. A list of the other byte order is left
+    /// unchanged.
     pub(super) fn put(&self, pid: u16, endianness: Endianness, list: &mut ParameterListBuilder) {
         if self.endianness == endianness {
             list.put(pid, |value| value.bytes(&self.octets));
@@ -31,12 +32,12 @@ impl EncodedToken {
     }
 }
 
-/// Both masks of a participant or of an endpoint: what its owner protects.
+/// Security attribute masks of a participant or endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SecurityInfo {
     /// Attributes that the specification defines.
     pub attributes: u32,
-    /// Attributes of the plugins.
+    /// Attributes that the plugins define.
     pub plugin_attributes: u32,
 }
 
@@ -44,7 +45,7 @@ impl SecurityInfo {
     /// Reads the value of a parameter.
     ///
     /// # Errors
-    /// It has fewer than eight octets.
+    /// Fails if the value has fewer than eight octets.
     pub fn parse(cursor: &mut Cursor<'_>) -> Result<Self, Malformed> {
         Ok(Self { attributes: cursor.u32()?, plugin_attributes: cursor.u32()? })
     }

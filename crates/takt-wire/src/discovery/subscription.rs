@@ -1,4 +1,4 @@
-//! `DiscoveredReaderData`: what a participant announces about its readers (RTPS 2.5 §8.5.4.4).
+//! Announcement data of a reader: `DiscoveredReaderData` (RTPS 2.5 §8.5.4.4).
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -19,52 +19,53 @@ use crate::qos::{
     TimeBasedFilter, TopicData, TypeConsistency, UserData, WirePolicy,
 };
 
-/// What a participant announces about a reader.
+/// Announced data of a reader.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SubscriptionData {
-    /// The reader.
+    /// GUID of the reader.
     pub guid: Guid,
-    /// Its participant.
+    /// GUID of its participant.
     pub participant: Guid,
-    /// Its subscriber.
+    /// Entity id of its subscriber.
     pub group_entity_id: EntityId,
-    /// Its topic.
+    /// Name of its topic.
     pub topic_name: String,
-    /// The name of its type.
+    /// Name of its type.
     pub type_name: String,
-    /// Where it listens, if not where its participant does.
+    /// Unicast locators, if they differ from those of the participant.
     pub unicast: Vec<Locator>,
-    /// The groups where it listens, if not those of its participant.
+    /// Multicast locators, if they differ from those of the participant.
     pub multicast: Vec<Locator>,
-    /// Its policies.
+    /// QoS policies of the reader.
     pub qos: DataReaderQos,
-    /// Its subscriber's PRESENTATION.
+    /// PRESENTATION of the subscriber.
     pub presentation: Presentation,
-    /// Its subscriber's PARTITION.
+    /// PARTITION of the subscriber.
     pub partition: Partition,
-    /// Its topic's TOPIC_DATA.
+    /// TOPIC_DATA of the topic.
     pub topic_data: TopicData,
-    /// Its subscriber's GROUP_DATA.
+    /// GROUP_DATA of the subscriber.
     pub group_data: GroupData,
-    /// Its type's `TypeInformation`, serialized.
+    /// Serialized `TypeInformation` of the type.
     pub type_information: Option<Vec<u8>>,
-    /// Why the network's controller refuses the endpoint to the receiver of this announcement. Whoever can send announcements can write it.
+    /// Reason why the network's controller refuses the endpoint to the receiver of this
+    /// announcement. It is not authenticated: any sender of announcements can set it.
     pub refusal: Option<String>,
-    /// What its host adds to the latency of its samples, if the timing analysis knows.
+    /// Latency that its host adds to samples, if the timing analysis knows it.
     pub host_stages: Option<HostStages>,
-    /// What it protects, if its participant can authenticate (PID 0x1004).
+    /// Security attributes, if the participant can authenticate (PID 0x1004).
     pub security_info: Option<SecurityInfo>,
-    /// Does it want QoS in every DATA?
+    /// True if the reader requests inline QoS in every DATA.
     pub expects_inline_qos: bool,
-    /// The filter that writers may apply for it.
+    /// Content filter that writers may apply for the reader.
     pub content_filter: Option<ContentFilterProperty>,
 }
 
 impl SubscriptionData {
-    /// Reads an announcement, encapsulation header included.
+    /// Parses an announcement, encapsulation header included.
     pub fn parse(payload: &[u8]) -> Result<Self, Malformed> {
         let mut common = Endpoint::default();
-        // Absent from the wire means XCDR1 alone, which is the empty list.
+        // An absent parameter means XCDR1 alone, which is the empty list.
         let mut qos = DataReaderQos { data_representation: DataRepresentation::default(), ..DataReaderQos::default() };
         let mut expects_inline_qos = false;
         let mut content_filter = None;
@@ -104,12 +105,12 @@ impl SubscriptionData {
         })
     }
 
-    /// The announcement, little endian, encapsulation header included.
+    /// Returns the announcement in little endian, encapsulation header included.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.to_bytes_with(Endianness::Little)
     }
 
-    /// The announcement in a byte order of choice.
+    /// Returns the announcement in this byte order.
     pub fn to_bytes_with(&self, endianness: Endianness) -> Vec<u8> {
         let mut list = begin_list(endianness);
         EndpointEmit {
@@ -140,18 +141,18 @@ impl SubscriptionData {
         list.finish()
     }
 
-    /// The GUID that a key-only payload names; see [`super::parse_key`].
+    /// Returns the GUID in a key-only payload; see [`super::parse_key`].
     pub fn parse_key(payload: &[u8]) -> Result<Guid, Malformed> {
         super::parse_key(payload)
     }
 
-    /// The key-only payload of a reader; see [`super::key_payload`].
+    /// Returns the key-only payload of a reader; see [`super::key_payload`].
     pub fn key_payload(guid: Guid) -> Vec<u8> {
         super::key_payload(guid)
     }
 }
 
-/// Takes a reader's policy in, or leaves the parameter (`false`).
+/// Stores the parameter if it is a policy of a reader; otherwise returns `false`.
 fn accept_reader_policy(qos: &mut DataReaderQos, parameter: &Parameter<'_>) -> Result<bool, Malformed> {
     let value = &mut parameter.cursor();
     match parameter.pid {
@@ -176,8 +177,8 @@ fn accept_reader_policy(qos: &mut DataReaderQos, parameter: &Parameter<'_>) -> R
     Ok(true)
 }
 
-/// Adds a reader's policies: always those that peers have different defaults for, the others if
-/// they are not the default.
+/// Adds a reader's policies. Policies for which vendors have different defaults are always written,
+/// the others only if they differ from the default.
 fn put_reader_policies(qos: &DataReaderQos, list: &mut ParameterListBuilder) {
     let absent = DataReaderQos::default();
     qos.reliability.put(list);

@@ -1,4 +1,4 @@
-//! Announcements survive the wire; what is missing, too much or unknown does what it should.
+//! Tests of discovery data: round trips, and missing, excessive or unknown parameters.
 
 use alloc::string::String;
 use alloc::vec;
@@ -51,7 +51,7 @@ fn participant() -> ParticipantData {
 }
 
 #[test]
-fn tokens_survive_in_their_own_byte_order_alone() {
+fn tokens_round_trip_only_in_their_own_byte_order() {
     for endianness in ORDERS {
         let token = |octets: &[u8]| Some(EncodedToken { endianness, octets: octets.to_vec() });
         let (identity_token, permissions_token) = (token(b"identity"), token(b"permissions!"));
@@ -134,7 +134,7 @@ fn subscription() -> SubscriptionData {
 }
 
 #[test]
-fn announcements_survive_the_wire_in_both_byte_orders() {
+fn announcements_round_trip_in_both_byte_orders() {
     for endianness in ORDERS {
         let data = participant();
         assert_eq!(ParticipantData::parse(&data.to_bytes_with(endianness)), Ok(data));
@@ -146,7 +146,7 @@ fn announcements_survive_the_wire_in_both_byte_orders() {
 }
 
 #[test]
-fn defaults_survive_the_wire() {
+fn default_announcements_round_trip() {
     let data = PublicationData { guid: WRITER, participant: WRITER.participant(), ..PublicationData::default() };
     assert_eq!(PublicationData::parse(&data.to_bytes()), Ok(data));
     let data = SubscriptionData { guid: READER, participant: READER.participant(), ..SubscriptionData::default() };
@@ -172,7 +172,7 @@ fn every_prefix_of_an_announcement_is_malformed() {
 }
 
 #[test]
-fn a_publication_byte_by_byte() {
+fn publication_has_the_specified_octets() {
     let data = PublicationData {
         guid: WRITER,
         participant: WRITER.participant(),
@@ -198,7 +198,7 @@ fn a_publication_byte_by_byte() {
 }
 
 #[test]
-fn absent_parameters_have_the_defaults_of_the_wire() {
+fn absent_parameters_have_the_specified_defaults() {
     let mut list = begin_list(Endianness::Little);
     list.put(PID_ENDPOINT_GUID, |value| value.guid(READER));
     list.put(PID_TOPIC_NAME, |value| value.string("t"));
@@ -225,7 +225,7 @@ fn absent_parameters_have_the_defaults_of_the_wire() {
 }
 
 #[test]
-fn what_names_no_entity_topic_or_type_is_malformed() {
+fn announcement_without_guid_topic_or_type_is_malformed() {
     let with = |pids: &[u16]| {
         let mut list = begin_list(Endianness::Little);
         for pid in pids {
@@ -243,7 +243,7 @@ fn what_names_no_entity_topic_or_type_is_malformed() {
     assert!(ParticipantData::parse(&begin_list(Endianness::Little).finish()).is_err());
 }
 
-/// The participant with one more parameter in front.
+/// Parses a participant's announcement with one more parameter at the start.
 fn with_parameter(pid: u16, octets: &[u8]) -> Result<ParticipantData, Malformed> {
     let mut list = begin_list(Endianness::Little);
     list.put(pid, |value| value.bytes(octets));
@@ -264,7 +264,7 @@ fn unknown_parameters_are_skipped_unless_they_must_be_understood() {
 }
 
 #[test]
-fn an_empty_domain_tag_is_none() {
+fn empty_domain_tag_is_none() {
     let mut list = begin_list(Endianness::Little);
     list.put(PID_PARTICIPANT_GUID, |value| value.bytes(&participant().guid.to_bytes()));
     list.put(PID_DOMAIN_TAG, |value| value.string(""));
@@ -274,7 +274,7 @@ fn an_empty_domain_tag_is_none() {
 }
 
 #[test]
-fn locators_that_lead_nowhere_are_not_kept() {
+fn unusable_locators_are_ignored() {
     for octets in [
         Locator { port: 0, ..udp(1) },
         Locator { port: 65_536, ..udp(1) },
@@ -288,7 +288,7 @@ fn locators_that_lead_nowhere_are_not_kept() {
 }
 
 #[test]
-fn eight_locators_of_a_kind_are_kept() {
+fn at_most_eight_locators_of_a_kind_are_kept() {
     let mut data = participant();
     data.default_unicast = (1..=20).map(udp).collect();
     let seen = ParticipantData::parse(&data.to_bytes()).expect("well formed");
@@ -330,14 +330,14 @@ fn other_encodings_are_malformed() {
 }
 
 #[test]
-fn what_follows_the_sentinel_is_ignored() {
+fn octets_after_the_sentinel_are_ignored() {
     let mut payload = participant().to_bytes();
     payload.extend_from_slice(&[0xff; 7]);
     assert_eq!(ParticipantData::parse(&payload), Ok(participant()));
 }
 
 #[test]
-fn group_guid_names_the_publisher_too() {
+fn group_guid_identifies_the_publisher() {
     let publisher = Guid::new(PREFIX, EntityId::user_publisher(3));
     let mut list = begin_list(Endianness::Little);
     list.put(PID_KEY_HASH, |value| value.guid(WRITER));
@@ -349,7 +349,7 @@ fn group_guid_names_the_publisher_too() {
 }
 
 #[test]
-fn keys() {
+fn key_payloads_round_trip() {
     for guid in [WRITER, READER, WRITER.participant()] {
         assert_eq!(parse_key(&key_payload(guid)), Ok(guid));
         assert_eq!(ParticipantData::parse_key(&ParticipantData::key_payload(guid)), Ok(guid));
@@ -366,7 +366,7 @@ fn keys() {
 }
 
 #[test]
-fn keys_that_are_none() {
+fn malformed_keys_are_rejected() {
     assert!(parse_key(&begin_list(Endianness::Little).finish()).is_err(), "an empty list");
     let payload = key_payload(WRITER);
     for len in 0..payload.len() - 2 {
@@ -377,7 +377,7 @@ fn keys_that_are_none() {
 }
 
 #[test]
-fn participant_messages() {
+fn participant_messages_round_trip() {
     let message = ParticipantMessageData {
         prefix: PREFIX,
         kind: ParticipantMessageData::KIND_MANUAL_BY_PARTICIPANT,

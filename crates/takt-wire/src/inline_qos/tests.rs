@@ -1,4 +1,4 @@
-//! Inline QoS survives the wire, and its values are checked when they are read.
+//! Tests of inline QoS: round trips and malformed values.
 
 use alloc::vec::Vec;
 
@@ -18,7 +18,7 @@ fn parse(bytes: &[u8]) -> Result<InlineQos<'_>, Malformed> {
 }
 
 #[test]
-fn what_is_written_is_read_in_both_byte_orders() {
+fn parameters_round_trip_in_both_byte_orders() {
     for endianness in [Endianness::Big, Endianness::Little] {
         let mut builder = InlineQosBuilder::<256>::with_endianness(endianness);
         assert!(builder.is_empty());
@@ -57,7 +57,7 @@ fn status_info_is_four_octets_and_no_integer() {
 }
 
 #[test]
-fn what_does_not_fit_leaves_the_list_as_it_was() {
+fn parameter_that_exceeds_the_buffer_leaves_the_list_unchanged() {
     let mut builder = InlineQosBuilder::<31>::new();
     builder.status_info(STATUS_INFO_DISPOSED).expect("fits");
     assert_eq!(builder.key_hash([1; 16]), Err(Full), "no room for the sentinel");
@@ -66,7 +66,7 @@ fn what_does_not_fit_leaves_the_list_as_it_was() {
 }
 
 #[test]
-fn directed_write_as_a_sequence() {
+fn directed_write_may_be_a_sequence() {
     let guids = [GUID.to_bytes(), OTHER.to_bytes()].concat();
     let bytes = [&[0x57, 0, 36, 0, 2, 0, 0, 0][..], &guids, &[1, 0, 0, 0]].concat();
     let qos = parse(&bytes).expect("values are good");
@@ -75,7 +75,7 @@ fn directed_write_as_a_sequence() {
 }
 
 #[test]
-fn without_directed_write_a_change_is_for_everybody() {
+fn change_without_directed_write_is_for_all_readers() {
     let qos = parse(&[1, 0, 0, 0]).expect("values are good");
     assert!(qos.directed_write.is_empty() && qos.is_for(GUID));
     let mut builder = InlineQosBuilder::<64>::new();
@@ -85,7 +85,7 @@ fn without_directed_write_a_change_is_for_everybody() {
 }
 
 #[test]
-fn policies_of_the_writer() {
+fn policies_of_the_writer_are_parsed() {
     let bytes = [0x2b, 0, 8, 0, 2, 0, 0, 0, 0, 0, 0, 0, 6, 0, 4, 0, 0xfe, 0xff, 0xff, 0xff, 1, 0, 0, 0];
     let qos = parse(&bytes).expect("values are good");
     assert_eq!(qos.lifespan, Some(Duration::from_secs(2)));

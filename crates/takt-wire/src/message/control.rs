@@ -1,5 +1,5 @@
-//! The submessages of the reliable protocol: HEARTBEAT, ACKNACK, GAP and their relatives for
-//! fragments (RTPS 2.5 §8.3.8, §9.4.5).
+//! Submessages of the reliable protocol: HEARTBEAT, ACKNACK, GAP, HEARTBEAT_FRAG and NACK_FRAG
+//! (RTPS 2.5 §8.3.8, §9.4.5).
 
 use super::Envelope;
 use crate::cursor::Cursor;
@@ -7,45 +7,46 @@ use crate::error::Malformed;
 use crate::guid::EntityId;
 use crate::sequence::{FragmentNumberSet, SequenceNumber, SequenceNumberSet};
 
-/// What a writer has (RTPS 2.5 §8.3.8.6).
+/// HEARTBEAT: the changes that a writer has available (RTPS 2.5 §8.3.8.6).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Heartbeat {
-    /// For whom; unknown means all matched readers.
+    /// Destination reader; unknown addresses all matched readers.
     pub reader: EntityId,
-    /// Whose changes.
+    /// Writer of the changes.
     pub writer: EntityId,
-    /// The first change that can still be had.
+    /// First change that is still available.
     pub first_sn: SequenceNumber,
-    /// The last change; one less than `first_sn` if there is none.
+    /// Last change; one less than `first_sn` if there is none.
     pub last_sn: SequenceNumber,
-    /// Grows with every heartbeat of the writer; wraps.
+    /// Counter that the writer increments with every heartbeat; it wraps.
     pub count: i32,
-    /// No answer is needed.
+    /// True if no response is required.
     pub is_final: bool,
-    /// The writer's liveliness is asserted by hand.
+    /// True if the heartbeat asserts liveliness manually.
     pub liveliness: bool,
-    /// Where the writer stands among those of its publisher, if that has PRESENTATION scope GROUP.
+    /// Group information, if the writer's publisher has PRESENTATION scope GROUP.
     pub group: Option<GroupInfo>,
 }
 
-/// What a HEARTBEAT says of the writer's group (RTPS 2.5 §8.3.8.6, §8.7.5). All writers of a publisher count their changes
-/// together: these are *group sequence numbers*.
+/// Group information of a HEARTBEAT (RTPS 2.5 §8.3.8.6, §8.7.5). All writers of a publisher share
+/// one counter of changes, the *group sequence number*.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GroupInfo {
-    /// The last number that any writer of the group has given out. This writer has none up to here beyond `last_gsn`.
+    /// Last number that any writer of the group has assigned. Up to this number, the writer has no
+    /// changes after `last_gsn`.
     pub current_gsn: SequenceNumber,
-    /// That of the change `first_sn`.
+    /// Group sequence number of the change `first_sn`.
     pub first_gsn: SequenceNumber,
-    /// That of the change `last_sn`.
+    /// Group sequence number of the change `last_sn`.
     pub last_gsn: SequenceNumber,
-    /// A digest of the entity ids of the writers in the group; zero if it is empty.
+    /// Digest of the entity ids of the writers in the group; zero if the group is empty.
     pub writer_set: [u8; 4],
-    /// The same for DDS Security.
+    /// Digest of the writers for DDS Security.
     pub secure_writer_set: [u8; 4],
 }
 
 impl GroupInfo {
-    /// Octets on the wire.
+    /// Length on the wire in octets.
     pub const LEN: usize = 3 * 8 + 2 * 4;
 
     fn parse(body: &mut Cursor<'_>) -> Result<Self, Malformed> {
@@ -89,18 +90,18 @@ impl Heartbeat {
     }
 }
 
-/// Which fragments of a change a writer has (RTPS 2.5 §8.3.8.7).
+/// HEARTBEAT_FRAG: the fragments of a change that a writer has available (RTPS 2.5 §8.3.8.7).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HeartbeatFrag {
-    /// For whom; unknown means all matched readers.
+    /// Destination reader; unknown addresses all matched readers.
     pub reader: EntityId,
-    /// Whose change.
+    /// Writer of the change.
     pub writer: EntityId,
-    /// Which change.
+    /// Sequence number of the change.
     pub sn: SequenceNumber,
-    /// All fragments up to this one can be had; they are counted from 1.
+    /// Last available fragment; fragments are counted from 1.
     pub last_fragment_num: u32,
-    /// Grows with every such submessage of the writer; wraps.
+    /// Counter that the writer increments with every HEARTBEAT_FRAG; it wraps.
     pub count: i32,
 }
 
@@ -115,29 +116,29 @@ impl HeartbeatFrag {
     }
 }
 
-/// What a reader has and what it misses (RTPS 2.5 §8.3.8.1).
+/// ACKNACK: the changes that a reader has received and those that it requests (RTPS 2.5 §8.3.8.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AckNack {
-    /// Who has and misses.
+    /// Reader that acknowledges and requests.
     pub reader: EntityId,
-    /// Whose changes.
+    /// Writer of the changes.
     pub writer: EntityId,
-    /// The reader has everything before the base and misses what is in the set.
+    /// Acknowledges all changes before the base and requests those in the set.
     pub reader_sn_state: SequenceNumberSet,
-    /// Grows with every such submessage of the reader; wraps.
+    /// Counter that the reader increments with every ACKNACK; it wraps.
     pub count: i32,
-    /// No answer is needed.
+    /// True if no response is required.
     pub is_final: bool,
 }
 
 impl AckNack {
     pub(crate) const FLAG_FINAL: u8 = 0x02;
 
-    /// Reads the submessage.
+    /// Parses the submessage.
     ///
-    /// INTEROP(eProsima, RTI, RTI Micro, CoreDX): an empty set with base 0 is what these send
-    /// before they have heard a heartbeat. It says the same as an empty set with base 1, and that
-    /// is what it becomes here.
+    /// INTEROP(eProsima, RTI, RTI Micro, CoreDX): these send an empty set with base 0 before they
+    /// have received a heartbeat. It means the same as an empty set with base 1, and is converted
+    /// to that.
     pub(super) fn parse(envelope: Envelope<'_>) -> Result<Self, Malformed> {
         let mut body = envelope.body;
         let reader = EntityId(body.array()?);
@@ -160,18 +161,18 @@ impl AckNack {
     }
 }
 
-/// Which fragments of a change a reader misses (RTPS 2.5 §8.3.8.12).
+/// NACK_FRAG: the fragments of a change that a reader requests (RTPS 2.5 §8.3.8.12).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NackFrag {
-    /// Who misses them.
+    /// Reader that requests the fragments.
     pub reader: EntityId,
-    /// Whose change.
+    /// Writer of the change.
     pub writer: EntityId,
-    /// Which change.
+    /// Sequence number of the change.
     pub sn: SequenceNumber,
-    /// Which fragments.
+    /// Requested fragments.
     pub fragments: FragmentNumberSet,
-    /// Grows with every such submessage of the reader; wraps.
+    /// Counter that the reader increments with every NACK_FRAG; it wraps.
     pub count: i32,
 }
 
@@ -186,18 +187,20 @@ impl NackFrag {
     }
 }
 
-/// Which changes are of no interest to the reader (RTPS 2.5 §8.3.8.4): those from `gap_start` up to the one before
-/// the base of `gap_list`, and those in `gap_list`. The first may be any number of changes: an
-/// interval, never to be walked element by element.
+/// GAP: changes that are irrelevant for the reader (RTPS 2.5 §8.3.8.4).
+///
+/// These are the changes from `gap_start` up to the one before the base of `gap_list`, and those in
+/// `gap_list`. The first part is an interval of any length. It must never be iterated element by
+/// element.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gap {
-    /// For whom; unknown means all matched readers.
+    /// Destination reader; unknown addresses all matched readers.
     pub reader: EntityId,
-    /// Whose changes.
+    /// Writer of the changes.
     pub writer: EntityId,
-    /// The first of them.
+    /// First change of the interval.
     pub gap_start: SequenceNumber,
-    /// The others.
+    /// Set of further changes.
     pub gap_list: SequenceNumberSet,
 }
 
@@ -205,7 +208,7 @@ impl Gap {
     const FLAG_GROUP_INFO: u8 = 0x02;
     const FLAG_FILTERED_COUNT: u8 = 0x04;
 
-    /// Reads the submessage. If the base of the list lies before the start, there is no interval,
+    /// Parses the submessage. If the base of the list lies before the start, the interval is empty
     /// and the start becomes the base.
     pub(super) fn parse(envelope: Envelope<'_>) -> Result<Self, Malformed> {
         let mut body = envelope.body;
@@ -214,7 +217,7 @@ impl Gap {
         let start = SequenceNumber::parse_valid(&mut body)?;
         let gap_list = SequenceNumberSet::parse(&mut body, 1)?;
         if envelope.flag(Self::FLAG_GROUP_INFO) {
-            // The first and the last group sequence number.
+            // First and last group sequence number.
             body.skip(2 * 8)?;
         }
         if envelope.flag(Self::FLAG_FILTERED_COUNT) {
@@ -224,7 +227,7 @@ impl Gap {
     }
 }
 
-/// Reads the number of a fragment.
+/// Reads a fragment number.
 pub(super) fn parse_fragment_number(body: &mut Cursor<'_>) -> Result<u32, Malformed> {
     let at = body.malformed("fragment number is zero");
     match body.u32()? {

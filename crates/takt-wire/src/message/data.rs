@@ -1,4 +1,4 @@
-//! DATA and DATA_FRAG (RTPS 2.5 §8.3.8.2, §8.3.8.3).
+//! Submessages DATA and DATA_FRAG (RTPS 2.5 §8.3.8.2, §8.3.8.3).
 
 use super::Envelope;
 use super::control::parse_fragment_number;
@@ -9,19 +9,19 @@ use crate::guid::EntityId;
 use crate::parameter::ParameterList;
 use crate::sequence::SequenceNumber;
 
-/// The content of a change.
+/// Payload of a change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Payload<'a> {
-    /// Nothing: the inline QoS says it all.
+    /// No payload: the inline QoS describes the change.
     None,
-    /// The serialized sample, encapsulation header included.
+    /// Serialized sample, encapsulation header included.
     Data(&'a [u8]),
-    /// The serialized key, encapsulation header included.
+    /// Serialized key, encapsulation header included.
     Key(&'a [u8]),
 }
 
 impl<'a> Payload<'a> {
-    /// The octets, if there are any.
+    /// Returns the octets, if there are any.
     pub const fn bytes(&self) -> Option<&'a [u8]> {
         match self {
             Self::None => None,
@@ -29,7 +29,7 @@ impl<'a> Payload<'a> {
         }
     }
 
-    /// Other octets of the same kind: those that were protected, for example. None stay none.
+    /// Replaces the octets and keeps the kind, for example after decryption. `None` stays `None`.
     #[must_use]
     pub const fn replaced<'b>(&self, bytes: &'b [u8]) -> Payload<'b> {
         match self {
@@ -40,24 +40,24 @@ impl<'a> Payload<'a> {
     }
 }
 
-/// A change (RTPS 2.5 §8.3.8.2).
+/// DATA: a change (RTPS 2.5 §8.3.8.2).
 #[derive(Clone, Copy, Debug)]
 pub struct Data<'a> {
-    /// For whom; unknown means all matched readers.
+    /// Destination reader; unknown addresses all matched readers.
     pub reader: EntityId,
-    /// Whose change.
+    /// Writer of the change.
     pub writer: EntityId,
-    /// Which change.
+    /// Sequence number of the change.
     pub sn: SequenceNumber,
-    /// QoS of this change.
+    /// Inline QoS of the change.
     pub inline_qos: Option<ParameterList<'a>>,
-    /// Its content. The submessage's padding to a multiple of four is part of it.
+    /// Payload. It includes the submessage's padding to a multiple of four octets.
     pub payload: Payload<'a>,
 }
 
-/// Octets from behind octetsToInlineQos to the inline QoS in a DATA.
+/// Octets from the end of octetsToInlineQos to the inline QoS in a DATA.
 pub(crate) const DATA_TO_INLINE_QOS: u16 = 16;
-/// The same in a DATA_FRAG.
+/// Octets from the end of octetsToInlineQos to the inline QoS in a DATA_FRAG.
 pub(crate) const DATA_FRAG_TO_INLINE_QOS: u16 = 28;
 
 impl<'a> Data<'a> {
@@ -83,7 +83,7 @@ impl<'a> Data<'a> {
         let reader = EntityId(rest.array()?);
         let writer = EntityId(rest.array()?);
         let sn = SequenceNumber::from_halves(order.u32(rest.array()?), order.u32(rest.array()?));
-        // Nearly always what follows comes next.
+        // Fast path: inline QoS or payload nearly always follow immediately.
         if order.u16(to_inline_qos) != DATA_TO_INLINE_QOS {
             let mut body = envelope.body;
             rest = behind_fixed_part(&mut body, DATA_TO_INLINE_QOS)?;
@@ -108,9 +108,9 @@ impl<'a> Data<'a> {
     }
 }
 
-/// Reads the extra flags and octetsToInlineQos, and returns a cursor at the place it leads to,
-/// which lies behind the `fixed_len` octets that every such submessage has and at a multiple of
-/// four.
+/// Reads the extra flags and octetsToInlineQos and returns a cursor at the position that the latter
+/// selects. That position lies after the `fixed_len` octets of every such submessage, at a multiple
+/// of four.
 fn behind_fixed_part<'a>(body: &mut Cursor<'a>, fixed_len: u16) -> Result<Cursor<'a>, Malformed> {
     body.skip(2)?;
     let at = *body;
@@ -128,34 +128,35 @@ fn behind_fixed_part<'a>(body: &mut Cursor<'a>, fixed_len: u16) -> Result<Cursor
     Ok(rest)
 }
 
-/// One or more fragments of a change, one behind the other (RTPS 2.5 §8.3.8.3).
+/// DATA_FRAG: one or more consecutive fragments of a change (RTPS 2.5 §8.3.8.3).
 ///
-/// The serialized sample (or key), encapsulation header included, is cut into pieces of
-/// `fragment_size` octets, numbered from 1, of which the last may be shorter. `payload` has
-/// exactly the octets of the fragments that the submessage carries.
+/// The serialized sample (or key), encapsulation header included, is split into fragments of
+/// `fragment_size` octets, numbered from 1. The last fragment may be shorter. `payload` has exactly
+/// the octets of the fragments in the submessage.
 #[derive(Clone, Copy, Debug)]
 pub struct DataFrag<'a> {
-    /// For whom; unknown means all matched readers.
+    /// Destination reader; unknown addresses all matched readers.
     pub reader: EntityId,
-    /// Whose change.
+    /// Writer of the change.
     pub writer: EntityId,
-    /// Which change.
+    /// Sequence number of the change.
     pub sn: SequenceNumber,
-    /// The number of the first fragment in the submessage.
+    /// Number of the first fragment in the submessage.
     pub fragment_starting_num: u32,
-    /// How many there are.
+    /// Number of fragments in the submessage.
     pub fragments_in_submessage: u16,
-    /// Octets of each fragment but the last of the sample.
+    /// Length of each fragment except the last of the sample, in octets.
     pub fragment_size: u16,
-    /// Octets of the whole.
+    /// Length of the whole sample in octets.
     pub sample_size: u32,
-    /// QoS of this change.
+    /// Inline QoS of the change.
     pub inline_qos: Option<ParameterList<'a>>,
-    /// The whole is a serialized key.
+    /// True if the fragmented payload is a serialized key.
     pub key: bool,
-    /// The octets of the fragments, without padding.
+    /// Octets of the fragments, without padding.
     pub payload: &'a [u8],
-    /// What there is up to the end of the submessage: `payload` and padding, or what protection made of it, which is longer.
+    /// Octets up to the end of the submessage: `payload` and padding. Protection by DDS Security
+    /// makes them longer than the fragments.
     pub rest: &'a [u8],
 }
 
@@ -164,9 +165,9 @@ impl<'a> DataFrag<'a> {
     pub(crate) const FLAG_KEY: u8 = 0x04;
     const FLAG_NON_STANDARD: u8 = 0x08;
 
-    /// Where `payload` begins in the whole.
+    /// Returns the offset of `payload` in the whole sample, in octets.
     pub const fn payload_offset(&self) -> u32 {
-        // Checked when the submessage was read: the fragments lie in the sample.
+        // Parsing has checked that the fragments lie within the sample.
         (self.fragment_starting_num - 1) * self.fragment_size as u32
     }
 
@@ -194,7 +195,7 @@ impl<'a> DataFrag<'a> {
         if sample_size < ENCAPSULATION_LEN as u32 {
             return Err(at.malformed("payload is shorter than its encapsulation header"));
         }
-        // 64 bits hold every product of a fragment's number and size.
+        // 64 bits hold the product of any fragment number and size.
         let first = u64::from(fragment_starting_num) - 1;
         let count = u64::from(fragments_in_submessage);
         let size = u64::from(fragment_size);

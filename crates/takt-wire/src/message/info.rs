@@ -1,5 +1,5 @@
-//! The submessages that say how to understand those behind them: INFO_TS, INFO_DST, INFO_SRC,
-//! INFO_REPLY and the header extension (RTPS 2.5 §8.3.8.8 to §8.3.8.11, §8.3.7).
+//! Interpreter submessages: INFO_TS, INFO_DST, INFO_SRC, INFO_REPLY and the header extension
+//! (RTPS 2.5 §8.3.8.8 to §8.3.8.11, §8.3.7).
 
 use core::net::Ipv4Addr;
 
@@ -14,8 +14,8 @@ use crate::version::{ProtocolVersion, VendorId};
 
 pub(crate) const FLAG_TIMESTAMP_INVALIDATE: u8 = 0x02;
 
-/// Reads INFO_TS (RTPS 2.5 §8.3.8.11). "Invalid" on the wire is the same as the flag that says so; "infinite" is no
-/// time at which anything was written.
+/// Parses INFO_TS (RTPS 2.5 §8.3.8.11). The invalid timestamp means the same as the flag
+/// "invalidate". The infinite timestamp is malformed, since it is no source timestamp.
 pub(super) fn parse_timestamp(envelope: Envelope<'_>) -> Result<Option<Timestamp>, Malformed> {
     if envelope.flag(FLAG_TIMESTAMP_INVALIDATE) {
         return Ok(None);
@@ -28,20 +28,21 @@ pub(super) fn parse_timestamp(envelope: Envelope<'_>) -> Result<Option<Timestamp
     Ok(Some(timestamp).filter(|timestamp| !timestamp.is_invalid()))
 }
 
-/// Reads INFO_DST (RTPS 2.5 §8.3.8.8).
+/// Parses INFO_DST (RTPS 2.5 §8.3.8.8).
 pub(super) fn parse_destination(envelope: Envelope<'_>) -> Result<GuidPrefix, Malformed> {
     let mut body = envelope.body;
     body.array().map(GuidPrefix)
 }
 
-/// From whom what follows comes, instead of the sender of the message (RTPS 2.5 §8.3.8.10).
+/// INFO_SRC: the source of the submessages that follow, in place of the sender of the message
+/// (RTPS 2.5 §8.3.8.10).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct InfoSource {
-    /// The version of RTPS it is written in.
+    /// RTPS version of the submessages that follow.
     pub version: ProtocolVersion,
-    /// Who made it.
+    /// Vendor of the source.
     pub vendor: VendorId,
-    /// The participant.
+    /// Prefix of the source participant.
     pub prefix: GuidPrefix,
 }
 
@@ -58,13 +59,13 @@ impl InfoSource {
     }
 }
 
-/// Where answers to what follows go, instead of to the sender of the datagram
-/// (RTPS 2.5 §8.3.8.9).
+/// INFO_REPLY: the destination of replies to the submessages that follow, in place of the sender of
+/// the datagram (RTPS 2.5 §8.3.8.9).
 #[derive(Clone, Copy, Debug)]
 pub struct InfoReply<'a> {
-    /// Unicast addresses.
+    /// Unicast locators.
     pub unicast: Locators<'a>,
-    /// Multicast addresses, if it says anything about them.
+    /// Multicast locators, if present.
     pub multicast: Option<Locators<'a>>,
 }
 
@@ -81,7 +82,7 @@ impl<'a> InfoReply<'a> {
         Ok(Self { unicast, multicast })
     }
 
-    /// Reads the older form, which has one IPv4 address of each kind.
+    /// Parses INFO_REPLY_IP4, which has one IPv4 address of each kind.
     pub(super) fn parse_ip4(envelope: Envelope<'a>) -> Result<Self, Malformed> {
         let mut body = envelope.body;
         let unicast = Locators::parse_ip4(&mut body)?;
@@ -93,7 +94,7 @@ impl<'a> InfoReply<'a> {
     }
 }
 
-/// Locators in a submessage; their number is known to fit in it.
+/// Locator list in a submessage. Parsing has checked that the submessage holds all of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Locators<'a> {
     cursor: Cursor<'a>,
@@ -130,12 +131,12 @@ impl Iterator for Locators<'_> {
     type Item = Locator;
 
     fn next(&mut self) -> Option<Locator> {
-        // The octets were counted when the list was made, so an error can only be its end.
+        // Parsing has checked the octet count, so an error can only be the end of the list.
         self.parse_next().ok()
     }
 }
 
-/// A checksum of the message, computed with its own field set to zero.
+/// Checksum of the message, computed with its own field set to zero.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Checksum {
     /// CRC-32C.
@@ -146,21 +147,21 @@ pub enum Checksum {
     Md5([u8; 16]),
 }
 
-/// Additions to the header of the message; only ever the first submessage
+/// HEADER_EXTENSION: additions to the message header. It is always the first submessage
 /// (RTPS 2.5 §8.3.3.2, §8.3.7.3).
 ///
-/// This crate reads them and verifies none of them.
+/// This crate parses the fields and verifies none of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HeaderExtension {
-    /// Octets of the whole message.
+    /// Length of the whole message in octets.
     pub message_length: Option<u32>,
-    /// When the message was sent, by the sender's clock.
+    /// Time of sending by the sender's clock.
     pub send_timestamp: Option<Timestamp>,
     /// Reserved.
     pub u_extension: Option<[u8; 4]>,
     /// Reserved.
     pub w_extension: Option<[u8; 8]>,
-    /// The checksum of the message.
+    /// Checksum of the message.
     pub checksum: Option<Checksum>,
 }
 

@@ -1,12 +1,13 @@
-//! Messages and submessages as views over a datagram (RTPS 2.5 §8.3, §9.4).
+//! RTPS messages and submessages as views of a datagram (RTPS 2.5 §8.3, §9.4).
 //!
-//! [`MessageView::parse`] checks the header; [`MessageView::submessages`] then walks the
-//! submessages, each checked when it is reached. Nothing is copied but fixed-size values, nothing
-//! is allocated, and the walk takes at most one step for each four octets of the datagram.
+//! [`MessageView::parse`] checks the header. [`MessageView::submessages`] then iterates over the
+//! submessages and checks each one when it is reached. Only values of fixed size are copied,
+//! nothing is allocated, and the iteration takes at most one step for each four octets of the
+//! datagram.
 //!
-//! A submessage that breaks a rule is an error of its own, and the walk goes on behind it; only
-//! when the length in its header cannot be true does the walk end, because then nobody knows
-//! where the next one begins.
+//! A malformed submessage yields an error of its own, and the iteration continues after it. If the
+//! length in a submessage header is invalid, the iteration ends, because the start of the next
+//! submessage is unknown.
 
 mod control;
 mod data;
@@ -27,16 +28,16 @@ use crate::guid::GuidPrefix;
 use crate::time::Timestamp;
 use crate::version::{ProtocolVersion, VendorId};
 
-/// The first octets of every message.
+/// First octets of every message.
 pub(crate) const MAGIC: [u8; 4] = *b"RTPS";
 
-/// Octets of the header of a message.
+/// Length of the message header in octets.
 pub const HEADER_LEN: usize = 20;
 
-/// Octets of the header of a submessage.
+/// Length of a submessage header in octets.
 pub const SUBMESSAGE_HEADER_LEN: usize = 4;
 
-/// Numbers of submessages (RTPS 2.5 §9.4.5.1.1, DDS-SEC 1.1 §7.3.6.2).
+/// Submessage ids (RTPS 2.5 §9.4.5.1.1, DDS-SEC 1.1 §7.3.6.2).
 #[allow(missing_docs, reason = "the names are the specification's")]
 pub mod id {
     pub const HEADER_EXTENSION: u8 = 0x00;
@@ -60,18 +61,18 @@ pub mod id {
     pub const SRTPS_POSTFIX: u8 = 0x34;
 }
 
-/// The header of a message: who sent it.
+/// Message header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
-    /// The version it is written in.
+    /// RTPS version of the message.
     pub version: ProtocolVersion,
-    /// Who made the sender.
+    /// Vendor of the sender.
     pub vendor: VendorId,
-    /// The sending participant.
+    /// Prefix of the sending participant.
     pub prefix: GuidPrefix,
 }
 
-/// A datagram whose header has been checked.
+/// Datagram whose header has been checked.
 #[derive(Clone, Copy, Debug)]
 pub struct MessageView<'a> {
     header: Header,
@@ -80,7 +81,7 @@ pub struct MessageView<'a> {
 
 impl<'a> MessageView<'a> {
     /// Checks the header (RTPS 2.5 §8.3.6.3): 20 octets, `RTPS`, major version 2. A message may
-    /// end there.
+    /// consist of the header alone.
     pub fn parse(datagram: &'a [u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(datagram, Endianness::Big);
         if cursor.array()? != MAGIC {
@@ -98,88 +99,88 @@ impl<'a> MessageView<'a> {
         Ok(Self { header, submessages: cursor })
     }
 
-    /// The header.
+    /// Returns the header.
     pub const fn header(&self) -> Header {
         self.header
     }
 
-    /// The message with other submessages: those that its protected ones hold.
+    /// Returns the message with other submessages: those decoded from its protected ones.
     pub const fn with_submessages<'b>(&self, octets: &'b [u8]) -> MessageView<'b> {
         MessageView { header: self.header, submessages: Cursor::with_base(octets, Endianness::Big, HEADER_LEN) }
     }
 
-    /// The octets that an [`Envelope::range`] of it names, or those from one to another.
+    /// Returns the octets of an [`Envelope::range`], or of a range that spans several submessages.
     pub fn octets(&self, range: Range<usize>) -> Option<&'a [u8]> {
         let (start, end) = (range.start.checked_sub(HEADER_LEN)?, range.end.checked_sub(HEADER_LEN)?);
         self.submessages.rest().get(start..end)
     }
 
-    /// Octets of header and submessages.
+    /// Returns the length of header and submessages in octets.
     #[allow(clippy::len_without_is_empty, reason = "a message has a header")]
     pub const fn len(&self) -> usize {
         HEADER_LEN + self.submessages.remaining()
     }
 
-    /// The submessages in order.
+    /// Returns an iterator over the submessages.
     pub const fn submessages(&self) -> Submessages<'a> {
         Submessages { cursor: self.submessages }
     }
 }
 
-/// A submessage.
+/// Parsed submessage.
 ///
-/// Entity ids are as they came: whether they name an endpoint, and one of the right kind, is for
-/// the receiver to see.
+/// Entity ids are not validated. The receiver checks that they name an endpoint of the right kind.
 #[derive(Clone, Copy, Debug)]
 pub enum Submessage<'a> {
     /// A change.
     Data(Data<'a>),
-    /// A part of a change.
+    /// Fragments of a change.
     DataFrag(DataFrag<'a>),
-    /// What a writer has.
+    /// Changes that a writer has available.
     Heartbeat(Heartbeat),
-    /// Which fragments of a change a writer has.
+    /// Fragments of a change that a writer has available.
     HeartbeatFrag(HeartbeatFrag),
-    /// What a reader has and what it misses.
+    /// Changes that a reader has received and requests.
     AckNack(AckNack),
-    /// Which fragments of a change a reader misses.
+    /// Fragments of a change that a reader requests.
     NackFrag(NackFrag),
-    /// Which changes are of no interest to the reader.
+    /// Changes that are irrelevant for the reader.
     Gap(Gap),
-    /// The source timestamp of what follows; `None` if there is none.
+    /// Source timestamp of the submessages that follow; `None` if there is none.
     InfoTimestamp(Option<Timestamp>),
-    /// To which participant what follows is addressed; unknown means to all.
+    /// Destination participant of the submessages that follow; unknown addresses all participants.
     InfoDestination(GuidPrefix),
-    /// From whom what follows comes.
+    /// Source of the submessages that follow.
     InfoSource(InfoSource),
-    /// Where answers go.
+    /// Destination of replies.
     InfoReply(InfoReply<'a>),
-    /// Nothing.
+    /// Padding without content.
     Pad,
-    /// Additions to the header of the message.
+    /// Additions to the message header.
     HeaderExtension(HeaderExtension),
-    /// A submessage that the specification, or this crate, does not know; to be skipped.
+    /// Submessage that the specification or this crate does not define; receivers skip it.
     Unknown {
-        /// Its number; 0x80 and above are the sender's vendor's own.
+        /// Submessage id; 0x80 and above are specific to the vendor of the sender.
         id: u8,
     },
 }
 
-/// The submessages of a message; each item is one of them, or why it cannot be used.
+/// Iterator over the submessages of a message. Each item is a submessage or an error.
 #[derive(Clone, Debug)]
 pub struct Submessages<'a> {
-    /// At the header of the next one; empty when the walk is over.
+    /// Position of the next submessage header; empty at the end of the iteration.
     cursor: Cursor<'a>,
 }
 
-/// A submessage of which the header was read: what it is and how long, not yet what it says.
+/// Submessage whose header has been read: its id and length are known, its content is not parsed
+/// yet.
 #[derive(Clone, Copy, Debug)]
 pub struct Envelope<'a> {
     id: u8,
     flags: u8,
-    /// Nothing but the header of the message is before it.
+    /// True if only the message header precedes the submessage.
     is_first: bool,
-    /// The octets behind the header, in the submessage's byte order.
+    /// Octets after the submessage header, in the byte order of the submessage.
     body: Cursor<'a>,
 }
 
@@ -188,47 +189,47 @@ impl<'a> Envelope<'a> {
         self.flags & mask != 0
     }
 
-    /// Reads a DATA, the one that most messages consist of; `None` if it is another submessage.
+    /// Parses a DATA, the most frequent submessage; `None` for another submessage.
     #[inline]
     pub fn data(&self) -> Option<Result<Data<'a>, Malformed>> {
         (self.id == id::DATA).then(|| Data::parse(*self))
     }
 
-    /// Reads an INFO_TS, which precedes most DATA; `None` if it is another submessage.
+    /// Parses an INFO_TS, which precedes most DATA; `None` for another submessage.
     #[inline]
     pub fn timestamp(&self) -> Option<Result<Option<Timestamp>, Malformed>> {
         (self.id == id::INFO_TS).then(|| info::parse_timestamp(*self))
     }
 
-    /// Its number (RTPS 2.5 §9.4.5.1.1).
+    /// Returns the submessage id (RTPS 2.5 §9.4.5.1.1).
     pub const fn id(&self) -> u8 {
         self.id
     }
 
-    /// Its octets in the datagram, the four of its header included.
+    /// Returns the range of the submessage in the datagram, the four octets of its header included.
     pub const fn range(&self) -> Range<usize> {
         let start = self.body.offset() - SUBMESSAGE_HEADER_LEN;
         start..self.body.offset() + self.body.remaining()
     }
 
-    /// The byte order of its integers.
+    /// Returns the byte order of integers.
     pub const fn endianness(&self) -> Endianness {
         self.body.endianness()
     }
 
-    /// Reads it, whatever it is.
+    /// Parses a submessage of any kind.
     pub fn open(self) -> Result<Submessage<'a>, Malformed> {
         parse(self)
     }
 }
 
 impl<'a> Submessages<'a> {
-    /// The submessages that `octets` consist of, without the header of a message.
+    /// Iterates over the submessages in `octets`, which have no message header.
     pub const fn of(octets: &'a [u8]) -> Self {
         Self { cursor: Cursor::new(octets, Endianness::Big) }
     }
 
-    /// The next submessage, unopened. `None` at the end of the message, and behind an error.
+    /// Returns the next submessage, unparsed. `None` at the end of the message and after an error.
     #[inline]
     pub fn next_envelope(&mut self) -> Option<Result<Envelope<'a>, Malformed>> {
         if self.cursor.is_empty() {
@@ -241,10 +242,10 @@ impl<'a> Submessages<'a> {
         Some(envelope)
     }
 
-    /// Takes the next submessage off (RTPS 2.5 §9.4.5.1).
+    /// Reads the next submessage header (RTPS 2.5 §9.4.5.1).
     ///
-    /// A length of zero means "up to the end of the message", but for the two kinds that can be
-    /// empty. All others end at a multiple of four octets, unless they end the message.
+    /// A length of zero means "up to the end of the message", except for the two kinds that can be
+    /// empty. All other submessages end at a multiple of four octets, unless they end the message.
     #[inline]
     fn envelope(&mut self) -> Result<Envelope<'a>, Malformed> {
         let at = self.cursor;

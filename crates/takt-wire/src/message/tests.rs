@@ -1,4 +1,4 @@
-//! Known octets, written out from the diagrams of the specification.
+//! Tests of message parsing with known octets from the diagrams of the specification.
 
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
@@ -15,7 +15,7 @@ fn message(submessages: &[u8]) -> Vec<u8> {
     [&HEADER, submessages].concat()
 }
 
-/// The only submessage of a message.
+/// Parses a message with a single submessage and returns that submessage.
 macro_rules! only {
     ($octets:expr, $kind:path) => {
         only!($octets, $kind(it) => it)
@@ -32,7 +32,7 @@ macro_rules! only {
 }
 
 #[test]
-fn header() {
+fn message_header_is_parsed() {
     let bytes = message(&[]);
     let view = MessageView::parse(&bytes).expect("header is good");
     assert_eq!(
@@ -47,7 +47,7 @@ fn header() {
 }
 
 #[test]
-fn header_that_is_not_one() {
+fn malformed_message_header_is_rejected() {
     let what = |bytes: &[u8]| MessageView::parse(bytes).expect_err("malformed").what;
     for len in 0..20 {
         assert_eq!(what(&HEADER[..len]), "input ends early");
@@ -63,7 +63,7 @@ fn header_that_is_not_one() {
 }
 
 #[test]
-fn data_little_endian() {
+fn data_is_parsed_in_little_endian() {
     let bytes = message(&[
         0x15, 0x07, 0x24, 0x00, // DATA, E Q D, 36 octets
         0x00, 0x00, 0x10, 0x00, // extra flags, octetsToInlineQos 16
@@ -84,7 +84,7 @@ fn data_little_endian() {
 }
 
 #[test]
-fn data_big_endian_with_key() {
+fn data_with_key_is_parsed_in_big_endian() {
     let bytes = message(&[
         0x15, 0x08, 0x00, 0x1c, // DATA, K, 28 octets
         0x00, 0x00, 0x00, 0x10, // extra flags, octetsToInlineQos 16
@@ -102,7 +102,7 @@ fn data_big_endian_with_key() {
 }
 
 #[test]
-fn data_with_neither_sample_nor_key() {
+fn data_may_have_neither_sample_nor_key() {
     let bytes = message(&[0x15, 0x01, 0x14, 0x00, 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 1, 0, 0, 0]);
     let data = only!(&bytes, Submessage::Data);
     assert_eq!(data.payload, Payload::None);
@@ -110,10 +110,10 @@ fn data_with_neither_sample_nor_key() {
 }
 
 #[test]
-fn data_of_a_later_version_with_more_fixed_fields() {
+fn data_of_a_later_version_may_have_more_fixed_fields() {
     let bytes = message(&[
         0x15, 0x05, 0x20, 0x00, // DATA, E D, 32 octets
-        0x00, 0x00, 0x18, 0x00, // octetsToInlineQos 24: eight octets that nobody knows yet
+        0x00, 0x00, 0x18, 0x00, // octetsToInlineQos 24: eight octets of a later version
         0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 1, 0, 0, 0, //
         9, 9, 9, 9, 9, 9, 9, 9, //
         0x00, 0x01, 0x00, 0x00,
@@ -122,7 +122,7 @@ fn data_of_a_later_version_with_more_fixed_fields() {
 }
 
 #[test]
-fn data_frag() {
+fn data_frag_is_parsed() {
     let bytes = message(&[
         0x16, 0x05, 0x28, 0x00, // DATA_FRAG, E K, 40 octets
         0x00, 0x00, 0x1c, 0x00, // extra flags, octetsToInlineQos 28
@@ -142,7 +142,7 @@ fn data_frag() {
 }
 
 #[test]
-fn heartbeat() {
+fn heartbeat_is_parsed() {
     let body = [
         0x00, 0x00, 0x04, 0xc7, 0x00, 0x00, 0x04, 0xc2, // reader, writer
         0x00, 0x00, 0x00, 0x00, 0x03, 0x00, 0x00, 0x00, // first 3
@@ -162,7 +162,7 @@ fn heartbeat() {
 }
 
 #[test]
-fn heartbeat_frag() {
+fn heartbeat_frag_is_parsed() {
     let bytes = message(&[
         0x13, 0x01, 0x18, 0x00, 0, 0, 0, 0, 0, 0, 1, 2, // HEARTBEAT_FRAG, E, 24 octets
         0, 0, 0, 0, 7, 0, 0, 0, 3, 0, 0, 0, 4, 0, 0, 0,
@@ -173,7 +173,7 @@ fn heartbeat_frag() {
 }
 
 #[test]
-fn acknack() {
+fn acknack_is_parsed() {
     let bytes = message(&[
         0x06, 0x02, 0x00, 0x1c, // ACKNACK, F, 28 octets, big endian
         0x00, 0x00, 0x04, 0xc7, 0x00, 0x00, 0x04, 0xc2, // reader, writer
@@ -190,7 +190,7 @@ fn acknack() {
 }
 
 #[test]
-fn nack_frag() {
+fn nack_frag_is_parsed() {
     let bytes = message(&[
         0x12, 0x01, 0x20, 0x00, 0, 0, 1, 7, 0, 0, 1, 2, // NACK_FRAG, E, 32 octets
         0, 0, 0, 0, 7, 0, 0, 0, // sn 7
@@ -204,7 +204,7 @@ fn nack_frag() {
 }
 
 #[test]
-fn gap() {
+fn gap_is_parsed() {
     let body = [
         0, 0, 0, 0, 0, 0, 1, 2, // reader, writer
         0, 0, 0, 0, 2, 0, 0, 0, // start 2
@@ -224,7 +224,7 @@ fn gap() {
 }
 
 #[test]
-fn info_submessages() {
+fn info_submessages_are_parsed() {
     let timestamp = message(&[0x09, 0x01, 8, 0, 1, 0, 0, 0, 0, 0, 0, 0x80]);
     let seen = only!(&timestamp, Submessage::InfoTimestamp);
     assert_eq!(seen.map(Timestamp::to_nanos), Some(1_500_000_000));
@@ -240,7 +240,7 @@ fn info_submessages() {
 }
 
 #[test]
-fn info_reply() {
+fn info_reply_is_parsed() {
     let one = Locator::udp_v4(Ipv4Addr::new(10, 0, 0, 1), 7411);
     let group = Locator::udp_v4(Ipv4Addr::new(239, 255, 0, 1), 7401);
     let lists =
@@ -258,7 +258,7 @@ fn info_reply() {
 }
 
 #[test]
-fn header_extension() {
+fn header_extension_is_parsed() {
     let bytes = message(&[
         0x00, 0x3f, 28, 0, // E, length, timestamp, both extensions, CRC-32C
         0x34, 0, 0, 0, // message length
@@ -286,7 +286,7 @@ fn header_extension() {
 }
 
 #[test]
-fn the_walk_goes_on_behind_what_it_does_not_know() {
+fn iteration_continues_after_unknown_submessages() {
     let bytes = message(&[
         0x01, 0x01, 0, 0, // PAD of length zero is empty
         0x80, 0x01, 4, 0, 1, 2, 3, 4, // a vendor's own

@@ -1,4 +1,4 @@
-//! Names, patterns, and which of them meet.
+//! Tests of partition names and patterns.
 
 use alloc::string::String;
 
@@ -16,7 +16,7 @@ fn matches(one: &[&str], other: &[&str]) -> bool {
 }
 
 #[test]
-fn no_names_means_the_one_with_the_empty_name() {
+fn empty_list_means_the_partition_with_the_empty_name() {
     assert!(matches(&[], &[]));
     assert!(matches(&[], &[""]));
     assert!(!matches(&[], &["a"]));
@@ -77,29 +77,29 @@ fn two_patterns_never_match() {
 }
 
 #[test]
-fn the_default_partition_is_met_by_a_star() {
+fn star_matches_the_default_partition() {
     assert!(matches(&["*"], &[]));
     assert!(!matches(&["?"], &[]));
 }
 
 #[test]
-fn a_backslash_alone_makes_no_pattern() {
+fn backslash_alone_is_no_pattern() {
     assert!(!is_pattern(r"a\b"));
     assert!(matches(&[r"a\b"], &[r"a\b"]));
 }
 
 #[test]
 fn hard_patterns_take_polynomial_time() {
-    // Exponential matchers do not come back from this one.
+    // Exponential matchers do not terminate on this pattern in reasonable time.
     let pattern = "*a".repeat(127) + "b";
     let name = "a".repeat(255);
     assert!(!pattern_matches(pattern.as_bytes(), name.as_bytes()));
 }
 
 #[test]
-fn brackets_that_are_never_closed_take_the_product_of_the_lengths_at_most() {
-    // A matcher that tries up to 8,000 brackets at each position, and searches the rest of the pattern for the end of each, does not
-    // come back from this one.
+fn unclosed_brackets_take_at_most_the_product_of_the_lengths() {
+    // A matcher that tries up to 8,000 brackets at each position, and searches the rest of the
+    // pattern for the end of each, does not terminate in reasonable time.
     let pattern = ["*", &"[".repeat(8_001), "x"].concat();
     let name = ["[".repeat(8_000).as_str(), "y"].concat().repeat(2);
     assert!(!pattern_matches(pattern.as_bytes(), name.as_bytes()));
@@ -107,7 +107,7 @@ fn brackets_that_are_never_closed_take_the_product_of_the_lengths_at_most() {
 }
 
 #[test]
-fn fnmatch_takes_a_text_that_is_a_pattern_as_it_is() {
+fn fnmatch_takes_the_text_literally() {
     assert!(fnmatch("rt/*", "rt/chatter") && fnmatch("*", "*") && fnmatch("a?[b-d]", "a*c") && fnmatch("", ""));
     assert!(!fnmatch("rt/*", "rs/chatter") && !fnmatch("a", "*") && !fnmatch("", "a"));
 }

@@ -1,8 +1,8 @@
-//! QoS of writers and readers by chained calls, the timing contract and the executor's properties
-//! included.
+//! Builder methods for the QoS of writers and readers, including the timing contract and the
+//! executor's properties.
 //!
-//! Each call replaces what an earlier call or a field said. Durations are those of this crate or of
-//! `core::time`.
+//! Each call replaces the value of an earlier call or field. Durations are those of this crate or
+//! of `core::time`.
 
 use alloc::borrow::ToOwned;
 use alloc::string::{String, ToString};
@@ -14,18 +14,19 @@ use super::{
 };
 use crate::time::Duration;
 
-/// What the executor does with a listener whose calls exceed their budget.
+/// Reaction of the executor to a listener whose calls exceed their budget.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Overrun {
-    /// It counts the overrun and reports it.
+    /// The executor counts the overrun and reports it.
     #[default]
     Count,
-    /// It also calls the listener no more, until the application resumes it.
+    /// The executor also suspends the listener until the application resumes it.
     Suspend,
 }
 
 impl Property {
-    /// Sets the property `name`, in place of all of that name. `propagate`: discovery announces it.
+    /// Sets the property `name`, and removes all others of that name. `propagate`: discovery
+    /// announces it.
     pub fn set(&mut self, name: &str, value: impl Into<String>, propagate: bool) {
         self.0.retain(|(key, ..)| key != name);
         self.0.push((name.to_owned(), value.into(), propagate));
@@ -35,87 +36,88 @@ impl Property {
 macro_rules! chained {
     ($qos:ident) => {
         impl $qos {
-            /// The default QoS with RELIABILITY RELIABLE.
+            /// Returns the default QoS with RELIABILITY RELIABLE.
             pub fn reliable() -> Self {
                 Self { reliability: Reliability::RELIABLE, ..Self::default() }
             }
 
-            /// The default QoS with RELIABILITY BEST_EFFORT.
+            /// Returns the default QoS with RELIABILITY BEST_EFFORT.
             pub fn best_effort() -> Self {
                 Self { reliability: Reliability::BEST_EFFORT, ..Self::default() }
             }
 
-            /// HISTORY KEEP_LAST: the newest `depth` samples of each instance; at least 1.
+            /// Sets HISTORY KEEP_LAST: the newest `depth` samples of each instance; at least 1.
             #[must_use]
             pub fn keep_last(mut self, depth: u32) -> Self {
                 self.history = History::KeepLast(depth);
                 self
             }
 
-            /// HISTORY KEEP_ALL, within RESOURCE_LIMITS.
+            /// Sets HISTORY KEEP_ALL, within RESOURCE_LIMITS.
             #[must_use]
             pub fn keep_all(mut self) -> Self {
                 self.history = History::KeepAll;
                 self
             }
 
-            /// DURABILITY.
+            /// Sets DURABILITY.
             #[must_use]
             pub fn durability(mut self, kind: Durability) -> Self {
                 self.durability = kind;
                 self
             }
 
-            /// DURABILITY TRANSIENT_LOCAL: the writer keeps its history for late joiners.
+            /// Sets DURABILITY TRANSIENT_LOCAL: the writer keeps its history for late joiners.
             #[must_use]
             pub fn transient_local(self) -> Self {
                 self.durability(Durability::TransientLocal)
             }
 
-            /// DEADLINE: the longest time between two samples of an instance.
+            /// Sets DEADLINE: the maximum time between two samples of an instance.
             #[must_use]
             pub fn deadline(mut self, period: impl Into<Duration>) -> Self {
                 self.deadline = Deadline { period: period.into() };
                 self
             }
 
-            /// LATENCY_BUDGET: how long the writer may hold samples back to send them together.
+            /// Sets LATENCY_BUDGET: the time for which the writer may delay samples to send them
+            /// together.
             #[must_use]
             pub fn latency_budget(mut self, duration: impl Into<Duration>) -> Self {
                 self.latency_budget = LatencyBudget { duration: duration.into() };
                 self
             }
 
-            /// LIVELINESS.
+            /// Sets LIVELINESS.
             #[must_use]
             pub fn liveliness(mut self, kind: LivelinessKind, lease_duration: impl Into<Duration>) -> Self {
                 self.liveliness = Liveliness { kind, lease_duration: lease_duration.into() };
                 self
             }
 
-            /// ENTITY_NAME, for tools and logs.
+            /// Sets ENTITY_NAME, for tools and logs.
             #[must_use]
             pub fn name(mut self, name: impl Into<String>) -> Self {
                 self.entity_name = EntityName(name.into());
                 self
             }
 
-            /// Timing contract: the longest serialized sample in octets, its encapsulation header
-            /// included.
+            /// Sets the maximum sample size of the timing contract: octets of a serialized sample,
+            /// its encapsulation header included.
             #[must_use]
             pub fn max_size(self, octets: u32) -> Self {
                 self.with_contract(|contract| contract.max_sample_bytes = Some(octets))
             }
 
-            /// Priority of the endpoint on its executor, -64 to 63. Creating the endpoint fails
-            /// outside of that range. Above 0 the endpoint has a port of its own.
+            /// Sets the priority of the endpoint on its executor, -64 to 63. Outside of that range
+            /// the creation of the endpoint fails. Above 0 the endpoint has its own port.
             #[must_use]
             pub fn priority(mut self, priority: i32) -> Self {
                 self.property.set(PRIORITY, priority.to_string(), false);
                 self
             }
 
-            /// The longest time that one call of the listener may take, and what follows a longer one.
+            /// Sets the maximum time of one listener call, and the reaction to a longer one.
             #[must_use]
             pub fn listener_budget(mut self, budget: impl Into<Duration>, overrun: Overrun) -> Self {
                 let nanos = budget.into().as_nanos().unwrap_or(u64::MAX);
@@ -128,15 +130,15 @@ macro_rules! chained {
                 self
             }
 
-            /// The transports that carry the data, in the order of preference: those of the first
-            /// alternative that is open, and no others, for instance `"shm|udp"`.
+            /// Sets the transports of the data, in order of preference: those of the first
+            /// alternative that opens, and no others, for instance `"shm|udp"`.
             #[must_use]
             pub fn transport(mut self, alternatives: &str) -> Self {
                 self.property.set(TRANSPORT, alternatives, false);
                 self
             }
 
-            /// The timing contract that USER_DATA and properties declare.
+            /// Returns the timing contract that USER_DATA and properties declare.
             pub fn contract(&self) -> Contract {
                 Contract::of(&self.user_data, &self.property)
             }
@@ -155,35 +157,36 @@ chained!(DataWriterQos);
 chained!(DataReaderQos);
 
 impl DataWriterQos {
-    /// The longest time that a write waits for room in the history (RELIABILITY).
+    /// Sets the maximum time for which a write waits for room in the history (RELIABILITY).
     #[must_use]
     pub fn max_blocking_time(mut self, time: impl Into<Duration>) -> Self {
         self.reliability.max_blocking_time = time.into();
         self
     }
 
-    /// LIFESPAN: readers do not get samples that are older.
+    /// Sets LIFESPAN: readers drop samples that are older.
     #[must_use]
     pub fn lifespan(mut self, duration: impl Into<Duration>) -> Self {
         self.lifespan = Lifespan { duration: duration.into() };
         self
     }
 
-    /// OWNERSHIP EXCLUSIVE with this OWNERSHIP_STRENGTH.
+    /// Sets OWNERSHIP EXCLUSIVE with this OWNERSHIP_STRENGTH.
     #[must_use]
     pub fn exclusive(mut self, strength: i32) -> Self {
         (self.ownership, self.ownership_strength) = (Ownership::Exclusive, OwnershipStrength(strength));
         self
     }
 
-    /// Timing contract: the least time between two samples of the writer, whatever their instance.
-    /// An earlier write waits.
+    /// Sets the minimum separation of the timing contract: the minimum time between two samples of
+    /// the writer, regardless of their instances. An earlier write waits.
     #[must_use]
     pub fn min_separation(self, time: impl Into<Duration>) -> Self {
         self.with_contract(|contract| contract.minimum_separation = Some(time.into()))
     }
 
-    /// Timing contract: a write before the minimum separation is over fails.
+    /// Sets the early-write treatment of the timing contract: a write before the minimum separation
+    /// has passed fails.
     #[must_use]
     pub fn refuse_early(self) -> Self {
         self.with_contract(|contract| contract.early_write = EarlyWrite::Refuse)
@@ -191,21 +194,23 @@ impl DataWriterQos {
 }
 
 impl DataReaderQos {
-    /// OWNERSHIP EXCLUSIVE: samples of the strongest writer of each instance alone.
+    /// Sets OWNERSHIP EXCLUSIVE: the reader gets only samples of the strongest writer of each
+    /// instance.
     #[must_use]
     pub fn exclusive(mut self) -> Self {
         self.ownership = Ownership::Exclusive;
         self
     }
 
-    /// TIME_BASED_FILTER: the least time between two samples of an instance.
+    /// Sets TIME_BASED_FILTER: the minimum time between two samples of an instance.
     #[must_use]
     pub fn time_based_filter(mut self, minimum_separation: impl Into<Duration>) -> Self {
         self.time_based_filter = TimeBasedFilter { minimum_separation: minimum_separation.into() };
         self
     }
 
-    /// Timing contract: the longest time from the write of a sample to its delivery.
+    /// Sets the latency of the timing contract: the maximum time from the write of a sample to its
+    /// delivery.
     #[must_use]
     pub fn latency(self, time: impl Into<Duration>) -> Self {
         self.with_contract(|contract| contract.e2e_latency = Some(time.into()))
@@ -218,7 +223,7 @@ mod tests {
     use crate::qos::{ReliabilityKind, UserData};
 
     #[test]
-    fn chained_calls_say_what_fields_say() {
+    fn chained_calls_equal_field_assignments() {
         let chained = DataWriterQos::reliable()
             .keep_last(8)
             .transient_local()
@@ -245,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn contract_is_changed_key_by_key_and_leaves_other_user_data() {
+    fn contract_changes_single_keys_and_keeps_other_user_data() {
         let mut qos = DataWriterQos::reliable().min_separation(Duration::from_millis(5)).max_size(1_400);
         qos.user_data = UserData(b"typehash=RIHS01_00;rt.max_bytes=7".to_vec());
         let qos = qos.min_separation(Duration::from_millis(6)).refuse_early();

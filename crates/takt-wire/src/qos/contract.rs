@@ -1,16 +1,17 @@
-//! The timing contract of an endpoint, which the QoS policies of DDS lack: minimum separation and maximum size of the samples of a writer,
-//! end-to-end latency of a reader.
+//! Timing contract of an endpoint, which the QoS policies of DDS lack: minimum separation and
+//! maximum size of the samples of a writer, end-to-end latency of a reader.
 //!
-//! The contract is sent as `key=value;` in USER_DATA (DDS 1.4 §2.2.3.1), next to keys of others, and as properties
-//! (RTPS 2.5 §9.6.3). So an endpoint of any vendor can declare it. A property overrides USER_DATA. The parser ignores unknown
-//! keys and values that are not numbers. The first of two equal keys counts.
+//! The contract is sent as `key=value;` in USER_DATA (DDS 1.4 §2.2.3.1), next to other keys, and as
+//! properties (RTPS 2.5 §9.6.3). An endpoint of any vendor can therefore declare it. A property
+//! overrides USER_DATA. The parser ignores unknown keys and values that are not numbers. The first
+//! of two equal keys counts.
 //!
-//! | key | unit | whose |
+//! | key | unit | endpoint |
 //! |---|---|---|
-//! | `rt.min_sep_ns` | ns between two samples, at least | writer |
-//! | `rt.early` | `wait` or `refuse`: what becomes of a sample that is written earlier | writer |
-//! | `rt.e2e_ns` | ns from writing to delivery, at most | reader |
-//! | `rt.max_bytes` | octets of a serialised sample, its encapsulation header included, at most | writer, reader |
+//! | `rt.min_sep_ns` | minimum ns between two samples | writer |
+//! | `rt.early` | `wait` or `refuse`: treatment of a sample that is written earlier | writer |
+//! | `rt.e2e_ns` | maximum ns from write to delivery | reader |
+//! | `rt.max_bytes` | maximum octets of a serialized sample, its encapsulation header included | writer, reader |
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -24,41 +25,43 @@ const EARLY: &str = "rt.early";
 const E2E: &str = "rt.e2e_ns";
 const MAX_BYTES: &str = "rt.max_bytes";
 
-/// Property of a writer or reader: its priority on the executor, -64 to 63.
+/// Property of a writer or reader: priority on the executor, -64 to 63.
 pub const PRIORITY: &str = "rt.priority";
-/// Property of a writer or reader: the nanoseconds that one call of its listener may take.
+/// Property of a writer or reader: maximum nanoseconds of one listener call.
 pub const BUDGET: &str = "rt.budget_ns";
-/// Property of a writer or reader: what follows a longer call of its listener; `count`, the default, or `suspend`.
+/// Property of a writer or reader: reaction to a longer listener call; `count`, the default, or
+/// `suspend`.
 pub const OVERRUN: &str = "rt.overrun";
-/// Property of a writer or reader: the transports that carry its data, in the order of preference. See
+/// Property of a writer or reader: transports of its data, in order of preference. See
 /// `docs/transports.md`.
 pub const TRANSPORT: &str = "takt.transport";
 
-/// What becomes of a sample that is written before the minimum separation is over.
+/// Treatment of a sample that is written before the minimum separation has passed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum EarlyWrite {
-    /// The call waits.
+    /// The write call waits.
     #[default]
     Wait,
-    /// The call fails.
+    /// The write call fails.
     Refuse,
 }
 
-/// The contract of an endpoint; by default it has none.
+/// Timing contract of an endpoint; empty by default.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Contract {
-    /// MINIMUM_SEPARATION: the least time between two samples of a writer, whatever their instance.
+    /// MINIMUM_SEPARATION: the minimum time between two samples of a writer, regardless of their
+    /// instances.
     pub minimum_separation: Option<Duration>,
-    /// What becomes of a sample that is written earlier.
+    /// Treatment of a sample that is written earlier.
     pub early_write: EarlyWrite,
-    /// E2E_LATENCY: the longest time from writing to delivery that a reader wants.
+    /// E2E_LATENCY: the maximum time from write to delivery that a reader requests.
     pub e2e_latency: Option<Duration>,
-    /// The longest serialised sample in octets, its encapsulation header included.
+    /// Maximum length of a serialized sample in octets, its encapsulation header included.
     pub max_sample_bytes: Option<u32>,
 }
 
 impl Contract {
-    /// What USER_DATA and properties say.
+    /// Parses the contract from USER_DATA and properties.
     pub fn of(user_data: &UserData, property: &Property) -> Self {
         let mut contract = Self::default();
         let pairs = property.0.iter().map(|(key, value, _)| (key.as_bytes(), value.as_bytes()));
@@ -108,7 +111,7 @@ impl Contract {
         }
     }
 
-    /// Takes the place of the contract that USER_DATA and properties declare.
+    /// Replaces the contract that USER_DATA and properties declare.
     pub(super) fn replace(&self, user_data: &mut UserData, property: &mut Property) {
         let is_own = |key: &str| [MIN_SEP, EARLY, E2E, MAX_BYTES].contains(&key.trim());
         property.0.retain(|(key, ..)| !is_own(key));
@@ -119,19 +122,19 @@ impl Contract {
         self.put(user_data, property);
     }
 
-    /// Adds the contract to the policies of a writer that has none.
+    /// Adds the contract to the policies of a writer without a contract.
     pub fn put_into_writer(&self, qos: &mut DataWriterQos) {
         self.put(&mut qos.user_data, &mut qos.property);
     }
 
-    /// Adds the contract to the policies of a reader that has none.
+    /// Adds the contract to the policies of a reader without a contract.
     pub fn put_into_reader(&self, qos: &mut DataReaderQos) {
         self.put(&mut qos.user_data, &mut qos.property);
     }
 }
 
-/// What in a writer's promises contradicts what a reader wants, in words. Such a pair matches all the same: other vendors know
-/// nothing of it.
+/// Describes contradictions between the contract of a writer and that of a reader. Such a pair
+/// matches nevertheless, since other vendors do not know contracts.
 pub fn contradictions(writer: &DataWriterQos, reader: &DataReaderQos) -> Vec<String> {
     let offered = Contract::of(&writer.user_data, &writer.property);
     let wanted = Contract::of(&reader.user_data, &reader.property);
@@ -166,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_in_is_read_again_beside_what_was_there() {
+    fn contract_round_trips_and_keeps_other_user_data() {
         let contract = Contract {
             minimum_separation: Some(Duration::from_millis(5)),
             early_write: EarlyWrite::Refuse,
@@ -189,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_is_lenient_and_a_property_counts_more() {
+    fn parser_ignores_malformed_values_and_properties_override_user_data() {
         let read = |text: &[u8]| Contract::of(&user_data(text), &Property::default());
         let contract = read(b";;x;rt.max_bytes=;rt.max_bytes = 20 ;rt.max_bytes=30;rt.e2e_ns=-1;\xff=1;rt.early=no\0");
         assert_eq!(contract, Contract { max_sample_bytes: Some(20), ..Contract::default() });
@@ -201,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_contradict_each_other_are_told() {
+    fn contradicting_numbers_are_reported() {
         let quick = Contract { e2e_latency: Some(Duration::from_millis(5)), ..Contract::default() };
         let small = Contract { max_sample_bytes: Some(100), ..Contract::default() };
         let (mut writer, mut reader) = (DataWriterQos::default(), DataReaderQos::default());
@@ -223,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_just_fit_contradict_nothing() {
+    fn numbers_at_the_bound_do_not_contradict() {
         let span = Duration::from_millis(5);
         let contract = Contract { max_sample_bytes: Some(100), e2e_latency: Some(span), ..Contract::default() };
         let (mut writer, mut reader) = (DataWriterQos::default(), DataReaderQos::default());

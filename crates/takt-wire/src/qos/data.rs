@@ -1,5 +1,5 @@
-//! Opaque data and names that travel with discovery: USER_DATA, TOPIC_DATA, GROUP_DATA, PARTITION
-//! (DDS 1.4 §2.2.3.1 to §2.2.3.3, §2.2.3.13), the entity's name, properties, and data tags.
+//! Opaque data and names in discovery: USER_DATA, TOPIC_DATA, GROUP_DATA, PARTITION
+//! (DDS 1.4 §2.2.3.1 to §2.2.3.3, §2.2.3.13), entity name, properties, and data tags.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -17,7 +17,7 @@ macro_rules! octets {
     ($($(#[$meta:meta])* $name:ident, $pid:ident;)*) => {$(
         $(#[$meta])*
         ///
-        /// At most [`limits::OPAQUE_LEN_MAX`] octets have a form on the wire.
+        /// Its wire format holds at most [`limits::OPAQUE_LEN_MAX`] octets.
         #[derive(Clone, PartialEq, Eq, Debug, Default)]
         pub struct $name(pub Vec<u8>);
 
@@ -37,16 +37,16 @@ macro_rules! octets {
 }
 
 octets! {
-    /// USER_DATA: what an application attaches to a participant, writer or reader.
+    /// USER_DATA: data that an application attaches to a participant, writer or reader.
     UserData, PID_USER_DATA;
-    /// TOPIC_DATA: what an application attaches to a topic.
+    /// TOPIC_DATA: data that an application attaches to a topic.
     TopicData, PID_TOPIC_DATA;
-    /// GROUP_DATA: what an application attaches to a publisher or subscriber.
+    /// GROUP_DATA: data that an application attaches to a publisher or subscriber.
     GroupData, PID_GROUP_DATA;
 }
 
-/// PARTITION: the partitions that a publisher or subscriber is in; none means the one partition
-/// whose name is empty. A name with `*`, `?` or `[` is a pattern.
+/// PARTITION: the partitions of a publisher or subscriber. An empty list means the partition with
+/// the empty name. A name with `*`, `?` or `[` is a pattern.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Partition {
     /// Names and patterns.
@@ -58,7 +58,7 @@ impl WirePolicy for Partition {
 
     fn parse(value: &mut Cursor<'_>) -> Result<Self, Malformed> {
         let at = value.malformed("too many partitions");
-        // The shortest name: a length of one and its NUL.
+        // The shortest name has a length of one and its NUL.
         let count = value.count(5)?;
         if count > limits::PARTITIONS_MAX {
             return Err(at);
@@ -78,8 +78,8 @@ impl WirePolicy for Partition {
     }
 }
 
-/// The name of an entity, for people and tools; empty means none. Of a name that a peer announces
-/// only the first [`limits::NAME_LEN_MAX`] octets are kept.
+/// Entity name for display; empty means none. Of a peer's name, only the first
+/// [`limits::NAME_LEN_MAX`] octets are kept.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct EntityName(pub String);
 
@@ -96,19 +96,20 @@ impl WirePolicy for EntityName {
     }
 }
 
-/// Properties: name, value, and whether the pair is told to other participants (`propagate`).
-/// Those that are not stay in the process. Of those that a peer tells only the first
+/// Properties: name, value, and whether the pair is announced to other participants (`propagate`).
+///
+/// Other pairs stay in the process. Of a peer's properties, only the first
 /// [`limits::PROPERTIES_MAX`] are kept.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Property(pub Vec<(String, String, bool)>);
 
 impl Property {
-    /// The value of the first property with this name.
+    /// Returns the value of the first property with this name.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(key, ..)| key == name).map(|(_, value, _)| value.as_str())
     }
 
-    /// The pairs that other participants are told.
+    /// Returns the pairs that are announced to other participants.
     pub fn propagated(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().filter(|(.., propagate)| *propagate).map(|(name, value, _)| (name.as_str(), value.as_str()))
     }
@@ -117,10 +118,9 @@ impl Property {
 impl WirePolicy for Property {
     const PID: u16 = PID_PROPERTY_LIST;
 
-    /// Reads the pairs. The binary properties of DDS Security, which may follow them, are not
-    /// read.
+    /// Parses the pairs. The binary properties of DDS Security, which may follow, are ignored.
     fn parse(value: &mut Cursor<'_>) -> Result<Self, Malformed> {
-        // The shortest property: two empty strings, the first of them padded.
+        // The shortest property has two empty strings, the first of them padded.
         let count = value.count(13)?.min(limits::PROPERTIES_MAX);
         let mut pairs = Vec::with_capacity(count);
         for _ in 0..count {
@@ -139,8 +139,8 @@ impl WirePolicy for Property {
     }
 }
 
-/// DATA_TAG: names and values that classify what an endpoint's samples are, for access control. Of those that a peer
-/// tells only the first [`limits::PROPERTIES_MAX`] are kept.
+/// DATA_TAG: names and values that classify the samples of an endpoint, for access control. Of a
+/// peer's tags, only the first [`limits::PROPERTIES_MAX`] are kept.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct DataTag(pub Vec<(String, String)>);
 
@@ -148,7 +148,7 @@ impl WirePolicy for DataTag {
     const PID: u16 = PID_DATA_TAGS;
 
     fn parse(value: &mut Cursor<'_>) -> Result<Self, Malformed> {
-        // The shortest tag: two empty strings, the first of them padded.
+        // The shortest tag has two empty strings, the first of them padded.
         let count = value.count(13)?.min(limits::PROPERTIES_MAX);
         let mut tags = Vec::with_capacity(count);
         for _ in 0..count {

@@ -1,4 +1,4 @@
-//! Who delivers, and how surely: RELIABILITY, LIVELINESS, OWNERSHIP, OWNERSHIP_STRENGTH,
+//! QoS policies of delivery: RELIABILITY, LIVELINESS, OWNERSHIP, OWNERSHIP_STRENGTH,
 //! TRANSPORT_PRIORITY (DDS 1.4 §2.2.3.14, §2.2.3.11, §2.2.3.9, §2.2.3.10, §2.2.3.15).
 
 use super::{WirePolicy, wire_enum};
@@ -10,12 +10,12 @@ use crate::parameter::{
 use crate::time::Duration;
 
 wire_enum! {
-    /// Are lost samples sent again? Ordered: what is later offers more.
+    /// Kind of RELIABILITY, in ascending order of the offered guarantee.
     ReliabilityKind, "unknown RELIABILITY kind" {
-        /// Not sent again.
+        /// Lost samples are not retransmitted.
         #[default]
         BestEffort = 1, "BEST_EFFORT";
-        /// Sent again until they are acknowledged.
+        /// Samples are retransmitted until they are acknowledged.
         Reliable = 2, "RELIABLE";
     }
 }
@@ -23,30 +23,30 @@ wire_enum! {
 /// RELIABILITY. Writers default to RELIABLE, readers and topics to BEST_EFFORT.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reliability {
-    /// Are lost samples sent again?
+    /// Kind of reliability.
     pub kind: ReliabilityKind,
-    /// How long a write may wait for room in the history.
+    /// Maximum time that a write blocks while the history is full.
     pub max_blocking_time: Duration,
 }
 
 impl Reliability {
-    /// BEST_EFFORT, with the default blocking time.
+    /// BEST_EFFORT with the default blocking time.
     pub const BEST_EFFORT: Self = Self::of(ReliabilityKind::BestEffort);
-    /// RELIABLE, with the default blocking time of 100 ms.
+    /// RELIABLE with the default blocking time of 100 ms.
     pub const RELIABLE: Self = Self::of(ReliabilityKind::Reliable);
 
     const fn of(kind: ReliabilityKind) -> Self {
         Self { kind, max_blocking_time: Duration::from_millis(100) }
     }
 
-    /// Is it RELIABLE?
+    /// Reports whether the kind is RELIABLE.
     pub const fn is_reliable(&self) -> bool {
         matches!(self.kind, ReliabilityKind::Reliable)
     }
 }
 
 impl Default for Reliability {
-    /// That of readers and topics; writers have [`Reliability::RELIABLE`].
+    /// Returns the default of readers and topics; writers default to [`Reliability::RELIABLE`].
     fn default() -> Self {
         Self::BEST_EFFORT
     }
@@ -67,14 +67,14 @@ impl WirePolicy for Reliability {
 }
 
 wire_enum! {
-    /// Who says that a writer is alive? Ordered: what is later offers more.
+    /// Kind of LIVELINESS, in ascending order of the offered guarantee.
     LivelinessKind, "unknown LIVELINESS kind" {
-        /// The middleware, as long as the process lives.
+        /// The middleware asserts liveliness while the process lives.
         #[default]
         Automatic = 0, "AUTOMATIC";
-        /// The application, once for all writers of the participant.
+        /// The application asserts liveliness once for all writers of the participant.
         ManualByParticipant = 1, "MANUAL_BY_PARTICIPANT";
-        /// The application, for each writer.
+        /// The application asserts liveliness of each writer.
         ManualByTopic = 2, "MANUAL_BY_TOPIC";
     }
 }
@@ -82,9 +82,9 @@ wire_enum! {
 /// LIVELINESS; the default is AUTOMATIC with an infinite lease.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Liveliness {
-    /// Who says that the writer is alive?
+    /// Kind of liveliness.
     pub kind: LivelinessKind,
-    /// How long one assertion lasts.
+    /// Lease duration of an assertion.
     pub lease_duration: Duration,
 }
 
@@ -109,12 +109,12 @@ impl WirePolicy for Liveliness {
 }
 
 wire_enum! {
-    /// OWNERSHIP: may several writers update the same instance?
+    /// OWNERSHIP: whether several writers may update the same instance.
     Ownership, "unknown OWNERSHIP kind" {
-        /// All of them.
+        /// Samples of all writers are delivered.
         #[default]
         Shared = 0, "SHARED";
-        /// Only the strongest that is alive.
+        /// Only samples of the strongest live writer are delivered.
         Exclusive = 1, "EXCLUSIVE";
     }
 }
@@ -152,8 +152,8 @@ macro_rules! number {
 }
 
 number! {
-    /// OWNERSHIP_STRENGTH: which writer wins an instance that is owned exclusively; the highest.
+    /// OWNERSHIP_STRENGTH: strength of a writer under exclusive ownership; the highest wins.
     OwnershipStrength, PID_OWNERSHIP_STRENGTH;
-    /// TRANSPORT_PRIORITY: a hint to the transport; higher is more urgent.
+    /// TRANSPORT_PRIORITY: hint for the transport; higher values are more urgent.
     TransportPriority, PID_TRANSPORT_PRIORITY;
 }

@@ -1,4 +1,4 @@
-//! The policies of each kind of entity, with the defaults of DDS 1.4 §2.2.3.
+//! QoS policies of each kind of entity, with the defaults of DDS 1.4 §2.2.3.
 
 use super::{
     DataRepresentation, DataTag, Deadline, DestinationOrder, Durability, DurabilityService, EntityFactory, EntityName,
@@ -7,7 +7,7 @@ use super::{
     TypeConsistency, UserData, WriterDataLifecycle,
 };
 
-/// The policies of a participant.
+/// QoS policies of a participant.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[allow(missing_docs, reason = "each field is the policy of its name")]
 pub struct DomainParticipantQos {
@@ -17,7 +17,7 @@ pub struct DomainParticipantQos {
     pub entity_name: EntityName,
 }
 
-/// The policies of a publisher.
+/// QoS policies of a publisher.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[allow(missing_docs, reason = "each field is the policy of its name")]
 pub struct PublisherQos {
@@ -27,7 +27,7 @@ pub struct PublisherQos {
     pub entity_factory: EntityFactory,
 }
 
-/// The policies of a subscriber.
+/// QoS policies of a subscriber.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[allow(missing_docs, reason = "each field is the policy of its name")]
 pub struct SubscriberQos {
@@ -37,7 +37,7 @@ pub struct SubscriberQos {
     pub entity_factory: EntityFactory,
 }
 
-/// The policies of a topic: what its endpoints may take over.
+/// QoS policies of a topic, which its endpoints may copy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "each field is the policy of its name")]
 pub struct TopicQos {
@@ -78,7 +78,7 @@ impl Default for TopicQos {
     }
 }
 
-/// The policies of a writer. The default offers XCDR1.
+/// QoS policies of a writer. The default offers XCDR1.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "each field is the policy of its name")]
 pub struct DataWriterQos {
@@ -129,7 +129,7 @@ impl Default for DataWriterQos {
     }
 }
 
-/// The policies of a reader. The default accepts XCDR1 and XCDR2.
+/// QoS policies of a reader. The default accepts XCDR1 and XCDR2.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "each field is the policy of its name")]
 pub struct DataReaderQos {
@@ -177,7 +177,7 @@ impl Default for DataReaderQos {
 }
 
 impl DataWriterQos {
-    /// Takes over what the topic says (`copy_from_topic_qos`); the other policies stay.
+    /// Copies the policies of the topic (`copy_from_topic_qos`); the other policies stay unchanged.
     pub fn copy_from_topic(&mut self, topic: &TopicQos) {
         self.durability = topic.durability;
         self.durability_service = topic.durability_service;
@@ -196,8 +196,8 @@ impl DataWriterQos {
 }
 
 impl DataReaderQos {
-    /// Takes over what the topic says (`copy_from_topic_qos`); the other policies stay. DATA_REPRESENTATION does not count:
-    /// what a reader accepts is its own matter.
+    /// Copies the policies of the topic (`copy_from_topic_qos`); the other policies stay unchanged.
+    /// DATA_REPRESENTATION is not copied: a reader keeps its own list of accepted encodings.
     pub fn copy_from_topic(&mut self, topic: &TopicQos) {
         self.durability = topic.durability;
         self.deadline = topic.deadline;

@@ -1,12 +1,12 @@
-//! Policies that never leave the process: ENTITY_FACTORY, WRITER_DATA_LIFECYCLE,
+//! QoS policies that are never announced: ENTITY_FACTORY, WRITER_DATA_LIFECYCLE,
 //! READER_DATA_LIFECYCLE (DDS 1.4 §2.2.3.20 to §2.2.3.22).
 
 use crate::time::Duration;
 
-/// ENTITY_FACTORY: are entities enabled as soon as they are created? By default they are.
+/// ENTITY_FACTORY: whether entities are enabled at creation. The default is true.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EntityFactory {
-    /// Enable at creation.
+    /// True if entities are enabled at creation.
     pub autoenable_created_entities: bool,
 }
 
@@ -16,10 +16,10 @@ impl Default for EntityFactory {
     }
 }
 
-/// WRITER_DATA_LIFECYCLE: does unregistering an instance also dispose it? By default it does.
+/// WRITER_DATA_LIFECYCLE: whether unregistering an instance also disposes it. The default is true.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WriterDataLifecycle {
-    /// Dispose what is unregistered.
+    /// True if unregistered instances are disposed.
     pub autodispose_unregistered_instances: bool,
 }
 
@@ -29,13 +29,13 @@ impl Default for WriterDataLifecycle {
     }
 }
 
-/// READER_DATA_LIFECYCLE: how long a reader keeps what it knows of instances that are not alive.
-/// By default for ever.
+/// READER_DATA_LIFECYCLE: how long a reader keeps the samples of instances that are not alive. The
+/// default is forever.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReaderDataLifecycle {
-    /// After the last writer is gone.
+    /// Delay after the last writer of the instance is gone.
     pub autopurge_nowriter_samples_delay: Duration,
-    /// After the instance was disposed.
+    /// Delay after the instance was disposed.
     pub autopurge_disposed_samples_delay: Duration,
 }
 

@@ -1,11 +1,11 @@
-//! The QoS policies: what they are, what they default to, and how they look on the wire.
+//! QoS policies: values, defaults and wire forms.
 //!
 //! Policies and their defaults are those of DDS 1.4 §2.2.3, with data representation and type
 //! consistency from XTypes 1.3 §7.6.3; the wire forms are those of RTPS 2.5 §9.6.3. The names
 //! are the OMG's without the suffix `QosPolicy`.
 //!
-//! This module knows values and bytes. Whether the policies of one entity go together, and which
-//! of them may change later, is decided where entities are made.
+//! This module covers values and bytes only. The creation of entities decides whether the policies
+//! of an entity are consistent, and which of them may change later.
 
 mod chain;
 mod contract;
@@ -38,28 +38,29 @@ use crate::cursor::Cursor;
 use crate::error::Malformed;
 use crate::parameter::{Parameter, ParameterListBuilder, ParameterWriter};
 
-/// A policy that is sent as a parameter.
+/// QoS policy that is sent as a parameter.
 pub trait WirePolicy: Sized + PartialEq {
-    /// The parameter's id.
+    /// Parameter id.
     const PID: u16;
 
-    /// Reads the parameter's value.
+    /// Parses the parameter value.
     fn parse(value: &mut Cursor<'_>) -> Result<Self, Malformed>;
 
-    /// Writes the parameter's value.
+    /// Writes the parameter value.
     fn emit(&self, value: &mut ParameterWriter<'_>);
 
-    /// Reads the policy from the parameter that carries it.
+    /// Parses the policy from its parameter.
     fn from_parameter(parameter: &Parameter<'_>) -> Result<Self, Malformed> {
         Self::parse(&mut parameter.cursor())
     }
 
-    /// Adds the policy to a list.
+    /// Adds the policy to a parameter list.
     fn put(&self, list: &mut ParameterListBuilder) {
         list.put(Self::PID, |value| self.emit(value));
     }
 
-    /// Adds the policy to a list unless it is what its absence means.
+    /// Adds the policy to a parameter list unless it equals the value that an absent parameter
+    /// implies.
     fn put_unless(&self, absent: &Self, list: &mut ParameterListBuilder) {
         if self != absent {
             self.put(list);

@@ -1,4 +1,4 @@
-//! In which order and in which groups samples become visible: PRESENTATION, DESTINATION_ORDER
+//! QoS policies of order and coherence: PRESENTATION, DESTINATION_ORDER
 //! (DDS 1.4 §2.2.3.6, §2.2.3.17).
 
 use super::{WirePolicy, parse_bool, wire_enum};
@@ -7,7 +7,7 @@ use crate::error::Malformed;
 use crate::parameter::{PID_DESTINATION_ORDER, PID_PRESENTATION, ParameterWriter};
 
 wire_enum! {
-    /// How far coherence and order reach. Ordered: what is later offers more.
+    /// Access scope of coherence and order, in ascending order of the offered guarantee.
     AccessScope, "unknown PRESENTATION access scope" {
         /// One instance.
         #[default]
@@ -19,14 +19,14 @@ wire_enum! {
     }
 }
 
-/// PRESENTATION; by default by instance, neither coherent nor ordered.
+/// PRESENTATION. The default scope is INSTANCE, neither coherent nor ordered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Presentation {
-    /// How far the two others reach.
+    /// Scope of the two other fields.
     pub access_scope: AccessScope,
-    /// A set of changes becomes visible at once.
+    /// True if a set of changes becomes visible atomically.
     pub coherent_access: bool,
-    /// Changes are seen in the order they were made.
+    /// True if changes are presented in the order in which they were made.
     pub ordered_access: bool,
 }
 
@@ -49,13 +49,13 @@ impl WirePolicy for Presentation {
 }
 
 wire_enum! {
-    /// DESTINATION_ORDER: which of two updates is the later one? Ordered: what is later offers
-    /// more.
+    /// DESTINATION_ORDER: the timestamp that orders updates, in ascending order of the offered
+    /// guarantee.
     DestinationOrder, "unknown DESTINATION_ORDER kind" {
-        /// The one that arrived later.
+        /// The update that arrived last is the latest.
         #[default]
         ByReceptionTimestamp = 0, "BY_RECEPTION_TIMESTAMP";
-        /// The one that was written later, so that all readers agree.
+        /// The update that was written last is the latest, so all readers agree.
         BySourceTimestamp = 1, "BY_SOURCE_TIMESTAMP";
     }
 }

@@ -1,4 +1,4 @@
-//! How types look on the wire and how different they may be: DATA_REPRESENTATION and
+//! QoS policies of data representation and type consistency: DATA_REPRESENTATION,
 //! TYPE_CONSISTENCY_ENFORCEMENT (XTypes 1.3 §7.6.3.1, §7.6.3.4).
 
 use alloc::vec;
@@ -10,53 +10,53 @@ use crate::discovery::limits;
 use crate::error::Malformed;
 use crate::parameter::{PID_DATA_REPRESENTATION, PID_TYPE_CONSISTENCY_ENFORCEMENT, ParameterWriter};
 
-/// DATA_REPRESENTATION: the encodings a writer offers (only the first is used) or a reader
-/// accepts, by id.
+/// DATA_REPRESENTATION: ids of the encodings that a writer offers (only the first is used) or a
+/// reader accepts.
 ///
-/// The empty list means XCDR1 alone, and so does the policy's absence from discovery data. The
-/// defaults of the entities say it in full: writers offer XCDR1, readers accept XCDR1 and XCDR2.
+/// The empty list means XCDR1 alone, and so does the absence of the policy in discovery data. The
+/// defaults of the entities are explicit: writers offer XCDR1, readers accept XCDR1 and XCDR2.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct DataRepresentation(pub Vec<i16>);
 
 impl DataRepresentation {
-    /// The id of XCDR version 1.
+    /// Id of XCDR version 1.
     pub const XCDR1: i16 = 0;
-    /// The id of XML.
+    /// Id of XML.
     pub const XML: i16 = 1;
-    /// The id of XCDR version 2.
+    /// Id of XCDR version 2.
     pub const XCDR2: i16 = 2;
 
-    /// XCDR1 alone.
+    /// Returns the policy with XCDR1 alone.
     pub fn xcdr1() -> Self {
         Self(vec![Self::XCDR1])
     }
 
-    /// XCDR2 alone.
+    /// Returns the policy with XCDR2 alone.
     pub fn xcdr2() -> Self {
         Self(vec![Self::XCDR2])
     }
 
-    /// XCDR1 and XCDR2.
+    /// Returns the policy with XCDR1 and XCDR2.
     pub fn any_xcdr() -> Self {
         Self(vec![Self::XCDR1, Self::XCDR2])
     }
 
-    /// The ids, with the meaning of the empty list filled in.
+    /// Returns the ids. An empty list yields XCDR1.
     pub fn effective(&self) -> &[i16] {
         if self.0.is_empty() { &[Self::XCDR1] } else { &self.0 }
     }
 
-    /// The encoding that a writer with this policy uses.
+    /// Returns the encoding that a writer with this policy uses.
     pub fn offered(&self) -> i16 {
         self.effective()[0]
     }
 
-    /// Does a reader with this policy take samples in this encoding?
+    /// Reports whether a reader with this policy accepts the encoding.
     pub fn accepts(&self, id: i16) -> bool {
         self.effective().contains(&id)
     }
 
-    /// The name of an id, as reports spell it.
+    /// Returns the name of an encoding as reports spell it.
     pub const fn name(id: i16) -> Option<&'static str> {
         match id {
             Self::XCDR1 => Some("XCDR1"),
@@ -91,35 +91,35 @@ impl WirePolicy for DataRepresentation {
     }
 }
 
-/// May a writer's type differ from the reader's?
+/// Kind of TYPE_CONSISTENCY_ENFORCEMENT: whether a writer's type may differ from the reader's.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum TypeConsistencyKind {
-    /// The types have to be equivalent.
+    /// The types must be equivalent.
     DisallowTypeCoercion,
-    /// The writer's type has to be assignable to the reader's.
+    /// The writer's type must be assignable to the reader's.
     #[default]
     AllowTypeCoercion,
 }
 
-/// TYPE_CONSISTENCY_ENFORCEMENT: how a reader compares types.
+/// TYPE_CONSISTENCY_ENFORCEMENT: rules by which a reader compares types.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TypeConsistency {
-    /// May the types differ at all?
+    /// Kind of consistency.
     pub kind: TypeConsistencyKind,
-    /// Sequence bounds need not fit.
+    /// True if sequence bounds may differ.
     pub ignore_sequence_bounds: bool,
-    /// String bounds need not fit.
+    /// True if string bounds may differ.
     pub ignore_string_bounds: bool,
-    /// Member names need not be equal where ids are.
+    /// True if names of members with equal ids may differ.
     pub ignore_member_names: bool,
-    /// The writer's type may not have more members than the reader's.
+    /// True if the writer's type must not have more members than the reader's.
     pub prevent_type_widening: bool,
-    /// Without type information there is no match.
+    /// True if endpoints without type information do not match.
     pub force_type_validation: bool,
 }
 
 impl TypeConsistency {
-    /// The policy of this kind, everything else at its default.
+    /// Returns the policy of this kind with the other fields at their defaults.
     pub const fn of(kind: TypeConsistencyKind) -> Self {
         let allow = matches!(kind, TypeConsistencyKind::AllowTypeCoercion);
         Self {
@@ -142,8 +142,8 @@ impl Default for TypeConsistency {
 impl WirePolicy for TypeConsistency {
     const PID: u16 = PID_TYPE_CONSISTENCY_ENFORCEMENT;
 
-    /// Reads the kind and as many of the booleans as there are; the others keep their defaults,
-    /// because the list of them has grown over the versions of the specification.
+    /// Parses the kind and the booleans that are present. The others keep their defaults, because
+    /// later versions of the specification have more of them.
     fn parse(value: &mut Cursor<'_>) -> Result<Self, Malformed> {
         let at = value.malformed("unknown TYPE_CONSISTENCY_ENFORCEMENT kind");
         let kind = match value.u16()? {

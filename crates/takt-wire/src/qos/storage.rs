@@ -1,5 +1,5 @@
-//! What is kept, for whom and for how long: DURABILITY, DURABILITY_SERVICE, HISTORY,
-//! RESOURCE_LIMITS (DDS 1.4 §2.2.3.4, §2.2.3.5, §2.2.3.18, §2.2.3.19).
+//! QoS policies of storage: DURABILITY, DURABILITY_SERVICE, HISTORY, RESOURCE_LIMITS
+//! (DDS 1.4 §2.2.3.4, §2.2.3.5, §2.2.3.18, §2.2.3.19).
 
 use core::fmt;
 
@@ -9,21 +9,21 @@ use crate::error::Malformed;
 use crate::parameter::{PID_DURABILITY, PID_DURABILITY_SERVICE, PID_HISTORY, PID_RESOURCE_LIMITS, ParameterWriter};
 use crate::time::Duration;
 
-/// On the wire: no limit.
+/// Wire value of an unlimited resource.
 const LENGTH_UNLIMITED: i32 = -1;
 
 wire_enum! {
-    /// DURABILITY: which readers that come later are still served? Ordered: what is later offers
-    /// more.
+    /// DURABILITY: which late-joining readers receive earlier samples, in ascending order of the
+    /// offered guarantee.
     Durability, "unknown DURABILITY kind" {
-        /// None.
+        /// No late joiners.
         #[default]
         Volatile = 0, "VOLATILE";
-        /// Those that come while the writer lives.
+        /// Readers that join while the writer lives.
         TransientLocal = 1, "TRANSIENT_LOCAL";
-        /// Those that come while a durability service lives.
+        /// Readers that join while a durability service lives.
         Transient = 2, "TRANSIENT";
-        /// Those that come after everything was started anew.
+        /// Readers that join after a restart of the whole system.
         Persistent = 3, "PERSISTENT";
     }
 }
@@ -40,12 +40,12 @@ impl WirePolicy for Durability {
     }
 }
 
-/// HISTORY: how many samples of an instance are kept; the default is the last one.
+/// HISTORY: number of samples of an instance that are kept; the default is the last one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum History {
-    /// The last so many of each instance, at least one.
+    /// Keeps the last samples of each instance, at least one.
     KeepLast(u32),
-    /// All, within RESOURCE_LIMITS.
+    /// Keeps all samples, within RESOURCE_LIMITS.
     KeepAll,
 }
 
@@ -67,8 +67,8 @@ impl fmt::Display for History {
 impl WirePolicy for History {
     const PID: u16 = PID_HISTORY;
 
-    /// Reads the kind and the depth. A depth below one becomes one: it is of no consequence for
-    /// the receiver.
+    /// Parses the kind and the depth. A depth below one becomes one: it does not affect the
+    /// receiver.
     ///
     /// INTEROP(CoreDX): announces a DURABILITY_SERVICE of zeros, hence a depth of zero.
     fn parse(value: &mut Cursor<'_>) -> Result<Self, Malformed> {
@@ -92,18 +92,18 @@ impl WirePolicy for History {
     }
 }
 
-/// RESOURCE_LIMITS: how much memory an endpoint may take; `None` is unlimited, the default.
+/// RESOURCE_LIMITS: memory limits of an endpoint; `None` is unlimited, the default.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct ResourceLimits {
-    /// Samples of all instances together.
+    /// Maximum number of samples of all instances.
     pub max_samples: Option<u32>,
-    /// Instances.
+    /// Maximum number of instances.
     pub max_instances: Option<u32>,
-    /// Samples of each instance.
+    /// Maximum number of samples of each instance.
     pub max_samples_per_instance: Option<u32>,
 }
 
-/// Reads a limit. Zero and everything below is no limit.
+/// Reads a limit. Zero and negative values mean unlimited.
 fn parse_limit(value: &mut Cursor<'_>) -> Result<Option<u32>, Malformed> {
     Ok(u32::try_from(value.i32()?).ok().filter(|limit| *limit > 0))
 }
@@ -130,14 +130,14 @@ impl WirePolicy for ResourceLimits {
     }
 }
 
-/// DURABILITY_SERVICE: how the service behind TRANSIENT and PERSISTENT keeps a writer's samples.
+/// DURABILITY_SERVICE: how the service for TRANSIENT and PERSISTENT stores a writer's samples.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct DurabilityService {
-    /// When an instance that is disposed and has no writer may be forgotten; zero by default.
+    /// Delay after which a disposed instance without writers may be removed; zero by default.
     pub service_cleanup_delay: Duration,
-    /// The service's HISTORY.
+    /// HISTORY of the service.
     pub history: History,
-    /// The service's RESOURCE_LIMITS.
+    /// RESOURCE_LIMITS of the service.
     pub resource_limits: ResourceLimits,
 }
 

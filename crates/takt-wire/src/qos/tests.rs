@@ -1,4 +1,4 @@
-//! Every policy survives the wire in the octets that the specification gives it.
+//! Tests of QoS policies: round trips and the octets of the specification.
 
 use alloc::string::String;
 use alloc::vec;
@@ -24,13 +24,13 @@ fn decode<P: WirePolicy>(bytes: &[u8], endianness: Endianness) -> Result<P, Malf
     P::from_parameter(&list.find(P::PID).expect("policy is there"))
 }
 
-/// Reads a policy from its octets in little endian.
+/// Parses a policy from its octets in little endian.
 fn value<P: WirePolicy>(octets: &[u8]) -> Result<P, Malformed> {
     P::parse(&mut Cursor::new(octets, Endianness::Little))
 }
 
-/// A policy survives the wire, its octets are the expected ones, and a prefix of them is
-/// malformed or says the same.
+/// Checks that a policy round-trips and has the expected octets. A prefix of them must be malformed
+/// or parse to the same policy.
 fn survives<P: WirePolicy + Debug>(policy: &P, octets: &[u8]) {
     for endianness in ORDERS {
         let bytes = encode(policy, endianness);
@@ -49,7 +49,7 @@ fn survives<P: WirePolicy + Debug>(policy: &P, octets: &[u8]) {
 }
 
 #[test]
-fn kinds() {
+fn kinds_and_integers_round_trip() {
     survives(&Durability::TransientLocal, &[1, 0, 0, 0]);
     survives(&Durability::Persistent, &[3, 0, 0, 0]);
     survives(&Ownership::Exclusive, &[1, 0, 0, 0]);
@@ -67,7 +67,7 @@ fn reliability_counts_from_one() {
 }
 
 #[test]
-fn spans() {
+fn durations_round_trip() {
     let second = [1, 0, 0, 0, 0, 0, 0, 0];
     let infinite = [0xff, 0xff, 0xff, 0x7f, 0xff, 0xff, 0xff, 0xff];
     survives(&Deadline { period: Duration::from_secs(1) }, &second);
@@ -78,19 +78,19 @@ fn spans() {
 }
 
 #[test]
-fn liveliness() {
+fn liveliness_round_trips() {
     let policy = Liveliness { kind: LivelinessKind::ManualByTopic, lease_duration: Duration::from_millis(500) };
     survives(&policy, &[2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x80]);
 }
 
 #[test]
-fn presentation() {
+fn presentation_round_trips() {
     let policy = Presentation { access_scope: AccessScope::Group, coherent_access: false, ordered_access: true };
     survives(&policy, &[2, 0, 0, 0, 0, 1, 0, 0]);
 }
 
 #[test]
-fn history() {
+fn history_round_trips_and_its_depth_is_at_least_one() {
     survives(&History::KeepLast(7), &[0, 0, 0, 0, 7, 0, 0, 0]);
     survives(&History::KeepAll, &[1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff]);
     for depth in [[0, 0, 0, 0], [0xff, 0xff, 0xff, 0xff]] {
@@ -101,14 +101,14 @@ fn history() {
 }
 
 #[test]
-fn resource_limits() {
+fn resource_limits_round_trip_and_zero_is_unlimited() {
     let policy = ResourceLimits { max_samples: Some(100), max_instances: None, max_samples_per_instance: Some(10) };
     survives(&policy, &[100, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 10, 0, 0, 0]);
     assert_eq!(value(&[0; 12]), Ok(ResourceLimits::default()), "zero is no limit");
 }
 
 #[test]
-fn durability_service() {
+fn durability_service_round_trips() {
     let mut octets = vec![0; 12];
     octets.extend_from_slice(&[1, 0, 0, 0]);
     octets.extend_from_slice(&[0xff; 12]);
@@ -117,7 +117,7 @@ fn durability_service() {
 }
 
 #[test]
-fn opaque_data() {
+fn opaque_data_round_trips() {
     survives(&UserData(vec![1, 2, 3]), &[3, 0, 0, 0, 1, 2, 3, 0]);
     survives(&TopicData(vec![]), &[0, 0, 0, 0]);
     survives(&GroupData(vec![9; 4]), &[4, 0, 0, 0, 9, 9, 9, 9]);
@@ -127,7 +127,7 @@ fn opaque_data() {
 }
 
 #[test]
-fn partition() {
+fn partition_round_trips() {
     let policy = Partition { names: vec![String::from("a"), String::new(), String::from("abcd")] };
     let octets = [
         3, 0, 0, 0, 2, 0, 0, 0, b'a', 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, //
@@ -151,7 +151,7 @@ fn partitions_and_names_have_limits() {
 }
 
 #[test]
-fn entity_name_is_cut_and_not_refused() {
+fn long_entity_name_is_truncated_and_not_refused() {
     survives(&EntityName(String::from("abc")), &[4, 0, 0, 0, b'a', b'b', b'c', 0]);
     let long = EntityName("\u{e9}".repeat(200));
     let read: EntityName = decode(&encode(&long, Endianness::Little), Endianness::Little).expect("well formed");
@@ -159,7 +159,7 @@ fn entity_name_is_cut_and_not_refused() {
 }
 
 #[test]
-fn properties_that_propagate() {
+fn only_propagated_properties_are_serialized() {
     let pair = |name: &str, propagate| (String::from(name), String::from("v"), propagate);
     let all = Property(vec![pair("a", true), pair("hidden", false), pair("b", true)]);
     let seen: Property = decode(&encode(&all, Endianness::Big), Endianness::Big).expect("well formed");
@@ -172,7 +172,7 @@ fn properties_that_propagate() {
 }
 
 #[test]
-fn data_representation() {
+fn data_representation_round_trips() {
     survives(&DataRepresentation::xcdr1(), &[1, 0, 0, 0, 0, 0, 0, 0]);
     survives(&DataRepresentation::any_xcdr(), &[2, 0, 0, 0, 0, 0, 2, 0]);
     let empty = DataRepresentation::default();
@@ -185,7 +185,7 @@ fn data_representation() {
 }
 
 #[test]
-fn type_consistency() {
+fn type_consistency_round_trips() {
     survives(&TypeConsistency::default(), &[1, 0, 1, 1, 0, 0, 0, 0]);
     let strict = TypeConsistency::of(TypeConsistencyKind::DisallowTypeCoercion);
     survives(&strict, &[0, 0, 0, 0, 0, 1, 0, 0]);
@@ -204,7 +204,7 @@ fn unknown_kinds_are_malformed() {
 }
 
 #[test]
-fn defaults_of_the_entities() {
+fn entities_have_the_specified_defaults() {
     let writer = DataWriterQos::default();
     assert_eq!(writer.reliability, Reliability::RELIABLE);
     assert_eq!(writer.reliability.max_blocking_time, Duration::from_millis(100));

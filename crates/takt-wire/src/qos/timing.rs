@@ -1,4 +1,4 @@
-//! Policies that are one span of time: DEADLINE, LATENCY_BUDGET, LIFESPAN, TIME_BASED_FILTER
+//! QoS policies that consist of one duration: DEADLINE, LATENCY_BUDGET, LIFESPAN, TIME_BASED_FILTER
 //! (DDS 1.4 §2.2.3.7, §2.2.3.8, §2.2.3.16, §2.2.3.12).
 
 use super::WirePolicy;
@@ -37,24 +37,25 @@ macro_rules! span {
 }
 
 span! {
-    /// DEADLINE: each instance is updated at least once in a period; infinite by default.
+    /// DEADLINE: each instance is updated at least once in each period; infinite by default.
     Deadline {
-        /// The longest time between two updates.
+        /// Maximum time between two updates.
         period
     }, PID_DEADLINE, Duration::INFINITE;
-    /// LATENCY_BUDGET: a hint how long a sample may take; zero by default.
+    /// LATENCY_BUDGET: hint for the acceptable latency of samples; zero by default.
     LatencyBudget {
-        /// The longest acceptable delay from writing to delivery.
+        /// Maximum acceptable delay from writing to delivery.
         duration
     }, PID_LATENCY_BUDGET, Duration::ZERO;
-    /// LIFESPAN: when a sample is no longer of use; infinite by default.
+    /// LIFESPAN: time after which a sample expires; infinite by default.
     Lifespan {
-        /// How long after its source timestamp a sample is valid.
+        /// Validity of a sample after its source timestamp.
         duration
     }, PID_LIFESPAN, Duration::INFINITE;
-    /// TIME_BASED_FILTER: a reader sees an instance at most once in a period; zero by default.
+    /// TIME_BASED_FILTER: a reader receives at most one sample of an instance in each period; zero
+    /// by default.
     TimeBasedFilter {
-        /// The shortest time between two samples of an instance.
+        /// Minimum time between two samples of an instance.
         minimum_separation
     }, PID_TIME_BASED_FILTER, Duration::ZERO;
 }

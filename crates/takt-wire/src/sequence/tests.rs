@@ -1,4 +1,4 @@
-//! Sets survive the wire, and their limits hold.
+//! Tests of number sets: round trips and limits.
 
 use super::*;
 use crate::cursor::Endianness;
@@ -19,7 +19,7 @@ fn parse(bytes: &[u8]) -> Result<SequenceNumberSet, Malformed> {
 }
 
 #[test]
-fn the_example_of_the_specification() {
+fn set_of_the_specification_example_is_parsed() {
     // RTPS 2.5 §9.4.2.6: "1234/12:00110" is {1236, 1237} from base 1234, 12 bits.
     let bytes = [0, 0, 0, 0, 0, 0, 0x04, 0xd2, 0, 0, 0, 12, 0x30, 0, 0, 0];
     let parsed = parse(&bytes).expect("well formed");
@@ -41,7 +41,7 @@ fn insertion_reaches_exactly_256_numbers() {
 }
 
 #[test]
-fn survives_the_wire_in_both_byte_orders() {
+fn sets_round_trip_in_both_byte_orders() {
     for numbers in [&[][..], &[5], &[5, 36, 37, 68], &[5, 260]] {
         for endianness in [Endianness::Big, Endianness::Little] {
             let original = set(5, numbers);
@@ -97,7 +97,7 @@ fn numbers_saturate() {
 }
 
 #[test]
-fn fragment_sets() {
+fn fragment_sets_round_trip_within_their_limits() {
     let mut fragments = FragmentNumberSet::new(3);
     assert!(fragments.insert(3) && fragments.insert(258));
     assert!(!fragments.insert(2) && !fragments.insert(259));

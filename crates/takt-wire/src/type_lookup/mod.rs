@@ -1,10 +1,11 @@
-//! The messages of the TypeLookup service: requests for types by their identifiers, and the answers
-//! (XTypes 1.3 §7.6.3.3), as XCDR2 behind the headers of DDS-RPC.
+//! Messages of the TypeLookup service: requests for types by identifier, and replies
+//! (XTypes 1.3 §7.6.3.3), in XCDR2 with the headers of DDS-RPC.
 //!
-//! Types stay bytes here: a `TypeObject` is cut out by its delimiter and not looked into. Only the
-//! identifiers that are hashes are kept, since only those have an object. Reading takes either byte order and is bounded by the input, writing is little endian.
+//! Types stay serialized: a `TypeObject` is delimited but not parsed. Only identifiers that are
+//! hashes are kept, since only those have an object. Parsing accepts either byte order and is
+//! bounded by the input. Serialization is little endian.
 //!
-//! Deliberately absent: messages in XCDR1.
+//! Messages in XCDR1 are not supported.
 
 mod reply;
 mod request;
@@ -22,7 +23,7 @@ use crate::cursor::{Cursor, Endianness};
 use crate::error::Malformed;
 use crate::guid::Guid;
 
-/// Identifiers read from one message at most; further ones are left out.
+/// Maximum number of identifiers kept of one message; further ones are dropped.
 pub const TYPE_IDS_MAX: usize = 512;
 
 /// `REMOTE_EX_OK` of DDS-RPC.
@@ -30,27 +31,28 @@ pub const REMOTE_OK: i32 = 0;
 /// `REMOTE_EX_UNKNOWN_OPERATION` of DDS-RPC.
 pub const REMOTE_UNKNOWN_OPERATION: i32 = 4;
 
-/// What tells the two operations apart on the wire.
+/// Hashes that identify the two operations on the wire.
 mod operation {
     pub(super) const GET_TYPES: i32 = 0x0182_52d3;
     pub(super) const GET_DEPENDENCIES: i32 = 0x05aa_fb31;
 }
 
-/// How the unions of the messages are written.
+/// Extensibility of the unions in the messages.
 ///
-/// INTEROP(CycloneDDS 0.10.2): its unions are final, though XTypes says nothing of it and appendable is the default. A
-/// final one begins with the operation, which is no length that a delimiter could have.
+/// INTEROP(CycloneDDS 0.10.2): its unions are final, while XTypes does not specify the
+/// extensibility and appendable is the default. A final union begins with the operation hash, which
+/// is not a possible delimiter.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum UnionForm {
-    /// With a delimiter before them.
+    /// Appendable: a delimiter precedes the union.
     #[default]
     Appendable,
-    /// Without.
+    /// Final: no delimiter.
     Final,
 }
 
 impl UnionForm {
-    /// The one that this is not.
+    /// Returns the other form.
     #[must_use]
     pub const fn other(self) -> Self {
         match self {
@@ -59,7 +61,7 @@ impl UnionForm {
         }
     }
 
-    /// The form of the union that comes next, which selects an operation.
+    /// Detects the form of the next union, which selects an operation.
     fn detect(cursor: &Cursor<'_>) -> Result<Self, Malformed> {
         let mut peek = *cursor;
         peek.align(4)?;
@@ -67,7 +69,7 @@ impl UnionForm {
         Ok(if known { Self::Final } else { Self::Appendable })
     }
 
-    /// The content of a union.
+    /// Returns a cursor over the content of a union.
     fn open<'a>(self, cursor: &mut Cursor<'a>) -> Result<Cursor<'a>, Malformed> {
         match self {
             Self::Appendable => xcdr::delimited(cursor),
@@ -78,7 +80,7 @@ impl UnionForm {
         }
     }
 
-    /// Begins a union; what [`close`](Self::close) wants.
+    /// Begins a union. Returns the argument of [`close`](Self::close).
     fn begin(self, out: &mut xcdr::Output) -> Option<usize> {
         match self {
             Self::Appendable => Some(out.reserve()),
@@ -93,7 +95,7 @@ impl UnionForm {
     }
 }
 
-/// The ids of members that are hashes of their names.
+/// Member ids, which are hashes of the member names.
 mod member {
     pub(super) const TYPE_IDS: u32 = 0x0c53_6065;
     pub(super) const CONTINUATION_POINT: u32 = 0x0508_e3d2;
@@ -102,8 +104,8 @@ mod member {
     pub(super) const DEPENDENT_TYPEIDS: u32 = 0x0ba4_dfc9;
 }
 
-/// The identifier of a type that has an object: what kind of equivalence, and a hash of the object
-/// (XTypes 1.3 §7.3.4). Types that contain each other share a hash, and each has a place.
+/// Identifier of a type that has an object: the kind of equivalence and a hash of the object
+/// (XTypes 1.3 §7.3.4). Mutually recursive types share a hash and have an index each.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EquivalenceId {
     kind: u8,
@@ -111,7 +113,7 @@ pub struct EquivalenceId {
     component: Option<Component>,
 }
 
-/// A place among the types that contain each other.
+/// Index among mutually recursive types.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Component {
     length: i32,
@@ -119,32 +121,33 @@ struct Component {
 }
 
 impl EquivalenceId {
-    /// `EK_MINIMAL`: the object has what assignability needs.
+    /// `EK_MINIMAL`: the object has the information for assignability.
     pub const MINIMAL: u8 = 0xf1;
     /// `EK_COMPLETE`: the object also has names and annotations.
     pub const COMPLETE: u8 = 0xf2;
     /// `TI_STRONGLY_CONNECTED_COMPONENT`.
     const STRONGLY_CONNECTED_COMPONENT: u8 = 0xb0;
 
-    /// The identifier of a type that does not contain itself.
+    /// Returns the identifier of a type that is not recursive.
     #[must_use]
     pub const fn new(kind: u8, hash: [u8; 14]) -> Self {
         Self { kind, hash, component: None }
     }
 
-    /// [`Self::MINIMAL`] or [`Self::COMPLETE`].
+    /// Returns [`Self::MINIMAL`] or [`Self::COMPLETE`].
     #[must_use]
     pub const fn kind(self) -> u8 {
         self.kind
     }
 
-    /// Reads a `TypeIdentifier` in XCDR2, little endian; `None` if it is none, or one without an object.
+    /// Parses a `TypeIdentifier` in XCDR2, little endian; `None` if it is malformed or has no
+    /// object.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         Self::parse(&mut Cursor::new(bytes, Endianness::Little)).ok().flatten()
     }
 
-    /// The `TypeIdentifier` in XCDR2, little endian.
+    /// Serializes the `TypeIdentifier` in XCDR2, little endian.
     #[must_use]
     pub fn to_bytes(self) -> Vec<u8> {
         let mut out = xcdr::Output::new();
@@ -152,7 +155,7 @@ impl EquivalenceId {
         out.into_value()
     }
 
-    /// Reads a `TypeIdentifier`; `None` if it is one without an object.
+    /// Parses a `TypeIdentifier`; `None` if it has no object.
     fn parse(cursor: &mut Cursor<'_>) -> Result<Option<Self>, Malformed> {
         const LAST_PRIMITIVE: u8 = 0x11;
         let at = cursor.malformed("type identifier of a kind that has no object");
@@ -200,12 +203,12 @@ impl fmt::Debug for EquivalenceId {
     }
 }
 
-/// `SampleIdentity` of DDS-RPC: which request of which writer.
+/// `SampleIdentity` of DDS-RPC: the identity of a request.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RequestId {
-    /// The writer of the request.
+    /// Writer of the request.
     pub writer: Guid,
-    /// The writer's number for it.
+    /// Sequence number of the request.
     pub number: i64,
 }
 
@@ -223,8 +226,8 @@ impl RequestId {
     }
 }
 
-/// Where a list of dependencies goes on (`continuation_point`): at most 32 octets that mean something to the
-/// server alone.
+/// Position at which a list of dependencies continues (`continuation_point`): at most 32 octets
+/// that only the server interprets.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct ContinuationPoint {
     octets: [u8; 32],
@@ -232,7 +235,7 @@ pub struct ContinuationPoint {
 }
 
 impl ContinuationPoint {
-    /// From its octets; `None` if there are too many.
+    /// Returns the continuation point with these octets; `None` if there are too many.
     #[must_use]
     pub fn new(octets: &[u8]) -> Option<Self> {
         let mut point = Self { octets: [0; 32], len: octets.len() };
@@ -240,7 +243,7 @@ impl ContinuationPoint {
         Some(point)
     }
 
-    /// Its octets; none at the start and at the end.
+    /// Returns the octets; empty at the start and at the end.
     #[must_use]
     pub fn octets(&self) -> &[u8] {
         &self.octets[..self.len]

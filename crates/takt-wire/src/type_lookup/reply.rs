@@ -1,4 +1,5 @@
-//! Replies: types as bytes, or identifiers with the sizes of their objects.
+//! Replies of the TypeLookup service: serialized types, or identifiers with the sizes of their
+//! objects.
 
 use alloc::vec::Vec;
 
@@ -6,40 +7,40 @@ use super::{ContinuationPoint, EquivalenceId, REMOTE_OK, RequestId, TYPE_IDS_MAX
 use crate::cursor::{Cursor, Endianness};
 use crate::error::Malformed;
 
-/// A reply.
+/// Reply of the TypeLookup service.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TypeReply<'a> {
-    /// The request that it answers.
+    /// Request that the reply answers.
     pub request: RequestId,
-    /// The byte order of what is in it.
+    /// Byte order of the types in the reply.
     pub endianness: Endianness,
-    /// The answer.
+    /// Content of the reply.
     pub body: ReplyBody<'a>,
 }
 
-/// What is answered.
+/// Content of a reply.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ReplyBody<'a> {
-    /// Types, and which complete identifiers belong to which minimal ones.
+    /// Types, and the mapping of complete to minimal identifiers.
     Types {
-        /// Each `TypeObject` from its delimiter on.
+        /// Identifier and `TypeObject` of each type, starting at the delimiter.
         types: Vec<(EquivalenceId, &'a [u8])>,
-        /// Complete and minimal identifiers of the same types.
+        /// Pairs of complete and minimal identifiers of the same types.
         complete_to_minimal: Vec<(EquivalenceId, EquivalenceId)>,
     },
-    /// Types that others refer to.
+    /// Types that other types refer to.
     Dependencies {
-        /// With the sizes in octets of their objects.
+        /// Identifiers with the sizes of their objects in octets.
         type_ids: Vec<(EquivalenceId, u32)>,
-        /// Where the list goes on.
+        /// Position at which the list continues.
         continuation_point: ContinuationPoint,
     },
-    /// The server refuses: a code of DDS-RPC or a return code of DDS.
+    /// Failure: a code of DDS-RPC or a return code of DDS.
     Failure(i32),
 }
 
 impl<'a> TypeReply<'a> {
-    /// Reads a reply, encapsulation header included.
+    /// Parses a reply, encapsulation header included.
     pub fn parse(payload: &'a [u8]) -> Result<Self, Malformed> {
         let mut cursor = xcdr::decapsulate(payload)?;
         let endianness = cursor.endianness();
@@ -75,7 +76,7 @@ fn parse_types<'a>(members: &mut Cursor<'a>) -> Result<ReplyBody<'a>, Malformed>
     while let Some((id, mut value)) = xcdr::next_member(members)? {
         match id {
             member::TYPES => {
-                // An identifier, a delimiter, and an object that is not empty.
+                // The shortest element is an identifier, a delimiter, and a nonempty object.
                 let (count, mut elements) = xcdr::sequence(&mut value, 6)?;
                 for _ in 0..count.min(TYPE_IDS_MAX) {
                     let id = EquivalenceId::parse(&mut elements)?;
@@ -122,26 +123,28 @@ fn parse_dependencies<'a>(members: &mut Cursor<'a>) -> Result<ReplyBody<'a>, Mal
     Ok(ReplyBody::Dependencies { type_ids, continuation_point })
 }
 
-/// Writes the reply to `getTypes`, type by type, up to a length.
+/// Builder of the reply to `getTypes`, type by type, up to a maximum length.
 pub struct TypesEmitter {
     out: xcdr::Output,
     len_max: usize,
     count: u32,
-    /// The delimiters of the two unions, from the outside.
+    /// Positions of the delimiters of the two unions, the outer one first.
     unions: [Option<usize>; 2],
-    /// The words that say how long what encloses the types is, from the outside.
+    /// Positions of the length words that enclose the types, the outer one first.
     places: [usize; 3],
-    /// The word that says how many they are.
+    /// Position of the word with the number of types.
     number: usize,
     pairs: Vec<(EquivalenceId, EquivalenceId)>,
 }
 
-/// Octets of a pair of identifiers at most, and of the member that holds the pairs.
+/// Maximum length of a pair of identifiers, and of the header of the member that holds the pairs,
+/// in octets.
 const PAIR_LEN: usize = 64;
 const PAIRS_HEADER_LEN: usize = 24;
 
 impl TypesEmitter {
-    /// The start of a reply of at most `len_max` octets, or what an empty one needs.
+    /// Begins a reply of at most `len_max` octets, or of the length of an empty reply if that is
+    /// more.
     #[must_use]
     pub fn new(request: RequestId, form: UnionForm, len_max: usize) -> Self {
         let mut out = begin(request, REMOTE_OK);
@@ -158,8 +161,9 @@ impl TypesEmitter {
         Self { out, len_max, count: 0, unions, places, number, pairs: Vec::new() }
     }
 
-    /// Adds a type: its `TypeObject` from the delimiter on, in little endian, and the minimal identifier if `id` is
-    /// complete and has one. False, and nothing added, if there is no room for it.
+    /// Adds a type: its `TypeObject` in little endian, starting at the delimiter, and its minimal
+    /// identifier if `id` is complete and has one. Returns false and adds nothing if there is no
+    /// room.
     pub fn push(&mut self, id: EquivalenceId, object: &[u8], minimal: Option<EquivalenceId>) -> bool {
         let before = self.out.len();
         id.emit(&mut self.out);
@@ -175,13 +179,13 @@ impl TypesEmitter {
         true
     }
 
-    /// How many types were added.
+    /// Returns the number of added types.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// The payload.
+    /// Returns the payload.
     #[must_use]
     pub fn finish(mut self) -> Vec<u8> {
         let [members, member, sequence] = self.places;
@@ -212,7 +216,7 @@ fn begin(request: RequestId, exception: i32) -> xcdr::Output {
     out
 }
 
-/// The payload of the reply to `getTypeDependencies`.
+/// Returns the payload of the reply to `getTypeDependencies`.
 #[must_use]
 pub fn dependencies_reply(
     request: RequestId,
@@ -244,8 +248,8 @@ pub fn dependencies_reply(
     out.finish()
 }
 
-/// The payload of a reply that refuses the request, with a code of DDS-RPC. The union that would hold the result has no
-/// member selected.
+/// Returns the payload of a reply that refuses the request with a code of DDS-RPC. The union for
+/// the result selects no member.
 #[must_use]
 pub fn failure_reply(request: RequestId, exception: i32) -> Vec<u8> {
     let mut out = begin(request, exception);

@@ -1,4 +1,4 @@
-//! Requests: which types, or on which types some types depend.
+//! Requests of the TypeLookup service: types, or the dependencies of types.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -8,17 +8,18 @@ use crate::cursor::Cursor;
 use crate::error::Malformed;
 use crate::guid::Guid;
 
-/// What the name of every participant's service begins with; the participant's GUID in hexadecimal follows.
+/// Prefix of the instance name of every participant's service; the participant's GUID in
+/// hexadecimal follows.
 const INSTANCE_NAME_PREFIX: &str = "dds.builtin.TOS.";
 
-/// Whom a request is for.
+/// Addressee of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Addressee {
-    /// This participant.
+    /// The service of this participant.
     Participant(Guid),
-    /// Whoever knows: the request names nobody.
+    /// Any service: the request has no instance name.
     Anyone,
-    /// Something that is no participant's service.
+    /// An instance name that is not a participant's service.
     Stranger,
 }
 
@@ -36,32 +37,33 @@ impl Addressee {
     }
 }
 
-/// A request. The identifiers are those that have an object; at most [`TYPE_IDS_MAX`].
+/// Request of the TypeLookup service. It keeps only identifiers that have an object, at most
+/// [`TYPE_IDS_MAX`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TypeRequest {
-    /// What the reply refers to.
+    /// Identity of the request, which the reply refers to.
     pub id: RequestId,
-    /// Whom it is for.
+    /// Addressee of the request.
     pub addressee: Addressee,
-    /// What is asked.
+    /// Requested operation and its arguments.
     pub question: Question,
-    /// How it is written; the reply should be written alike.
+    /// Extensibility of the unions; the reply should use the same.
     pub form: UnionForm,
 }
 
-/// What is asked.
+/// Requested operation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Question {
     /// `getTypes`: the objects of these types.
     Types(Vec<EquivalenceId>),
-    /// `getTypeDependencies`: all types that these refer to, directly or not.
+    /// `getTypeDependencies`: all types that these refer to, directly or indirectly.
     Dependencies(Vec<EquivalenceId>, ContinuationPoint),
-    /// Another operation.
+    /// Unknown operation.
     Unknown,
 }
 
 impl TypeRequest {
-    /// Reads a request, encapsulation header included.
+    /// Parses a request, encapsulation header included.
     pub fn parse(payload: &[u8]) -> Result<Self, Malformed> {
         let mut cursor = xcdr::decapsulate(payload)?;
         let id = RequestId::parse(&mut cursor)?;
@@ -79,7 +81,7 @@ impl TypeRequest {
         Ok(Self { id, addressee, question, form })
     }
 
-    /// The payload.
+    /// Returns the payload.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = xcdr::Output::new();

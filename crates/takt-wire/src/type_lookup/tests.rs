@@ -1,4 +1,4 @@
-//! Round trips, what other vendors send, and bytes that are wrong.
+//! Tests of TypeLookup messages: round trips, messages of other vendors, and malformed input.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -19,7 +19,7 @@ fn request_id() -> RequestId {
     RequestId { writer: Guid::new(GuidPrefix([9; 12]), EntityId::TYPE_LOOKUP_REQUEST_WRITER), number: (3 << 32) | 5 }
 }
 
-/// A `TypeObject` as far as this module sees: a delimiter, and so many octets.
+/// Returns octets that this module accepts as a `TypeObject`: a delimiter and `len` octets.
 fn object(len: u8) -> Vec<u8> {
     let mut bytes = u32::from(len).to_le_bytes().to_vec();
     bytes.resize(4 + usize::from(len), len);
@@ -56,14 +56,14 @@ fn replies(form: UnionForm) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn requests_come_back_as_they_went() {
+fn requests_round_trip() {
     for request in requests() {
         assert_eq!(TypeRequest::parse(&request.to_bytes()), Ok(request));
     }
 }
 
 #[test]
-fn replies_come_back_as_they_went() {
+fn replies_round_trip() {
     for form in [UnionForm::Appendable, UnionForm::Final] {
         check_replies(form);
     }
@@ -94,7 +94,7 @@ fn check_replies(form: UnionForm) {
 }
 
 #[test]
-fn cut_at_every_length_a_message_is_malformed_and_never_a_panic() {
+fn truncated_messages_are_malformed_at_every_length() {
     for payload in requests().iter().map(TypeRequest::to_bytes) {
         // Up to three octets at the end are padding.
         for len in 0..payload.len() - 3 {
@@ -111,7 +111,7 @@ fn cut_at_every_length_a_message_is_malformed_and_never_a_panic() {
 }
 
 #[test]
-fn types_that_contain_each_other_have_a_place_besides_their_hash() {
+fn mutually_recursive_types_have_an_index_and_a_hash() {
     let component = Some(Component { length: 3, index: 2 });
     let recursive = EquivalenceId { component, ..id(EquivalenceId::COMPLETE, 8) };
     let bytes = recursive.to_bytes();
@@ -119,7 +119,7 @@ fn types_that_contain_each_other_have_a_place_besides_their_hash() {
     let plain = id(EquivalenceId::MINIMAL, 1);
     assert_eq!(EquivalenceId::from_bytes(&plain.to_bytes()), Some(plain));
     assert_eq!(EquivalenceId::from_bytes(&[4]), None, "a primitive type has no object");
-    // Where the identifiers stand makes a difference for what is aligned in them.
+    // The positions of the identifiers affect the alignment within them.
     let question = Question::Types(vec![recursive, plain, recursive, recursive]);
     let (addressee, form) = (Addressee::Anyone, UnionForm::Appendable);
     let request = TypeRequest { id: request_id(), addressee, question, form };
@@ -135,7 +135,7 @@ fn types_that_contain_each_other_have_a_place_besides_their_hash() {
 }
 
 #[test]
-fn a_changed_octet_is_no_panic_and_no_more_than_was_sent() {
+fn changed_octet_neither_panics_nor_yields_more_than_was_sent() {
     let replies = [UnionForm::Appendable, UnionForm::Final].into_iter().flat_map(replies);
     for payload in replies.chain(requests().iter().map(TypeRequest::to_bytes)) {
         for place in 0..payload.len() {
@@ -154,7 +154,7 @@ fn a_changed_octet_is_no_panic_and_no_more_than_was_sent() {
 }
 
 #[test]
-fn a_reply_is_no_longer_than_allowed() {
+fn reply_stays_within_its_maximum_length() {
     let mut types = TypesEmitter::new(request_id(), UnionForm::Final, 300);
     let fits = (0..100).take_while(|n| types.push(id(EquivalenceId::COMPLETE, *n), &object(20), None)).count();
     assert_eq!(types.count() as usize, fits);
@@ -165,9 +165,10 @@ fn a_reply_is_no_longer_than_allowed() {
 }
 
 #[test]
-fn members_may_say_their_length_in_their_first_word() {
+fn member_length_may_be_shared_with_the_delimiter() {
     let mut payload = requests()[0].to_bytes();
-    // The member's header and length, then the sequence's delimiter: without the length, the delimiter says both.
+    // Octets of the member's header and length, then the delimiter of the sequence. Without the
+    // length, the delimiter serves as both.
     let header = (4_u32 << 28 | member::TYPE_IDS).to_le_bytes();
     let place = payload.windows(4).position(|word| word == header).expect("it is there");
     payload[place + 3] = payload[place + 3] & 0x0f | 5 << 4;
@@ -181,7 +182,7 @@ fn members_may_say_their_length_in_their_first_word() {
 }
 
 #[test]
-fn what_is_no_participants_name_is_a_stranger() {
+fn instance_name_that_is_no_guid_addresses_no_participant() {
     let bytes = requests()[0].to_bytes();
     let text = |digit: u8| {
         let mut bytes = bytes.clone();

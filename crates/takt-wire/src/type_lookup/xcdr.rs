@@ -1,8 +1,8 @@
-//! As much of XCDR2 as the service's messages need: delimiters, and members with headers
+//! Subset of XCDR2 for the messages of the TypeLookup service: delimiters, and members with headers
 //! (XTypes 1.3 §7.4.3).
 //!
-//! No value here is aligned to more than four octets, and each part that is cut out begins at a multiple of
-//! four, so a part's own alignment is that of the whole.
+//! No value here is aligned to more than four octets, and each delimited part begins at a multiple
+//! of four. Alignment within a part therefore equals alignment within the message.
 
 use alloc::vec::Vec;
 
@@ -14,7 +14,7 @@ const PLAIN_CDR2_BE: u16 = 0x0006;
 const PLAIN_CDR2_LE: u16 = 0x0007;
 const ENCAPSULATION_LEN: usize = 4;
 
-/// A cursor behind the encapsulation header of a payload in plain XCDR2.
+/// Returns a cursor after the encapsulation header of a payload in plain XCDR2.
 pub(super) fn decapsulate(payload: &[u8]) -> Result<Cursor<'_>, Malformed> {
     let mut header = Cursor::new(payload, Endianness::Big);
     let at = header.malformed("type look-up message is not in plain XCDR2");
@@ -27,32 +27,33 @@ pub(super) fn decapsulate(payload: &[u8]) -> Result<Cursor<'_>, Malformed> {
     Ok(Cursor::with_base(header.rest(), endianness, ENCAPSULATION_LEN))
 }
 
-/// Takes a part of `len` octets off.
+/// Splits off a part of `len` octets.
 fn part<'a>(cursor: &mut Cursor<'a>, len: usize) -> Result<Cursor<'a>, Malformed> {
     let base = cursor.offset();
     Ok(Cursor::with_base(cursor.bytes(len)?, cursor.endianness(), base))
 }
 
-/// A length as the wire has it.
+/// Reads an aligned length.
 fn length(cursor: &mut Cursor<'_>) -> Result<usize, Malformed> {
     cursor.align(4)?;
     cursor.count(1)
 }
 
-/// The content of what has a delimiter (DHEADER) before it.
+/// Returns the content after a delimiter (DHEADER).
 pub(super) fn delimited<'a>(cursor: &mut Cursor<'a>) -> Result<Cursor<'a>, Malformed> {
     let len = length(cursor)?;
     part(cursor, len)
 }
 
-/// The elements of a sequence of things that are no primitives: their number, and the elements.
+/// Reads a sequence of elements that are not primitive. Returns the number of elements and a cursor
+/// over them.
 pub(super) fn sequence<'a>(cursor: &mut Cursor<'a>, element_len_min: usize) -> Result<(usize, Cursor<'a>), Malformed> {
     let mut content = delimited(cursor)?;
     let count = content.count(element_len_min)?;
     Ok((count, content))
 }
 
-/// The next member of a mutable structure: its id and its value. `None` at the end.
+/// Returns the id and value of the next member of a mutable structure. `None` at the end.
 pub(super) fn next_member<'a>(cursor: &mut Cursor<'a>) -> Result<Option<(u32, Cursor<'a>)>, Malformed> {
     cursor
         .align(4)
@@ -66,7 +67,7 @@ pub(super) fn next_member<'a>(cursor: &mut Cursor<'a>) -> Result<Option<(u32, Cu
         code @ 0..=3 => part(cursor, 1 << code)?,
         4 => delimited(cursor)?,
         code => {
-            // The length is the value's own first word as well.
+            // The length is also the first word of the value.
             let mut peek = *cursor;
             let unit = [1, 4, 8][code as usize - 5];
             let count = usize::try_from(peek.u32()?).unwrap_or(usize::MAX);
@@ -78,7 +79,7 @@ pub(super) fn next_member<'a>(cursor: &mut Cursor<'a>) -> Result<Option<(u32, Cu
     Ok(Some((id, value)))
 }
 
-/// A payload being written, little endian.
+/// Payload under construction, little endian.
 pub(super) struct Output(Vec<u8>);
 
 impl Output {
@@ -89,7 +90,7 @@ impl Output {
         Self(bytes)
     }
 
-    /// The header takes four octets, so alignment may be counted with it.
+    /// The encapsulation header takes four octets, so alignment may include it.
     pub(super) fn align(&mut self) {
         let padding = padding(self.0.len(), 4);
         self.0.resize(self.0.len() + padding, 0);
@@ -118,7 +119,7 @@ impl Output {
         self.0.push(0);
     }
 
-    /// A word that [`set`](Self::set) fills in later.
+    /// Appends a word that [`set`](Self::set) fills in later.
     pub(super) fn reserve(&mut self) -> usize {
         self.u32(0);
         self.0.len() - 4
@@ -128,32 +129,33 @@ impl Output {
         self.0[place..place + 4].copy_from_slice(&value.to_le_bytes());
     }
 
-    /// Fills in the length of what was written since the word at `place`.
+    /// Fills in the length of the octets written since the word at `place`.
     pub(super) fn close(&mut self, place: usize) {
         let len = self.0.len() - place - 4;
         self.set(place, len as u32);
     }
 
-    /// What `content` writes, with its delimiter before it.
+    /// Appends the output of `content` with its delimiter.
     pub(super) fn delimited(&mut self, content: impl FnOnce(&mut Self)) {
         let place = self.reserve();
         content(self);
         self.close(place);
     }
 
-    /// A member of a mutable structure, its length in the word after its header.
+    /// Appends a member of a mutable structure. The word after its header holds its length.
     pub(super) fn member(&mut self, id: u32, value: impl FnOnce(&mut Self)) {
         self.u32(4 << 28 | id);
         self.delimited(value);
     }
 
-    /// What was written, without the encapsulation header.
+    /// Returns the octets without the encapsulation header.
     pub(super) fn into_value(mut self) -> Vec<u8> {
         self.0.drain(..ENCAPSULATION_LEN);
         self.0
     }
 
-    /// The payload: padded to whole words, the padding told in the header's options (XTypes 1.3 §7.6.3.1.2).
+    /// Returns the payload, padded to whole words. The options of the header hold the padding
+    /// length (XTypes 1.3 §7.6.3.1.2).
     pub(super) fn finish(mut self) -> Vec<u8> {
         let padding = padding(self.0.len(), 4);
         self.align();

@@ -1,4 +1,4 @@
-//! What real peers put on the wire is read as they meant it.
+//! Tests with captured datagrams of CycloneDDS and Fast DDS.
 
 use takt_wire::compat::{PolicyId, check, partitions_match};
 use takt_wire::discovery::{ParticipantData, ParticipantMessageData, PublicationData, SubscriptionData};
@@ -9,7 +9,7 @@ use takt_wire::{Data, Duration, EntityId, Guid, ProtocolVersion, SequenceNumber,
 
 use crate::corpus::{cyclone, fast_dds, usable};
 
-/// The DATA of one writer in a datagram.
+/// Returns the DATA of one writer in a datagram.
 fn data_of(datagram: &[u8], writer: EntityId) -> Vec<Data<'_>> {
     usable(datagram)
         .into_iter()
@@ -25,7 +25,7 @@ fn payload<'a>(data: &Data<'a>) -> &'a [u8] {
 }
 
 #[test]
-fn nothing_in_them_is_malformed() {
+fn captures_contain_no_malformed_submessage() {
     for datagram in cyclone().iter().chain(&fast_dds()) {
         let view = MessageView::parse(datagram).expect("header is good");
         assert!(view.submessages().count() > 1);
@@ -36,7 +36,7 @@ fn nothing_in_them_is_malformed() {
 }
 
 #[test]
-fn participant_of_cyclone() {
+fn participant_of_cyclone_is_parsed() {
     let datagram = &cyclone()[0];
     let header = MessageView::parse(datagram).expect("header is good").header();
     assert_eq!((header.version, header.vendor), (ProtocolVersion::V2_1, VendorId::CYCLONE));
@@ -54,7 +54,7 @@ fn participant_of_cyclone() {
 }
 
 #[test]
-fn endpoints_of_cyclone() {
+fn endpoints_of_cyclone_are_parsed() {
     let captures = cyclone();
     let publications: Vec<PublicationData> = captures
         .iter()
@@ -76,7 +76,7 @@ fn endpoints_of_cyclone() {
         let writer = publications.iter().find(|data| data.topic_name == reader.topic_name);
         if let Some(writer) = writer {
             assert_eq!(check(writer, reader), [], "{}", reader.topic_name);
-            // One topic is read in a partition named after the participant that reads it.
+            // A participant reads one topic in a partition that is named after that participant.
             let is_same = writer.partition == reader.partition;
             assert_eq!(partitions_match(&writer.partition, &reader.partition), is_same);
         }
@@ -85,7 +85,7 @@ fn endpoints_of_cyclone() {
 }
 
 #[test]
-fn liveliness_of_cyclone() {
+fn liveliness_of_cyclone_is_parsed() {
     let captures = cyclone();
     let messages: Vec<_> =
         captures.iter().flat_map(|datagram| data_of(datagram, EntityId::P2P_MESSAGE_WRITER)).collect();
@@ -94,7 +94,7 @@ fn liveliness_of_cyclone() {
 }
 
 #[test]
-fn participant_of_fast_dds() {
+fn participant_of_fast_dds_is_parsed() {
     let datagram = &fast_dds()[0];
     let data = data_of(datagram, EntityId::SPDP_WRITER)[0];
     let participant = ParticipantData::parse(payload(&data)).expect("well formed");
@@ -108,7 +108,7 @@ fn participant_of_fast_dds() {
 }
 
 #[test]
-fn endpoints_of_fast_dds() {
+fn endpoints_of_fast_dds_are_parsed() {
     let captures = fast_dds();
     let reader = data_of(&captures[3], EntityId::SEDP_SUB_WRITER)[0];
     let mut reader = SubscriptionData::parse(payload(&reader)).expect("well formed");
@@ -133,7 +133,7 @@ fn endpoints_of_fast_dds() {
 }
 
 #[test]
-fn acknowledgement_before_the_first_heartbeat_of_fast_dds() {
+fn acknack_of_fast_dds_before_the_first_heartbeat_is_parsed() {
     let captures = fast_dds();
     let acknack = usable(&captures[2]).into_iter().find_map(|submessage| match submessage {
         Submessage::AckNack(acknack) => Some(acknack),

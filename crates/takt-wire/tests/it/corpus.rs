@@ -1,4 +1,4 @@
-//! Datagrams to start from: one of each submessage, discovery data, and what real peers sent.
+//! Seed datagrams: one of each submessage, discovery data, and captures of real peers.
 
 use std::net::Ipv4Addr;
 
@@ -21,18 +21,18 @@ pub const READER: EntityId = EntityId::user_reader(1, true);
 pub const WRITER: EntityId = EntityId::user_writer(2, true);
 const HEADER: Header = Header { version: ProtocolVersion::V2_5, vendor: VendorId::TAKT, prefix: PREFIX };
 
-/// A message with these octets behind its header.
+/// Returns a message with these octets after its header.
 pub fn message(submessages: &[u8]) -> Vec<u8> {
     [&b"RTPS\x02\x05\x01\x7a"[..], &PREFIX.0, submessages].concat()
 }
 
-/// A little endian submessage; flags without the E flag.
+/// Returns a little endian submessage. `flags` do not include the E flag.
 pub fn submessage(id: u8, flags: u8, body: &[u8]) -> Vec<u8> {
     let len = u16::try_from(body.len()).expect("tests write short ones");
     [&[id, flags | 1][..], &len.to_le_bytes(), body].concat()
 }
 
-/// A message that `write` fills.
+/// Returns a message that `write` fills.
 pub fn build(endianness: Endianness, write: impl FnOnce(&mut MessageBuilder<'_>)) -> Vec<u8> {
     let mut frame = vec![0; 4096];
     let mut builder = MessageBuilder::new(&mut frame, &HEADER).expect("fits").with_endianness(endianness);
@@ -40,13 +40,13 @@ pub fn build(endianness: Endianness, write: impl FnOnce(&mut MessageBuilder<'_>)
     builder.bytes().to_vec()
 }
 
-/// The submessages that can be used; the others are left out.
+/// Returns the well-formed submessages of a datagram.
 pub fn usable(datagram: &[u8]) -> Vec<Submessage<'_>> {
     let view = MessageView::parse(datagram).expect("header is good");
     view.submessages().filter_map(Result::ok).collect()
 }
 
-/// A message for each kind of submessage, in one byte order.
+/// Returns a message for each kind of submessage, in one byte order.
 pub fn submessages(endianness: Endianness) -> Vec<Vec<u8>> {
     let mut set = SequenceNumberSet::new(SequenceNumber(5));
     assert!(set.insert(SequenceNumber(7)) && set.insert(SequenceNumber(200)));
@@ -100,7 +100,7 @@ pub fn submessages(endianness: Endianness) -> Vec<Vec<u8>> {
     ];
     let mut messages: Vec<Vec<u8>> =
         all.into_iter().map(|write| build(endianness, |builder| write(builder).expect("fits"))).collect();
-    // The kinds that nobody here writes, little endian only.
+    // Kinds that the builder does not write, little endian only.
     let locators = [&[1, 0, 0, 0][..], &locator(7411).to_bytes(Endianness::Little)].concat();
     messages.push(message(&submessage(0x0f, 2, &[&locators[..], &locators].concat())));
     messages.push(message(&submessage(0x0d, 2, &[7; 16])));
@@ -114,7 +114,7 @@ pub fn locator(port: u16) -> Locator {
     Locator::udp_v4(Ipv4Addr::LOCALHOST, port)
 }
 
-/// The payloads of discovery, in one byte order.
+/// Returns the payloads of discovery, in one byte order.
 pub fn discovery(endianness: Endianness) -> Vec<Vec<u8>> {
     let participant = ParticipantData {
         guid: Guid::new(PREFIX, EntityId::PARTICIPANT),
@@ -159,7 +159,7 @@ pub fn discovery(endianness: Endianness) -> Vec<Vec<u8>> {
     ]
 }
 
-/// Datagrams in hexadecimal, one to a paragraph; lines with `#` say what they are.
+/// Parses datagrams in hexadecimal, one per paragraph. Lines with `#` are comments.
 pub fn from_hex(text: &str) -> Vec<Vec<u8>> {
     text.split("\n\n")
         .map(|paragraph| {
@@ -184,7 +184,7 @@ pub fn fast_dds() -> Vec<Vec<u8>> {
     from_hex(include_str!("captures/fastdds-2.9.1.hex"))
 }
 
-/// Everything above.
+/// Returns all datagrams of this module.
 pub fn datagrams() -> Vec<Vec<u8>> {
     let mut all: Vec<Vec<u8>> = ORDERS.into_iter().flat_map(submessages).collect();
     for endianness in ORDERS {

@@ -1,4 +1,4 @@
-//! The dictionary of the fuzz targets has the words that this crate knows.
+//! Test that the dictionary of the fuzz targets contains the constants of this crate.
 
 const DICTIONARY: &str = include_str!("../../../../fuzz/rtps.dict");
 
@@ -6,7 +6,7 @@ fn escaped(octets: &[u8]) -> String {
     octets.iter().map(|octet| format!("\\x{octet:02x}")).collect()
 }
 
-/// The hexadecimal numbers of the lines that `is_wanted` picks.
+/// Returns the hexadecimal numbers in the lines that `is_wanted` selects.
 fn numbers(source: &str, is_wanted: impl Fn(&str) -> bool) -> Vec<Vec<u32>> {
     let number = |text: &str| {
         let digits: String = text.chars().take_while(char::is_ascii_hexdigit).collect();

@@ -1,4 +1,4 @@
-//! Mutated datagrams, from a fixed seed: whatever comes, nothing panics.
+//! Mutated datagrams from a fixed seed: no input may cause a panic.
 
 use takt_wire::compat::{check, partitions_match};
 use takt_wire::discovery::{
@@ -28,7 +28,7 @@ impl XorShift {
     }
 }
 
-/// Values at which lengths and counts go wrong.
+/// Boundary values for lengths and counts.
 const EDGES: [u32; 12] =
     [0, 1, 3, 0xff, 0x100, 0x101, 0xffff, 0x1_0000, 0x7fff_ffff, 0x8000_0000, 0xffff_fffe, 0xffff_ffff];
 
@@ -63,8 +63,7 @@ fn mutate(octets: &mut Vec<u8>, random: &mut XorShift) {
     }
 }
 
-/// Reads all there is in a datagram, as every kind of data it could be; returns how many items
-/// could be used.
+/// Parses the datagram as every kind of data. Returns the number of items that parsed.
 pub fn read_everything(datagram: &[u8]) -> usize {
     let Ok(view) = MessageView::parse(datagram) else {
         return 0;
@@ -118,7 +117,7 @@ fn read_inline_qos(list: ParameterList<'_>) -> usize {
     1 + qos.directed_write.iter().count() + usize::from(qos.is_for(Guid::UNKNOWN))
 }
 
-/// Reads a payload as each kind of discovery data, checks the limits, and writes what was read.
+/// Parses a payload as each kind of discovery data, checks the limits, and serializes the result.
 fn read_discovery(payload: &[u8]) -> usize {
     let mut used = usize::from(parse_key(payload).is_ok());
     used += usize::from(ParticipantMessageData::parse(payload).is_ok());
@@ -153,7 +152,7 @@ fn read_discovery(payload: &[u8]) -> usize {
 }
 
 #[test]
-fn mutated_datagrams() {
+fn mutated_datagrams_cause_no_panic() {
     let corpus = datagrams();
     let mut random = XorShift(0x7a6b_5c4d_3e2f_1001);
     let mut used = 0;
@@ -166,7 +165,7 @@ fn mutated_datagrams() {
 }
 
 #[test]
-fn mutated_discovery_data() {
+fn mutated_discovery_data_causes_no_panic() {
     let corpus: Vec<Vec<u8>> = ORDERS.into_iter().flat_map(discovery).collect();
     let mut random = XorShift(0x1234_5678_9abc_def1);
     let mut used = 0;
@@ -179,7 +178,7 @@ fn mutated_discovery_data() {
 }
 
 #[test]
-fn random_octets_behind_a_good_header() {
+fn random_octets_after_a_valid_header_cause_no_panic() {
     let mut random = XorShift(0x0fed_cba9_8765_4321);
     for _ in 0..20_000 {
         let len = random.below(200);

@@ -1,4 +1,5 @@
-//! takt-wire from outside: the rules its parsers follow, real peers' datagrams, and hostile input.
+//! Integration tests of takt-wire: parser rules, captured datagrams of real peers, and hostile
+//! input.
 
 mod captures;
 mod corpus;

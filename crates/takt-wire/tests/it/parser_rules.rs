@@ -1,5 +1,5 @@
-//! The rules that keep bad bytes out, each as a test with its name, and the tolerances that
-//! interoperability needs. Many are the input that brought a DDS implementation down once.
+//! Parser rules that reject malformed input, one test each, and the tolerances that
+//! interoperability requires. Many of the inputs once crashed a DDS implementation.
 
 use takt_wire::discovery::{ParticipantData, PublicationData, SubscriptionData};
 use takt_wire::message::{MessageView, Payload, Submessage};
@@ -29,7 +29,8 @@ fn number(number: i64) -> [u8; 8] {
     octets
 }
 
-/// What is wrong with the first submessage; the second, which is good, is still read.
+/// Returns the error of the first submessage. The second submessage, which is valid, must still be
+/// read.
 fn what(first: &[u8]) -> &'static str {
     let bytes = message(&[first, &submessage(PAD, 0, &[])].concat());
     let mut items = MessageView::parse(&bytes).expect("header is good").submessages();
@@ -39,7 +40,7 @@ fn what(first: &[u8]) -> &'static str {
     error.what
 }
 
-/// What is wrong with a submessage whose length cannot be true: the walk ends there.
+/// Returns the error of a submessage whose length is invalid. The iteration ends there.
 fn what_ends_the_walk(submessages: &[u8]) -> &'static str {
     let bytes = message(submessages);
     let mut items = MessageView::parse(&bytes).expect("header is good").submessages();
@@ -76,7 +77,7 @@ fn length_zero_of_pad_and_info_ts_is_zero() {
 }
 
 #[test]
-fn submessage_longer_than_the_message_ends_the_walk() {
+fn submessage_longer_than_the_message_ends_the_iteration() {
     let reason = "submessage is longer than the message";
     assert_eq!(what_ends_the_walk(&[PAD, 1, 5, 0, 0, 0, 0, 0]), reason);
     assert_eq!(what_ends_the_walk(&[PAD, 1, 0xff, 0xff]), reason);
@@ -84,7 +85,7 @@ fn submessage_longer_than_the_message_ends_the_walk() {
 }
 
 #[test]
-fn trailing_octets_that_are_no_header_end_the_walk() {
+fn trailing_octets_shorter_than_a_header_end_the_iteration() {
     for len in 1..4 {
         let bytes = [&[PAD, 1, 0, 0][..], &[PAD, 1, 0][..len]].concat();
         assert_eq!(what_ends_the_walk(&bytes), "input ends early");
@@ -92,7 +93,7 @@ fn trailing_octets_that_are_no_header_end_the_walk() {
 }
 
 #[test]
-fn only_the_last_submessage_may_end_off_a_multiple_of_four() {
+fn only_the_last_submessage_may_have_an_unaligned_end() {
     let reason = "submessage does not end at a multiple of four";
     assert_eq!(what_ends_the_walk(&[PAD, 1, 2, 0, 0, 0, PAD, 1, 0, 0]), reason);
     accepted(PAD, 0, &[0, 0]);
@@ -106,12 +107,12 @@ fn unknown_submessages_are_skipped() {
 }
 
 #[test]
-fn a_message_may_have_exactly_its_header() {
+fn message_may_consist_of_its_header_alone() {
     assert!(usable(&message(&[])).is_empty());
 }
 
 #[test]
-fn header_extension_comes_first_or_not_at_all() {
+fn header_extension_is_rejected_unless_it_is_first() {
     let extension = submessage(0, 0, &[]);
     assert_eq!(usable(&message(&extension)).len(), 1);
     let late = [&submessage(PAD, 0, &[])[..], &extension].concat();
@@ -202,7 +203,7 @@ fn acknack_with_base_zero_and_no_bits_acknowledges_nothing() {
 }
 
 #[test]
-fn acknack_does_not_ask_for_change_zero() {
+fn acknack_cannot_request_change_zero() {
     let reason = what(&submessage(ACKNACK, 0, &acknack(0, 1, 1)));
     assert_eq!(reason, "ACKNACK asks for change 0");
     let reason = what(&submessage(ACKNACK, 0, &acknack(-1, 0, 0)));
@@ -264,7 +265,7 @@ fn fragments_are_counted_from_one() {
 
 // DATA
 
-/// The body of a DATA.
+/// Returns the body of a DATA.
 fn data(octets_to_inline_qos: u16, sn: i64, rest: &[u8]) -> Vec<u8> {
     [&[0, 0][..], &octets_to_inline_qos.to_le_bytes(), &ENDS, &number(sn), rest].concat()
 }
@@ -288,7 +289,7 @@ fn data_in_an_unknown_encoding_is_refused() {
 }
 
 #[test]
-fn octets_to_inline_qos_stay_inside() {
+fn octets_to_inline_qos_stays_within_the_submessage() {
     let with = |octets| what(&submessage(DATA, D, &data(octets, 1, &[0; 8])));
     assert_eq!(with(18), "octetsToInlineQos is not a multiple of four");
     let own_fields = "octetsToInlineQos leads into the submessage's own fields";
@@ -350,7 +351,7 @@ fn endpoints_of_the_wrong_kind_are_not_malformed() {
 
 // DATA_FRAG
 
-/// The body of a DATA_FRAG.
+/// Returns the body of a DATA_FRAG.
 fn frag(sn: i64, first: u32, count: u16, size: u16, sample: u32, rest: &[u8]) -> Vec<u8> {
     [
         &[0, 0, 28, 0][..],
@@ -377,7 +378,7 @@ fn fragments_have_a_number_a_size_and_a_count() {
 }
 
 #[test]
-fn fragments_lie_in_their_sample() {
+fn fragments_lie_within_their_sample() {
     let behind = "fragment lies behind the end of its sample";
     assert_eq!(what_frag(3, 1, 4, 8, &[0; 4]), behind);
     assert_eq!(what_frag(2, 2, 4, 8, &[0; 8]), behind);
@@ -398,7 +399,7 @@ fn payload_covers_the_fragments_it_claims() {
 }
 
 #[test]
-fn the_last_fragment_of_a_sample_may_be_short() {
+fn last_fragment_of_a_sample_may_be_short() {
     let bytes = message(&submessage(DATA_FRAG, 0, &frag(1, 2, 1, 50_002, 50_003, &[7; 4])));
     let seen = usable(&bytes);
     let [Submessage::DataFrag(frag)] = seen[..] else { panic!("{seen:?}") };
@@ -436,7 +437,7 @@ fn locator_count_is_bounded_by_the_submessage() {
 
 // Discovery data
 
-/// The discovery payload of one kind with one more parameter in front.
+/// Returns the discovery payload of one kind with one more parameter at the start.
 fn with_parameter(kind: usize, pid: u16, octets: &[u8]) -> Vec<u8> {
     let good = &discovery(Endianness::Little)[kind];
     let len = u16::try_from(octets.len()).expect("short");
@@ -536,7 +537,7 @@ fn durations_of_every_bit_pattern_are_read() {
 }
 
 #[test]
-fn type_information_is_kept_as_it_came() {
+fn type_information_is_kept_unchanged() {
     let octets = [0xff; 32];
     let good = &discovery(Endianness::Little)[2];
     assert!(SubscriptionData::parse(good).expect("well formed").type_information.is_none());

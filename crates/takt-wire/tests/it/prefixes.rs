@@ -1,4 +1,5 @@
-//! Cut at every length, a message yields what is whole, errors for the rest, and never a panic.
+//! Truncation tests: a message cut at every length yields its complete submessages, an error for
+//! the rest, and never a panic.
 
 use takt_wire::builder::{HEADER_LEN, SUBMESSAGE_HEADER_LEN};
 use takt_wire::message::MessageView;
@@ -7,7 +8,7 @@ use crate::corpus::{ORDERS, datagrams, message, submessages};
 use crate::hostile_input::read_everything;
 
 #[test]
-fn cut_datagrams() {
+fn truncated_datagrams_cause_no_panic() {
     for datagram in datagrams() {
         for len in 0..=datagram.len() {
             read_everything(&datagram[..len]);
@@ -16,7 +17,7 @@ fn cut_datagrams() {
 }
 
 #[test]
-fn a_cut_submessage_is_malformed() {
+fn truncated_submessage_is_malformed() {
     for datagram in ORDERS.into_iter().flat_map(submessages) {
         for len in HEADER_LEN + 1..datagram.len() {
             let view = MessageView::parse(&datagram[..len]).expect("header is whole");
@@ -27,9 +28,9 @@ fn a_cut_submessage_is_malformed() {
     }
 }
 
-/// The length in the header says the same as the cut does.
+/// The length in the header is reduced to match the truncated body.
 #[test]
-fn a_submessage_with_a_short_body_is_malformed_or_complete() {
+fn submessage_with_a_short_body_is_malformed_or_complete() {
     for datagram in ORDERS.into_iter().flat_map(submessages) {
         let (header, body) = datagram[HEADER_LEN..].split_at(SUBMESSAGE_HEADER_LEN);
         for len in 1..body.len() {
