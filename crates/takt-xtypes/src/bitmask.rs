@@ -1,8 +1,9 @@
-//! Bitmasks (XTypes 1.3 §7.2.2), declared by a macro.
+//! Macro that declares bitmask types (XTypes 1.3 §7.2.2).
 
-/// Declares an IDL `bitmask`: a newtype of `u8`, `u16`, `u32` or `u64` (bit bounds up to 8, 16, 32 and 64; IDL's
-/// default is 32) with a constant per flag. Bits that have no flag are kept. `struct Name: u8 as "module::Name"` gives
-/// it another IDL name.
+/// Declares an IDL `bitmask`: a newtype of `u8`, `u16`, `u32` or `u64` (bit bounds up to 8, 16, 32
+/// and 64; the default of IDL is 32) with one constant per flag.
+///
+/// Bits without a flag are kept. `struct Name: u8 as "module::Name"` sets a different IDL name.
 ///
 /// ```
 /// takt_xtypes::bitmask! {
@@ -30,7 +31,7 @@ macro_rules! bitmask {
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
         $vis struct $name(pub $holder);
 
-        // Whoever declares a bitmask for internal use need not use all of this.
+        // A bitmask for internal use may leave some of these unused.
         #[allow(dead_code)]
         impl $name {
             $(
@@ -41,13 +42,13 @@ macro_rules! bitmask {
                 };
             )*
 
-            /// The flags as a number.
+            /// Returns the flags as a number.
             #[must_use]
             pub const fn bits(self) -> $holder {
                 self.0
             }
 
-            /// All flags of `other` are set.
+            /// Reports whether all flags of `other` are set.
             #[must_use]
             pub const fn contains(self, other: Self) -> bool {
                 self.0 & other.0 == other.0

@@ -1,41 +1,44 @@
-//! Bounds of strings, sequences and maps: checked when encoding and when decoding, and counted in the extent.
+//! Bounds of strings, sequences and maps: checked at encoding and decoding, and included in the
+//! extent.
 
 use core::ops::{Deref, DerefMut};
 
 use crate::describe::{TypeCollector, TypeIdentifiers};
 use crate::{CdrValue, DecodeError, DecodeErrorKind, Decoder, EncodeError, Encoder, Extent, Sink};
 
-/// What a bound applies to.
+/// Types to which a bound applies.
 #[diagnostic::on_unimplemented(
     message = "a bound does not apply to `{Self}`",
     note = "only strings, sequences (`Vec`) and maps (`BTreeMap`) have a bound"
 )]
 pub trait HasLength: CdrValue {
-    /// The length that the bound limits: bytes of a string, code units of a wide string, elements, pairs.
+    /// Returns the length that the bound limits: bytes of a string, code units of a wide string,
+    /// elements, or pairs.
     fn length(&self) -> usize;
 
-    /// Moves a worst-case position behind a value of at most this length.
+    /// Advances a worst-case position past a value of at most this length.
     fn extend_bounded(extent: Extent, bound: usize) -> Extent;
 
-    /// [`CdrValue::describe`] with a bound; 0 is none.
+    /// Describes the type as [`CdrValue::describe`] does, with a bound; 0 means unbounded.
     fn describe_bounded(types: &mut TypeCollector<'_>, bound: usize) -> TypeIdentifiers;
 }
 
-/// Fails if a value about to be encoded is longer than its bound.
+/// Fails if a value to be encoded exceeds its bound.
 #[inline]
 pub fn check_encoded_bound<T: HasLength>(value: &T, bound: usize) -> Result<(), EncodeError> {
     let len = value.length();
     if len > bound { Err(EncodeError::BoundExceeded { bound, len }) } else { Ok(()) }
 }
 
-/// Fails if a value just decoded is longer than its bound. Its memory was already limited by the input.
+/// Fails if a decoded value exceeds its bound. The input has already limited its memory.
 #[inline]
 pub fn check_decoded_bound<T: HasLength>(value: &T, bound: usize, d: &Decoder<'_>) -> Result<(), DecodeError> {
     let len = value.length();
     if len > bound { Err(d.error(DecodeErrorKind::Bound { bound, len })) } else { Ok(()) }
 }
 
-/// A string, sequence or map of at most `N`, for places that no `#[dds(bound = N)]` reaches: `Vec<Bounded<String, 8>>`.
+/// String, sequence or map of at most `N` elements, for places where `#[dds(bound = N)]` does not
+/// apply: `Vec<Bounded<String, 8>>`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bounded<T, const N: usize>(pub T);
 

@@ -1,4 +1,5 @@
-//! Sequences, arrays and boxes (XTypes 1.3 §7.4.3.5, rules for SEQUENCE_TYPE and ARRAY_TYPE).
+//! Encoding of sequences, arrays and boxes (XTypes 1.3 §7.4.3.5, rules for SEQUENCE_TYPE and
+//! ARRAY_TYPE).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -40,13 +41,15 @@ impl<T: CdrValue> Content for ArrayElements<'_, T> {
     }
 }
 
-/// Whether a collection of non-primitive elements has a DHEADER.
+/// Reports whether a collection of these elements has a DHEADER: in XCDR2, unless they are
+/// primitive.
 #[inline]
 pub(crate) fn is_delimited(representation: Representation, plain: bool) -> bool {
     representation == Representation::Xcdr2 && !plain
 }
 
-/// Reads a collection within its DHEADER. Unlike an appendable type it has to fill it.
+/// Reads a collection within its DHEADER. Unlike an appendable type, it must fill the delimited
+/// length.
 #[inline]
 pub(crate) fn delimited_exactly(
     d: &mut Decoder<'_>,
@@ -70,7 +73,7 @@ fn decode_counted<T: CdrValue>(values: &mut Vec<T>, d: &mut Decoder<'_>) -> Resu
 impl<T: CdrValue> CdrValue for Vec<T> {
     const MIN_ENCODED_LEN: usize = 4;
     const LENGTH_CODE: u8 = match (T::IS_PRIMITIVE, T::LENGTH_CODE) {
-        (false, _) | (true, 0) => 5, // the DHEADER, or the count of octets, is the length
+        (false, _) | (true, 0) => 5, // The DHEADER or the octet count doubles as length.
         (true, 2) => 6,
         (true, 3) => 7,
         (true, _) => 4,

@@ -1,13 +1,15 @@
-//! The decoder: a bounds-checked cursor with alignment, byte order, nested limits and a memory budget.
+//! CDR decoder: a bounds-checked cursor with alignment, byte order, nested limits and a memory
+//! budget.
 
 use crate::{DecodeError, DecodeErrorKind, Endianness, MAX_DEPTH, Representation, Scope};
 
-/// Memory that elements may take beyond [`MEMORY_FACTOR`] times the payload, in bytes.
+/// Memory for elements in addition to [`MEMORY_FACTOR`] times the payload, in bytes.
 const MEMORY_FLOOR: usize = 64 * 1024;
-/// Bytes of element memory that one byte of payload may cause.
+/// Bytes of element memory per byte of payload.
 const MEMORY_FACTOR: usize = 64;
 
-/// Reads primitives, aligned, in one representation and byte order; never beyond its limit.
+/// Decoder of one representation and byte order. It aligns primitives and never reads beyond its
+/// limit.
 #[derive(Clone)]
 pub struct Decoder<'a> {
     bytes: &'a [u8],
@@ -36,26 +38,26 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// The encoding version being read.
+    /// Returns the encoding version of the payload.
     #[inline]
     pub fn representation(&self) -> Representation {
         self.representation
     }
 
-    /// The byte order being read.
+    /// Returns the byte order of the payload.
     #[inline]
     pub fn endianness(&self) -> Endianness {
         self.endianness
     }
 
-    /// Which members take part.
+    /// Returns the scope: the members that are decoded.
     #[inline]
     pub fn scope(&self) -> Scope {
         self.scope
     }
 
-    /// Whether key members of a data sample are all that is wanted of the type at hand. What is nested in it is read whole,
-    /// since what follows stands behind it.
+    /// Reports whether only the key members of the current type of a data sample are needed. Nested
+    /// types are then read completely, since the members that follow come after them.
     #[inline]
     pub(crate) fn takes_key_of_sample(&mut self) -> bool {
         let takes = self.scope == Scope::KeyOfSample;
@@ -65,25 +67,26 @@ impl<'a> Decoder<'a> {
         takes
     }
 
-    /// Octets read so far, padding included.
+    /// Returns the number of octets read so far, padding included.
     #[inline]
     pub fn position(&self) -> usize {
         self.position
     }
 
-    /// Octets up to the innermost limit.
+    /// Returns the number of octets up to the innermost limit.
     #[inline]
     pub fn remaining(&self) -> usize {
         self.limit - self.position
     }
 
-    /// An error at the current position.
+    /// Returns an error at the current position.
     #[cold]
     pub fn error(&self, kind: DecodeErrorKind) -> DecodeError {
         DecodeError { offset: self.position, kind }
     }
 
-    /// Skips to a multiple of `alignment` (a power of two), capped at what the representation allows.
+    /// Skips to a multiple of `alignment` (a power of two), capped at the maximum alignment of the
+    /// representation.
     #[inline]
     pub fn align(&mut self, alignment: usize) -> Result<(), DecodeError> {
         let mask = alignment.min(self.representation.max_alignment()) - 1;
@@ -95,7 +98,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// Takes bytes as they are, unaligned.
+    /// Takes bytes without alignment.
     #[inline]
     pub fn take(&mut self, len: usize) -> Result<&'a [u8], DecodeError> {
         if len > self.remaining() {
@@ -126,7 +129,7 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    /// Reads `u32` and stays in front of it.
+    /// Reads `u32` without advancing.
     #[inline]
     pub(crate) fn peek_u32(&mut self) -> Result<u32, DecodeError> {
         let value = self.read_u32()?;
@@ -143,7 +146,7 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    /// Takes the bytes of `count` primitives of `N` bytes. An empty run does not even align.
+    /// Takes the bytes of `count` primitives of `N` bytes. A count of zero does not align.
     #[inline]
     pub(crate) fn take_primitives<const N: usize>(&mut self, count: usize) -> Result<&'a [[u8; N]], DecodeError> {
         if count == 0 {
@@ -156,11 +159,12 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Reads an element count and holds it against the bytes that remain, before anything is reserved.
+    /// Reads an element count and checks it against the remaining bytes, before any memory is
+    /// reserved.
     #[inline]
     pub(crate) fn read_count(&mut self, min_element_len: usize) -> Result<usize, DecodeError> {
         let count = self.read_u32()?;
-        // Of elements in a key there may be less than in a sample: their key members alone.
+        // In a key, elements may be shorter than in a sample: they have their key members alone.
         let min_element_len = if self.scope == Scope::Sample { min_element_len } else { 1 };
         match usize::try_from(count) {
             Ok(len) if len <= self.remaining() / min_element_len => Ok(len),
@@ -168,7 +172,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Books the memory of `count` elements of `size` bytes before they are made.
+    /// Charges the memory of `count` elements of `size` bytes to the budget before they are
+    /// allocated.
     #[inline]
     pub(crate) fn charge(&mut self, count: usize, size: usize) -> Result<(), DecodeError> {
         match count.checked_mul(size).and_then(|bytes| self.memory.checked_sub(bytes)) {
@@ -180,12 +185,12 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Replaces the memory that elements may take.
+    /// Replaces the memory budget for elements.
     pub(crate) fn set_memory(&mut self, bytes: usize) {
         self.memory = bytes;
     }
 
-    /// Runs `read` with the next `len` bytes as its input, then stands behind them whatever it left unread.
+    /// Runs `read` on the next `len` bytes, then advances past them, including unread bytes.
     #[inline]
     pub(crate) fn within<R>(
         &mut self,
@@ -203,7 +208,7 @@ impl<'a> Decoder<'a> {
         Ok(result)
     }
 
-    /// Runs `read` within the length that a DHEADER gives.
+    /// Runs `read` within the length of a DHEADER.
     #[inline]
     pub(crate) fn delimited<R>(
         &mut self,
@@ -213,7 +218,8 @@ impl<'a> Decoder<'a> {
         self.within(len, read)
     }
 
-    /// Runs `read` within `len` bytes with alignment counted from here (XCDR1 parameters).
+    /// Runs `read` within `len` bytes, with alignment relative to the current position (XCDR1
+    /// parameters).
     #[inline]
     pub(crate) fn with_origin<R>(
         &mut self,
@@ -226,7 +232,7 @@ impl<'a> Decoder<'a> {
         Ok(result)
     }
 
-    /// Goes into the next `len` bytes, for good.
+    /// Limits the decoder to the next `len` bytes permanently.
     pub(crate) fn enter(&mut self, len: usize) -> Result<(), DecodeError> {
         if len > self.remaining() {
             return Err(self.error(DecodeErrorKind::EndOfInput));
@@ -235,19 +241,20 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// [`enter`](Self::enter) within the length that a DHEADER gives.
+    /// Limits the decoder to the length of a DHEADER permanently; see [`enter`](Self::enter).
     pub(crate) fn enter_delimited(&mut self) -> Result<(), DecodeError> {
         let len = self.read_u32()? as usize;
         self.enter(len)
     }
 
-    /// [`enter`](Self::enter) with alignment counted from here (XCDR1 parameters).
+    /// Limits the decoder permanently, with alignment relative to the current position (XCDR1
+    /// parameters); see [`enter`](Self::enter).
     pub(crate) fn enter_parameter(&mut self, len: usize) -> Result<(), DecodeError> {
         self.origin = self.position;
         self.enter(len)
     }
 
-    /// Runs `read` one level deeper.
+    /// Runs `read` one nesting level deeper.
     #[inline]
     pub(crate) fn nested<R>(
         &mut self,

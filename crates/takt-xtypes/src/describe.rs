@@ -1,9 +1,10 @@
-//! Type objects of Rust types: what the derive states of each, and how identifiers come from it (XTypes 1.3 §7.3.4).
+//! Type objects of Rust types, from the descriptions that the derive generates (XTypes 1.3 §7.3.4).
 //!
 //! A type describes itself to a [`TypeCollector`] by
-//! [`CdrValue::describe`](crate::CdrValue::describe), its members' types before its own, so
-//! that their hashes are known when its own is taken. Types that contain themselves are found on the way (Tarjan's
-//! strongly connected components) and described twice more: with a hash of zeros, and with the hash over all of them.
+//! [`CdrValue::describe`](crate::CdrValue::describe). The types of its members are described first,
+//! since the type's hash depends on theirs. Recursive types are detected on the way (Tarjan's
+//! strongly connected components) and described twice more: with a hash of zeros, and with the hash
+//! over the whole component.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -19,120 +20,121 @@ use crate::type_object::identifier::{ComponentId, EquivalenceHash, HashId, Ident
 use crate::type_object::kind::MemberFlag;
 use crate::type_object::{Object, TypeIdentifier, TypeObject, TypeRegistry, component_hash};
 
-/// Says what a type is.
+/// Function that describes a type.
 pub type Describe = fn(&mut TypeCollector<'_>) -> TypeIdentifiers;
 
-/// Makes both type objects of a type.
+/// Function that builds both type objects of a type.
 pub type Build = fn(&mut TypeCollector<'_>) -> TypeObjects;
 
-/// Both identifiers of a type; equal for one that is no hash and contains none.
+/// Both identifiers of a type. They are equal if they are not hashes and contain none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TypeIdentifiers {
-    /// In minimal form.
+    /// Identifier of the minimal type object.
     pub minimal: TypeIdentifier,
-    /// In complete form.
+    /// Identifier of the complete type object.
     pub complete: TypeIdentifier,
 }
 
-/// A struct.
+/// Description of a struct.
 #[derive(Clone, Copy, Debug)]
 pub struct StructDescription {
-    /// Its IDL name.
+    /// IDL name.
     pub name: &'static str,
-    /// How it may evolve.
+    /// Extensibility.
     pub extensibility: Extensibility,
-    /// It is no type of topics.
+    /// True if the type is not a topic type.
     pub nested: bool,
-    /// Its member ids are hashes of the names.
+    /// True if member ids are hashes of the names.
     pub autoid_hash: bool,
-    /// The struct it inherits from.
+    /// Base struct.
     pub base: Option<Describe>,
-    /// Its own members.
+    /// Members without those of the base.
     pub members: &'static [MemberDescription],
 }
 
-/// A member of a struct.
+/// Description of a struct member.
 #[derive(Clone, Copy, Debug)]
 pub struct MemberDescription {
-    /// Its IDL name.
+    /// IDL name.
     pub name: &'static str,
-    /// Its id and what readers have to know.
+    /// Member id and flags.
     pub member: Member,
-    /// `@hashid`, with the name that is hashed if it is not the member's own.
+    /// `@hashid`, with the hashed name if it is not the member's own.
     pub hash_id: Option<&'static str>,
     /// `@optional`.
     pub optional: bool,
     /// `@external`.
     pub external: bool,
-    /// Its type.
+    /// Description of the member's type.
     pub describe: Describe,
 }
 
-/// A union.
+/// Description of a union.
 #[derive(Clone, Copy, Debug)]
 pub struct UnionDescription {
-    /// Its IDL name.
+    /// IDL name.
     pub name: &'static str,
-    /// How it may evolve.
+    /// Extensibility.
     pub extensibility: Extensibility,
-    /// It is no type of topics.
+    /// True if the type is not a topic type.
     pub nested: bool,
-    /// Its discriminator is the key.
+    /// True if the discriminator is the key.
     pub key: bool,
-    /// The type of the discriminator.
+    /// Type of the discriminator.
     pub discriminator: Describe,
-    /// The cases that have a member.
+    /// Cases that have a member.
     pub cases: &'static [CaseDescription],
 }
 
-/// A case of a union.
+/// Description of a union case.
 #[derive(Clone, Copy, Debug)]
 pub struct CaseDescription {
-    /// The IDL name of its member.
+    /// IDL name of the case's member.
     pub name: &'static str,
-    /// The member id.
+    /// Member id.
     pub id: u32,
-    /// The discriminators that select it.
+    /// Discriminator values that select the case.
     pub labels: &'static [i32],
-    /// It is the default case.
+    /// True for the default case.
     pub default: bool,
     /// `@external`.
     pub external: bool,
-    /// The member's type.
+    /// Description of the member's type.
     pub describe: Describe,
 }
 
-/// An enumeration.
+/// Description of an enumeration.
 #[derive(Clone, Copy, Debug)]
 pub struct EnumDescription {
-    /// Its IDL name.
+    /// IDL name.
     pub name: &'static str,
-    /// How it may evolve.
+    /// Extensibility.
     pub extensibility: Extensibility,
-    /// How many bits hold it.
+    /// Number of bits of a value.
     pub bit_bound: u16,
-    /// Names and values, and which is the default.
+    /// Name and value of each literal, and whether it is the default.
     pub literals: &'static [(&'static str, i32, bool)],
 }
 
-/// A bitmask.
+/// Description of a bitmask.
 #[derive(Clone, Copy, Debug)]
 pub struct BitmaskDescription {
-    /// Its IDL name.
+    /// IDL name.
     pub name: &'static str,
-    /// How many bits hold it.
+    /// Number of bits of a value.
     pub bit_bound: u16,
-    /// Names and positions.
+    /// Names and positions of the flags.
     pub flags: &'static [(&'static str, u16)],
 }
 
 impl TypeIdentifiers {
-    /// A type that its identifier says in full.
+    /// Returns the identifiers of a type that its identifier fully describes.
     pub(crate) fn same(identifier: Identifier) -> Self {
         Self { minimal: TypeIdentifier(identifier.clone()), complete: TypeIdentifier(identifier) }
     }
 
-    /// One of `length` types of a strongly connected component, by its place among them (XTypes 1.3 §7.3.4.9).
+    /// Returns the identifiers of one of `length` types of a strongly connected component, by its
+    /// index in the component (XTypes 1.3 §7.3.4.9).
     pub(crate) fn in_component(
         minimal: EquivalenceHash,
         complete: EquivalenceHash,
@@ -144,7 +146,7 @@ impl TypeIdentifiers {
         Self { minimal: name(HashId::Minimal(minimal)), complete: name(HashId::Complete(complete)) }
     }
 
-    /// A type made of this one.
+    /// Returns the identifiers of a type that contains this one.
     pub(crate) fn map(self, make: impl Fn(Identifier) -> Identifier) -> Self {
         Self { minimal: TypeIdentifier(make(self.minimal.0)), complete: TypeIdentifier(make(self.complete.0)) }
     }
@@ -172,23 +174,23 @@ fn element_flags(external: bool) -> MemberFlag {
     MemberFlag::TRY_CONSTRUCT1.with(MemberFlag::IS_EXTERNAL, external)
 }
 
-/// A bound that does not fit is none.
+/// Returns the bound for the wire format. A bound that exceeds it becomes unbounded.
 pub(crate) fn wire_bound(bound: usize) -> u32 {
     u32::try_from(bound).unwrap_or(0)
 }
 
-/// A type whose description has begun and whose identifiers are not yet known.
+/// Type whose description has begun and whose identifiers are not known yet.
 struct Open {
     key: &'static str,
     name: &'static str,
     build: Build,
-    /// The outermost open type that it leads back to.
+    /// Index of the outermost open type that it refers back to.
     lowest: usize,
-    /// It contains itself.
+    /// True if the type contains itself.
     recursive: bool,
 }
 
-/// Collects the type objects of a type and of all it is made of.
+/// Collector of the type objects of a type and its parts.
 pub struct TypeCollector<'r> {
     registry: &'r mut TypeRegistry,
     known: BTreeMap<&'static str, TypeIdentifiers>,
@@ -201,7 +203,8 @@ impl<'r> TypeCollector<'r> {
         Self { registry, known: BTreeMap::new(), open: Vec::new(), current: None }
     }
 
-    /// A type with a name and type objects. `name` is its IDL name, `T` tells it from others of that name.
+    /// Describes a named type with type objects. `name` is its IDL name. `T` distinguishes types of
+    /// the same name.
     pub fn named<T>(&mut self, name: &'static str, build: Build) -> TypeIdentifiers {
         let key = core::any::type_name::<T>();
         if let Some(identifiers) = self.known.get(key) {
@@ -219,7 +222,7 @@ impl<'r> TypeCollector<'r> {
         self.current = parent;
         let Open { lowest, recursive, .. } = self.open[index];
         if lowest < index {
-            // Part of a component that an outer type will close.
+            // The type is part of a component that an outer type completes.
             self.leads_back_to(lowest);
             return TypeIdentifiers::default();
         }
@@ -239,7 +242,7 @@ impl<'r> TypeCollector<'r> {
         }
     }
 
-    /// Gives all types of a strongly connected component their identifiers (XTypes 1.3 §7.3.4.9).
+    /// Assigns identifiers to all types of a strongly connected component (XTypes 1.3 §7.3.4.9).
     fn close(&mut self, mut component: Vec<Open>) {
         component.sort_by_key(|open| open.name);
         self.name_component(&component, EquivalenceHash::default(), EquivalenceHash::default());
@@ -271,21 +274,21 @@ impl<'r> TypeCollector<'r> {
     }
 }
 
-/// The first four octets of the MD5 of a name.
+/// Returns the first four octets of the MD5 of a name.
 pub(crate) fn name_hash(name: &str) -> [u8; 4] {
     let digest: [u8; 16] = Md5::digest(name.as_bytes()).into();
     let [a, b, c, d, ..] = digest;
     [a, b, c, d]
 }
 
-/// The member id that `@hashid` gives: 28 bits of the MD5 of the name (XTypes 1.3 §7.3.1.2.1.1).
+/// Returns the member id of `@hashid`: 28 bits of the MD5 of the name (XTypes 1.3 §7.3.1.2.1.1).
 #[must_use]
 pub fn hash_id(name: &str) -> u32 {
     u32::from_le_bytes(name_hash(name)) & 0x0fff_ffff
 }
 
 impl StructDescription {
-    /// Both type objects.
+    /// Builds both type objects.
     #[must_use]
     pub fn build(&self, types: &mut TypeCollector<'_>) -> TypeObjects {
         let &Self { name, extensibility, nested, autoid_hash, base, members } = self;
@@ -309,7 +312,7 @@ impl StructDescription {
 }
 
 impl UnionDescription {
-    /// Both type objects.
+    /// Builds both type objects.
     #[must_use]
     pub fn build(&self, types: &mut TypeCollector<'_>) -> TypeObjects {
         let &Self { name, extensibility, nested, key, discriminator, cases } = self;
@@ -332,7 +335,7 @@ impl UnionDescription {
 }
 
 impl EnumDescription {
-    /// Both type objects.
+    /// Builds both type objects.
     #[must_use]
     pub fn build(&self) -> TypeObjects {
         let &Self { name, extensibility, bit_bound, literals } = self;
@@ -341,7 +344,7 @@ impl EnumDescription {
 }
 
 impl BitmaskDescription {
-    /// Both type objects.
+    /// Builds both type objects.
     #[must_use]
     pub fn build(&self) -> TypeObjects {
         build::bitmask(self.name, self.bit_bound, self.flags.iter().copied())

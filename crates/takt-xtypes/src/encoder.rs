@@ -1,25 +1,26 @@
-//! The encoder: position, alignment and byte order over a [`Sink`] (XTypes 1.3 §7.4.3).
+//! CDR encoder: position, alignment and byte order over a [`Sink`] (XTypes 1.3 §7.4.3).
 
 use crate::sink::CountSink;
 use crate::{CdrValue, EncodeError, Endianness, Representation, Sink};
 
-/// How deep sequences, maps and boxes may nest, when encoding and when decoding.
+/// Maximum nesting depth of sequences, maps and boxes, at encoding and decoding.
 pub const MAX_DEPTH: u8 = 64;
 
-/// Which members of a type take part.
+/// Members of a type that are encoded or decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// All of them: a data sample.
+    /// All members: a data sample.
     Sample,
     /// Key members in the order and with the headers of the type: a key-only payload.
     Key,
-    /// Key members by ascending id, every type taken as final: input of the key hash.
+    /// Key members by ascending id, with every type as final: input of the key hash.
     KeyHash,
-    /// The key members of a data sample, to decode alone: reading ends behind the last key member of the outermost type.
+    /// Key members of a data sample, for decoding only. Reading ends after the last key member of
+    /// the outermost type.
     KeyOfSample,
 }
 
-/// Writes primitives, aligned, in one representation and byte order.
+/// Encoder of one representation and byte order. It aligns primitives.
 pub struct Encoder<S> {
     sink: S,
     position: usize,
@@ -30,12 +31,12 @@ pub struct Encoder<S> {
     depth: u8,
 }
 
-/// Something that can be encoded into any sink: a closure that is generic over the sink.
+/// Content that can be encoded into any sink: a closure that is generic over the sink.
 pub(crate) trait Content {
     fn encode<S: Sink>(&self, e: &mut Encoder<S>) -> Result<(), EncodeError>;
 }
 
-/// A whole value as content.
+/// Complete value as content.
 pub(crate) struct Value<'a, T>(pub &'a T);
 
 impl<T: CdrValue> Content for Value<'_, T> {
@@ -51,25 +52,25 @@ impl<S: Sink> Encoder<S> {
         Self { sink, position: 0, origin: 0, representation, endianness, scope, depth: 0 }
     }
 
-    /// The encoding version being written.
+    /// Returns the encoding version.
     #[inline]
     pub fn representation(&self) -> Representation {
         self.representation
     }
 
-    /// The byte order being written.
+    /// Returns the byte order.
     #[inline]
     pub fn endianness(&self) -> Endianness {
         self.endianness
     }
 
-    /// Which members take part.
+    /// Returns the scope: the members that are encoded.
     #[inline]
     pub fn scope(&self) -> Scope {
         self.scope
     }
 
-    /// Bytes written so far, padding included.
+    /// Returns the number of bytes written so far, padding included.
     #[inline]
     pub fn position(&self) -> usize {
         self.position
@@ -80,7 +81,8 @@ impl<S: Sink> Encoder<S> {
         self.sink
     }
 
-    /// Pads to a multiple of `alignment` (a power of two), capped at what the representation allows.
+    /// Pads to a multiple of `alignment` (a power of two), capped at the maximum alignment of the
+    /// representation.
     #[inline]
     pub fn align(&mut self, alignment: usize) -> Result<(), EncodeError> {
         let mask = alignment.min(self.representation.max_alignment()) - 1;
@@ -120,7 +122,7 @@ impl<S: Sink> Encoder<S> {
         self.write_u32(wire_len(len)?)
     }
 
-    /// Writes bytes as they are, unaligned.
+    /// Writes bytes without alignment.
     #[inline]
     pub fn write_bytes(&mut self, bytes: &[u8]) -> Result<(), EncodeError> {
         self.sink.write(self.position, bytes)?;
@@ -128,7 +130,8 @@ impl<S: Sink> Encoder<S> {
         Ok(())
     }
 
-    /// Writes a run of primitives of `N` bytes. An empty run does not even align (XTypes 1.3 §7.4.3.5).
+    /// Writes a sequence of primitives of `N` bytes. An empty sequence does not align
+    /// (XTypes 1.3 §7.4.3.5).
     #[inline]
     pub(crate) fn write_primitives<T: Copy, const N: usize>(
         &mut self,
@@ -148,7 +151,7 @@ impl<S: Sink> Encoder<S> {
         Ok(())
     }
 
-    /// Writes content behind its length in bytes: a DHEADER, or a NEXTINT (XTypes 1.3 §7.4.3.4).
+    /// Writes content after its length in bytes: a DHEADER, or a NEXTINT (XTypes 1.3 §7.4.3.4).
     #[inline]
     pub(crate) fn delimited(&mut self, content: &impl Content) -> Result<(), EncodeError> {
         if !S::PATCHES {
@@ -168,8 +171,8 @@ impl<S: Sink> Encoder<S> {
         Ok(())
     }
 
-    /// How long content would be at a new origin. In XCDR2, where nothing aligns beyond 4, that is also its length
-    /// behind a 4-byte header.
+    /// Returns the length of content at a new origin. In XCDR2, where the maximum alignment is 4,
+    /// that is also its length after a 4-byte header.
     #[inline]
     pub(crate) fn measure(&self, content: &impl Content) -> Result<usize, EncodeError> {
         let mut e = Encoder::new(CountSink, self.representation, self.endianness, self.scope);
@@ -178,7 +181,8 @@ impl<S: Sink> Encoder<S> {
         Ok(e.position)
     }
 
-    /// Encodes content with alignment counted from here (XCDR1 parameters); `len` is its measured length.
+    /// Encodes content with alignment relative to the current position (XCDR1 parameters). `len` is
+    /// its measured length.
     #[inline]
     pub(crate) fn with_origin(&mut self, len: usize, content: &impl Content) -> Result<(), EncodeError> {
         if S::COUNTS_ONLY {
@@ -191,7 +195,7 @@ impl<S: Sink> Encoder<S> {
         Ok(())
     }
 
-    /// Encodes content one level deeper.
+    /// Encodes content one nesting level deeper.
     #[inline]
     pub(crate) fn nested(&mut self, content: &impl Content) -> Result<(), EncodeError> {
         if self.depth >= MAX_DEPTH {

@@ -1,45 +1,46 @@
-//! What can go wrong: [`EncodeError`] is the caller's or a limit's, [`DecodeError`] is bad bytes.
+//! Errors of encoding and decoding. [`EncodeError`] is caused by the caller or a limit,
+//! [`DecodeError`] by malformed bytes.
 
 use core::fmt;
 
-/// Why a value could not be encoded.
+/// Reason why a value cannot be encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EncodeError {
-    /// The destination has `capacity` bytes for the body; at least `needed` are needed.
+    /// The buffer has `capacity` bytes for the body; at least `needed` are required.
     BufferTooSmall {
-        /// Bytes the encoder would have filled so far.
+        /// Bytes that the encoder has needed so far.
         needed: usize,
-        /// Bytes it was given.
+        /// Bytes of the buffer.
         capacity: usize,
     },
-    /// A string, sequence or map is longer than its declared bound.
+    /// A string, sequence or map exceeds its declared bound.
     BoundExceeded {
-        /// The declared bound.
+        /// Declared bound.
         bound: usize,
-        /// The length found.
+        /// Length of the value.
         len: usize,
     },
-    /// A length does not fit the 32 bits it has on the wire.
+    /// A length exceeds its 32 bits on the wire.
     TooLong {
-        /// The length found.
+        /// Length of the value.
         len: usize,
     },
-    /// A value of a type known at run time is not what the type wants.
+    /// A value does not match its dynamic type.
     Mismatch {
-        /// What it wants.
+        /// Expected kind of value.
         expected: &'static str,
     },
     /// A member that is not optional has no value.
     MissingMember {
-        /// Its member id.
+        /// Member id.
         id: u32,
     },
-    /// The value nests deeper than [`MAX_DEPTH`](crate::MAX_DEPTH), so no reader would accept it.
+    /// The value nests deeper than [`MAX_DEPTH`](crate::MAX_DEPTH). No reader would accept it.
     TooDeep,
-    /// A string has a NUL within. On the wire a string ends in NUL, so readers in C and C++ would lose the rest.
+    /// A string contains a NUL. CDR strings end in NUL, so C and C++ readers would lose the rest.
     Nul {
-        /// Octets before it.
+        /// Octets before the NUL.
         at: usize,
     },
 }
@@ -64,70 +65,71 @@ impl fmt::Display for EncodeError {
 
 impl core::error::Error for EncodeError {}
 
-/// Bytes that are not a value of the type: where, and what is wrong.
+/// Position and kind of a decoding error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecodeError {
-    /// Octets from the start of the body (behind the encapsulation header) to where decoding stopped.
+    /// Octets from the start of the body (after the encapsulation header) to the position of the
+    /// error.
     pub offset: usize,
-    /// What is wrong there.
+    /// Kind of error.
     pub kind: DecodeErrorKind,
 }
 
-/// What is wrong with the bytes.
+/// Kind of a decoding error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DecodeErrorKind {
-    /// The payload, or the delimited part of it, ends inside a value.
+    /// The payload, or its delimited part, ends within a value.
     EndOfInput,
-    /// The encapsulation identifier is unknown or is none the type can have.
+    /// The encapsulation identifier is unknown, or invalid for the type.
     Encapsulation {
-        /// The identifier found.
+        /// Received identifier.
         identifier: u16,
     },
-    /// A count promises more elements than the remaining bytes can hold.
+    /// A count exceeds the elements that the remaining bytes can hold.
     Count {
-        /// The count found.
+        /// Received count.
         count: u32,
     },
-    /// The elements would take more memory than a payload of this size may cause.
+    /// The elements would exceed the memory limit for a payload of this size.
     MemoryLimit,
-    /// A string, sequence or map is longer than its declared bound.
+    /// A string, sequence or map exceeds its declared bound.
     Bound {
-        /// The declared bound.
+        /// Declared bound.
         bound: usize,
-        /// The length found.
+        /// Received length.
         len: usize,
     },
     /// A string does not end in NUL.
     Unterminated,
-    /// A string has a NUL within.
+    /// A string contains a NUL before its end.
     Nul,
     /// A string is not UTF-8, or a wide string has an odd number of bytes.
     Text,
-    /// A value that is none of the enumeration's.
+    /// A value is not a literal of the enumeration.
     EnumValue {
-        /// The value found.
+        /// Received value.
         value: i64,
     },
-    /// A discriminator for which the union has no case.
+    /// The union has no case for a discriminator.
     Discriminator,
-    /// A parameter or member header that is not well-formed, or is not the expected one.
+    /// A parameter or member header is malformed or unexpected.
     Header,
-    /// A delimited collection has bytes behind its last element.
+    /// A delimited collection has bytes after its last element.
     Excess,
-    /// A member that this type does not know and that must be understood.
+    /// An unknown member must be understood.
     MustUnderstand {
-        /// Its member id.
+        /// Member id.
         id: u32,
     },
-    /// A key member is not there.
+    /// A key member is missing.
     MissingKey {
-        /// Its member id.
+        /// Member id.
         id: u32,
     },
-    /// A structure has more parameters than its members explain.
+    /// A structure has more parameters than its members can account for.
     TooManyParameters,
-    /// Nested deeper than [`MAX_DEPTH`](crate::MAX_DEPTH).
+    /// A value nests deeper than [`MAX_DEPTH`](crate::MAX_DEPTH).
     TooDeep,
 }
 

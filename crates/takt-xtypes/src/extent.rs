@@ -1,11 +1,12 @@
-//! The greatest length a type can have: decides whether a key hash is the key itself, and sizes history slots.
+//! Maximum encoded length of a type. It decides whether a key hash is the key itself, and sizes
+//! history slots.
 
 use crate::{MAX_DEPTH, Representation, Scope};
 
-/// A worst-case position in the encoded form; unbounded once anything unbounded was added.
+/// Worst-case position in the encoded form. It becomes unbounded when an unbounded value is added.
 ///
-/// Both aligning and adding are monotone, so the worst case of a sequence of members is reached by taking each
-/// member's worst case in turn.
+/// Aligning and adding are both monotone. The worst case of a sequence of members is therefore the
+/// result of adding the worst case of each member in turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     end: Option<usize>,
@@ -19,19 +20,19 @@ impl Extent {
         Self { end: Some(0), representation, scope, depth: 0 }
     }
 
-    /// The position, `None` if there is no bound.
+    /// Returns the position; `None` if it is unbounded.
     #[inline]
     pub fn end(self) -> Option<usize> {
         self.end
     }
 
-    /// The encoding version measured.
+    /// Returns the encoding version.
     #[inline]
     pub fn representation(self) -> Representation {
         self.representation
     }
 
-    /// Which members take part.
+    /// Returns the scope: the members that are counted.
     #[inline]
     pub fn scope(self) -> Scope {
         self.scope
@@ -46,7 +47,7 @@ impl Extent {
         self
     }
 
-    /// No bound from here on.
+    /// Makes the position unbounded.
     #[inline]
     #[must_use]
     pub fn unbounded(mut self) -> Self {
@@ -54,7 +55,7 @@ impl Extent {
         self
     }
 
-    /// The greater of two.
+    /// Returns the greater of two extents.
     #[inline]
     #[must_use]
     pub(crate) fn max(mut self, other: Self) -> Self {
@@ -65,16 +66,17 @@ impl Extent {
         self
     }
 
-    /// An extent of its own that starts at 0 with the same settings.
+    /// Returns an extent with the same settings that starts at 0.
     #[inline]
     pub(crate) fn restarted(mut self) -> Self {
         self.end = Some(0);
         self
     }
 
-    /// Adds `count` times what `add` adds. Stops early where there is no bound.
+    /// Applies `add` `count` times. Stops early if the position is unbounded.
     pub(crate) fn repeat(mut self, count: usize, add: impl Fn(Self) -> Self) -> Self {
-        // Padding repeats with a period of at most 8 bytes, so after 8 elements each further 8 add the same.
+        // Padding repeats with a period of at most 8 bytes, so after 8 elements each further 8 add
+        // the same length.
         const PERIOD: usize = 8;
         let (periods, rest) = (count / PERIOD, count % PERIOD);
         let run = |mut extent: Self, times: usize| {
@@ -99,7 +101,7 @@ impl Extent {
         run(self, rest)
     }
 
-    /// One level deeper; a type that contains itself has no bound.
+    /// Adds a value one nesting level deeper. A recursive type is unbounded.
     pub(crate) fn nested(mut self, add: impl FnOnce(Self) -> Self) -> Self {
         if self.end.is_none() || self.depth >= MAX_DEPTH {
             return self.unbounded();
@@ -115,7 +117,7 @@ impl Extent {
 mod tests {
     use super::*;
 
-    /// What `repeat` abbreviates.
+    /// Reference for `repeat`: adds one element at a time.
     fn one_by_one(mut extent: Extent, count: usize, add: impl Fn(Extent) -> Extent) -> Extent {
         for _ in 0..count {
             extent = add(extent);
@@ -142,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_overflows_has_no_bound() {
+    fn overflow_is_unbounded() {
         let extent = Extent::new(Representation::Xcdr2, Scope::Sample);
         assert_eq!(extent.repeat(usize::MAX, |extent| extent.add(8, 8)).end(), None);
         assert_eq!(extent.add(1, usize::MAX).add(4, 1).end(), None);

@@ -1,9 +1,9 @@
-//! Takt's type system on the wire: values to and from XCDR1 and XCDR2.
+//! XCDR1 and XCDR2 serialization, type objects and dynamic types of DDS-XTypes.
 //!
-//! XTypes 1.3 §7.4 defines how a value of an IDL type becomes bytes; this crate is that chapter. A type takes part
-//! by `#[derive(DdsType)]`, which implements [`CdrValue`] (how to encode and decode) and, for types that may be
-//! published, [`TypeSupport`] (name, key, bounds). [`serialize`], [`deserialize`] and [`key_hash`] are what the
-//! middleware calls.
+//! XTypes 1.3 §7.4 defines the encoding of IDL types; this crate implements it. A type is supported
+//! by `#[derive(DdsType)]`. The derive implements [`CdrValue`] (encoding and decoding) and, for
+//! topic types, [`TypeSupport`] (name, key, bounds). The middleware calls [`serialize`],
+//! [`deserialize`] and [`key_hash`].
 //!
 //! | Rust | IDL |
 //! |---|---|
@@ -17,20 +17,24 @@
 //! | struct, unit-only enum, enum with data, [`bitmask!`] | `struct`, `enum`, `union`, `bitmask` |
 //! | [`Bounded<T, N>`], `#[dds(bound = N)]` | `string<N>`, `sequence<T, N>`, `map<K, V, N>` |
 //!
-//! Types are also data: [`type_object`] has the identifiers and definitions that participants exchange,
-//! [`TypeSupport::type_information`] those of a derived type, [`definition`] those of a type that is put together at run
-//! time, and [`dynamic`] reads and writes values of types that are
-//! known at run time only, [`assignability`] compares a reader's with a writer's. [`sql`] is the language of content filters, evaluated on payloads.
+//! Modules about types:
+//! - [`type_object`]: identifiers and definitions that participants exchange.
+//!   [`TypeSupport::type_information`] returns those of a derived type.
+//! - [`definition`]: types that are defined at run time.
+//! - [`dynamic`]: values of types that are known at run time only.
+//! - [`assignability`]: comparison of a reader's type with a writer's.
+//! - [`sql`]: the language of content filters, evaluated on payloads.
 //!
 //! Invariants:
 //! - Encoding writes into the caller's slice and never allocates.
-//! - Decoding happens in place and reuses the capacity that `String` and `Vec` already have, so a steady state does
-//!   not allocate. (`BTreeMap`, and an `Option` that comes and goes, do.)
-//! - Decoding is bounded by its input: counts are checked against the bytes that remain before memory is reserved,
-//!   nesting is limited to [`MAX_DEPTH`], and the memory of all elements is limited to a multiple of the payload.
-//! - No input makes it panic.
+//! - Decoding happens in place and reuses the capacity of existing `String` and `Vec` values, so it
+//!   does not allocate in steady state. (`BTreeMap`, and an `Option` whose presence changes, do.)
+//! - Decoding is bounded by its input: counts are checked against the remaining bytes before memory
+//!   is reserved, nesting is limited to [`MAX_DEPTH`], and the memory of all elements is limited to
+//!   a multiple of the payload.
+//! - No input causes a panic.
 //!
-//! It deliberately does not do: `long double` (Rust has no 128-bit float).
+//! Not supported: `long double` (Rust has no 128-bit float).
 
 #![no_std]
 #![forbid(unsafe_code)]

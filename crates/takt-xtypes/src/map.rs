@@ -1,4 +1,4 @@
-//! Maps (XTypes 1.3 §7.4.3.5, rules for MAP_TYPE): a count and pairs of key and value.
+//! Encoding of maps (XTypes 1.3 §7.4.3.5, rules for MAP_TYPE): a count and pairs of key and value.
 
 use alloc::collections::BTreeMap;
 
@@ -51,7 +51,8 @@ const fn at_least_one(len: usize) -> usize {
     len
 }
 
-/// Pairs are written in ascending order of the key and may be read in any; of equal keys the last one counts.
+/// Pairs are written in ascending order of the key and read in any order. If a key occurs twice,
+/// the last pair counts.
 impl<K: CdrValue + Ord, V: CdrValue> CdrValue for BTreeMap<K, V> {
     const MIN_ENCODED_LEN: usize = 4;
     const LENGTH_CODE: u8 = if K::IS_PRIMITIVE && V::IS_PRIMITIVE { 4 } else { 5 };

@@ -1,26 +1,27 @@
-//! Members of structs: what is known of each, their ids, and sets of them.
+//! Members of structs: ids, flags, and sets of members.
 
-/// The most members a struct may have, its bases' included.
+/// Maximum number of members of a struct, inherited ones included.
 pub const MAX_MEMBERS: usize = 512;
 
-/// The greatest member id (28 bits).
+/// Largest member id (28 bits).
 pub const MAX_MEMBER_ID: u32 = 0x0fff_ffff;
 
-/// What the visitors have to know of a member.
+/// Properties of a member that the visitors need.
 #[derive(Clone, Copy, Debug)]
 pub struct Member {
-    /// Its member id.
+    /// Member id.
     pub id: u32,
-    /// It is part of the key.
+    /// True for a key member.
     pub key: bool,
-    /// A reader that does not know it has to drop the sample.
+    /// True if a reader that does not know the member must drop the sample.
     ///
-    /// DEVIATION(XTypes 1.3 §7.2.2.4.4.4.8): key members are not flagged unless they ask for it.
-    /// INTEROP(RTI Connext 7.3): cannot read flagged key members; CycloneDDS 11 does not flag them either.
+    /// DEVIATION(XTypes 1.3 §7.2.2.4.4.4.8): key members are not flagged unless they request it.
+    /// INTEROP(RTI Connext 7.3): cannot read flagged key members; CycloneDDS 11 does not flag them
+    /// either.
     pub must_understand: bool,
 }
 
-/// Member ids in declaration order, bases first. Made in constants only.
+/// Member ids in declaration order, inherited ones first. Built in constants only.
 #[derive(Clone, Copy)]
 pub struct MemberIds {
     ids: [u32; MAX_MEMBERS],
@@ -28,18 +29,19 @@ pub struct MemberIds {
 }
 
 impl MemberIds {
-    /// No members: where a struct without a base starts.
+    /// Empty list of ids, for a struct without a base.
     pub const NONE: Self = Self { ids: [0; MAX_MEMBERS], len: 0 };
 
-    /// One more than the id of the last member: what `@autoid(SEQUENTIAL)` gives the next one.
+    /// Returns the id of the last member plus one, which `@autoid(SEQUENTIAL)` assigns to the next
+    /// member.
     pub const fn next(&self) -> u32 {
         if self.len == 0 { 0 } else { self.ids[self.len - 1] + 1 }
     }
 
-    /// These and one more.
+    /// Returns the ids with one more.
     ///
     /// # Panics
-    /// If there are too many members.
+    /// Panics if there are too many members.
     #[must_use]
     pub const fn with(mut self, id: u32) -> Self {
         assert!(self.len < MAX_MEMBERS, "a struct may have at most 512 members");
@@ -48,7 +50,7 @@ impl MemberIds {
         self
     }
 
-    /// What is wrong with them; the derive makes a compile error of it.
+    /// Returns the error in the ids, if any. The derive reports it as a compile error.
     pub const fn fault(&self) -> Option<&'static str> {
         let mut i = 0;
         while i < self.len {
@@ -78,13 +80,13 @@ impl MemberIds {
         true
     }
 
-    /// The smallest id that is at least `from`.
+    /// Returns the smallest id that is at least `from`.
     pub(crate) fn at_least(&self, from: u32) -> Option<u32> {
         self.ids[..self.len].iter().copied().filter(|&id| id >= from).min()
     }
 }
 
-/// Which members have been seen, by index.
+/// Set of members that have been decoded, by index.
 pub(crate) struct MemberSet([u64; MAX_MEMBERS / 64]);
 
 impl MemberSet {

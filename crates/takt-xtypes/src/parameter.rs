@@ -1,16 +1,17 @@
-//! Headers of members that are found by id: XCDR1 parameters and XCDR2 EMHEADERs (XTypes 1.3 §7.4.1.2, §7.4.3.4.2).
+//! Member headers of mutable and optional members: XCDR1 parameters and XCDR2 EMHEADERs
+//! (XTypes 1.3 §7.4.1.2, §7.4.3.4.2).
 
 use crate::encoder::Content;
 use crate::member::Member;
 use crate::{DecodeError, DecodeErrorKind, Decoder, EncodeError, Encoder, Extent, Representation, Sink};
 
-/// The greatest member id of a short parameter.
+/// Largest member id of a short parameter.
 const PID_SHORT_MAX: u32 = 0x3f00;
-/// The next 8 bytes are the header proper.
+/// PID of an extended parameter: the next 8 bytes hold id and length.
 const PID_EXTENDED: u16 = 0x3f01;
-/// The last parameter of a list.
+/// PID of the last parameter of a list.
 const PID_LIST_END: u16 = 0x3f02;
-/// The parameter is to be skipped.
+/// PID of a parameter that is skipped.
 const PID_IGNORE: u16 = 0x3f03;
 const PID_MASK: u16 = 0x3fff;
 const FLAG_IMPL_EXTENSION: u16 = 0x8000;
@@ -20,19 +21,19 @@ const LONG_FLAG_IMPL_EXTENSION: u32 = 1 << 31;
 const LONG_FLAG_MUST_UNDERSTAND: u32 = 1 << 30;
 const EM_FLAG_MUST_UNDERSTAND: u32 = 1 << 31;
 const ID_MASK: u32 = 0x0fff_ffff;
-/// What an id that belongs to an implementation becomes: none that a member can have.
+/// Replacement for implementation-specific ids. No member can have this id.
 const FOREIGN_ID: u32 = 1 << 31;
-/// The length code of a member with a NEXTINT of its own.
+/// Length code of a member whose length is in a NEXTINT.
 const LC_NEXTINT: u8 = 4;
 
-/// The header of a member found in the input.
+/// Received member header.
 pub(crate) struct Header {
     pub id: u32,
     pub must_understand: bool,
     pub len: usize,
 }
 
-/// Writes one member of a mutable type.
+/// Writes a member of a mutable type.
 #[inline]
 pub(crate) fn write<S: Sink>(
     e: &mut Encoder<S>,
@@ -43,8 +44,8 @@ pub(crate) fn write<S: Sink>(
     match e.representation() {
         Representation::Xcdr1 => {
             let len = e.measure(content)?;
-            // INTEROP(RTI Connext 7.3): wants the length padded to a multiple of 4 (as XTypes 1.1 had it); everyone
-            // accepts that.
+            // INTEROP(RTI Connext 7.3): requires the length padded to a multiple of 4 (as in XTypes
+            // 1.1); all other implementations accept that.
             write_parameter(e, member, len.saturating_add(3) & !3)?;
             e.with_origin(len, content)?;
             e.align(4)
@@ -57,7 +58,8 @@ pub(crate) fn write<S: Sink>(
     }
 }
 
-/// Writes an optional member of a final or appendable type in XCDR1: a parameter of length 0 if there is no value.
+/// Writes an optional member of a final or appendable type in XCDR1: a parameter of length 0 if the
+/// value is absent.
 #[inline]
 pub(crate) fn write_optional<S: Sink>(
     e: &mut Encoder<S>,
@@ -72,7 +74,7 @@ pub(crate) fn write_optional<S: Sink>(
     e.with_origin(len, content)
 }
 
-/// Writes the header of an XCDR1 parameter, short if it can be.
+/// Writes the header of an XCDR1 parameter, short if possible.
 fn write_parameter<S: Sink>(e: &mut Encoder<S>, member: Member, len: usize) -> Result<(), EncodeError> {
     e.align(4)?;
     if let Ok(short) = u16::try_from(len)
@@ -96,7 +98,7 @@ pub(crate) fn write_list_end<S: Sink>(e: &mut Encoder<S>) -> Result<(), EncodeEr
     e.write_u16(0)
 }
 
-/// Reads the header of the next member of a mutable type; `None` where the members end.
+/// Reads the header of the next member of a mutable type; `None` at the end of the members.
 pub(crate) fn read(d: &mut Decoder<'_>) -> Result<Option<Header>, DecodeError> {
     match d.representation() {
         Representation::Xcdr1 => read_parameter(d),
@@ -143,7 +145,7 @@ fn read_em_header(d: &mut Decoder<'_>) -> Result<Header, DecodeError> {
         code @ 0..=3 => 1_usize << code,
         4 => d.read_u32()? as usize,
         code => {
-            // The length is the count with which the member itself starts: look, do not consume.
+            // The length is also the count at the start of the member, so it is not consumed.
             let count = d.peek_u32()? as usize;
             let unit = [1_usize, 4, 8][code as usize - 5];
             match count.checked_mul(unit).and_then(|len| len.checked_add(4)) {
@@ -155,7 +157,7 @@ fn read_em_header(d: &mut Decoder<'_>) -> Result<Header, DecodeError> {
     Ok(Header { id: word & ID_MASK, must_understand: word & EM_FLAG_MUST_UNDERSTAND != 0, len })
 }
 
-/// Moves a worst-case position behind a member of a mutable type.
+/// Advances a worst-case position past a member of a mutable type.
 pub(crate) fn extend(extent: Extent, id: u32, length_code: u8, content: impl FnOnce(Extent) -> Extent) -> Extent {
     match extent.representation() {
         Representation::Xcdr1 => extend_parameter(extent, id, |extent| content(extent).add(4, 0)),
@@ -163,7 +165,7 @@ pub(crate) fn extend(extent: Extent, id: u32, length_code: u8, content: impl FnO
     }
 }
 
-/// Moves a worst-case position behind an XCDR1 parameter.
+/// Advances a worst-case position past an XCDR1 parameter.
 pub(crate) fn extend_parameter(extent: Extent, id: u32, content: impl FnOnce(Extent) -> Extent) -> Extent {
     match content(extent.restarted()).end() {
         None => extent.unbounded(),

@@ -1,5 +1,5 @@
-//! Serialized payloads: the 4-byte encapsulation header, the body, and padding to a multiple of four
-//! (RTPS 2.5 §10, XTypes 1.3 §7.6.3.1).
+//! Serialized payloads: the 4-byte encapsulation header, the body, and padding to a multiple of
+//! four (RTPS 2.5 §10, XTypes 1.3 §7.6.3.1).
 
 use crate::encoder::Scope;
 use crate::sink::{CountSink, SliceSink};
@@ -11,29 +11,32 @@ use crate::{
 /// Length of the encapsulation header: identifier and options, both big-endian.
 pub const ENCAPSULATION_LEN: usize = 4;
 
-/// The two low bits of the options: how many bytes of padding follow the body (XTypes 1.3 §7.6.3.1.2).
+/// Mask of the two low bits of the options: the number of padding bytes after the body
+/// (XTypes 1.3 §7.6.3.1.2).
 const OPTIONS_PADDING_MASK: u8 = 3;
 
-/// What a payload turned out to be.
+/// Properties of a decoded payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decoded {
-    /// Its encoding version.
+    /// Encoding version.
     pub representation: Representation,
-    /// Its byte order.
+    /// Byte order.
     pub endianness: Endianness,
-    /// Bytes behind the value that are not declared as padding. Peers accept them after any type, so Takt does; they
-    /// hint at a type that differs, or at a writer that pads without saying so (then fewer than 4).
+    /// Bytes after the value that are not declared as padding.
+    ///
+    /// Other implementations accept such bytes after any type, and so does Takt. They indicate a
+    /// different type, or a writer that does not declare its padding (then fewer than 4 bytes).
     pub trailing_bytes: usize,
 }
 
-/// Length of a payload whose body has this length.
+/// Returns the length of a payload whose body has this length.
 pub(crate) fn padded_len(body: usize) -> Option<usize> {
     body.checked_add(ENCAPSULATION_LEN)?.checked_next_multiple_of(4)
 }
 
 #[inline]
 fn encoded_len<T: CdrValue>(value: &T, representation: Representation, scope: Scope) -> usize {
-    // What fails to encode has no length; the encoder will say why.
+    // A value that cannot be encoded has no length; the encoder reports the reason.
     ENCAPSULATION_LEN + body_len(value, representation, scope).map_or(0, |len| len.next_multiple_of(4))
 }
 
@@ -62,18 +65,19 @@ fn encode<T: TypeSupport>(
     e.align(4)?;
     let padded = e.position();
     let identifier = representation::identifier(representation, T::EXTENSIBILITY, endianness).to_be_bytes();
-    // At most 3: both are next to the same multiple of 4.
+    // At most 3: both lengths round up to the same multiple of 4.
     *header = [identifier[0], identifier[1], 0, (padded - len) as u8];
     Ok(ENCAPSULATION_LEN + padded)
 }
 
-/// The error to report. No buffer is large enough for a value that cannot be encoded, so an error of the value comes first.
+/// Returns the error to report. A value that cannot be encoded fits no buffer, so an error of the
+/// value takes precedence.
 #[cold]
 fn reason<T: CdrValue>(value: &T, representation: Representation, scope: Scope, error: EncodeError) -> EncodeError {
     body_len(value, representation, scope).err().unwrap_or(error)
 }
 
-/// A payload without its encapsulation header and padding.
+/// Payload without its encapsulation header and padding.
 pub(crate) struct Opened<'a> {
     pub body: &'a [u8],
     pub representation: Representation,
@@ -86,7 +90,7 @@ impl Opened<'_> {
     }
 }
 
-/// Takes the encapsulation header and the padding that it declares from a payload.
+/// Removes the encapsulation header and the declared padding from a payload.
 #[inline]
 pub(crate) fn open(payload: &[u8], extensibility: Extensibility) -> Result<Opened<'_>, DecodeError> {
     let at_start = |kind| DecodeError { offset: 0, kind };
@@ -112,27 +116,30 @@ fn decode<T: TypeSupport>(value: &mut T, payload: &[u8], scope: Scope) -> Result
         if scope != Scope::Key || T::EXTENSIBILITY != Extensibility::Appendable {
             return Err(error);
         }
-        // INTEROP(CycloneDDS 0.10.2): no DHEADER before the key of an appendable type.
+        // INTEROP(CycloneDDS 0.10.2): sends no DHEADER before the key of an appendable type.
         d = Decoder::new(body, representation, endianness, Scope::KeyHash);
         value.decode(&mut d).map_err(|_| error)?;
     }
     Ok(opened.decoded(d.remaining()))
 }
 
-/// Length of the payload that [`serialize`] writes, in bytes: header and padding included, a multiple of 4.
+/// Returns the length of the payload that [`serialize`] writes, in bytes: header and padding
+/// included, a multiple of 4.
 ///
-/// A constant to the optimiser for types of fixed size; otherwise it visits strings and sequences, but not the
-/// elements of primitive ones. A value that cannot be encoded at all (see [`EncodeError`]) counts as its header; [`serialize`] into so
-/// short a buffer fails with the error of the value.
+/// The length is a constant to the optimizer for types of fixed size. Otherwise, the function
+/// visits strings and sequences, but not the elements of primitive sequences. For a value that
+/// cannot be encoded (see [`EncodeError`]), it returns the length of the header. [`serialize`] into
+/// such a short buffer fails with the error of the value.
 #[inline]
 pub fn serialized_len<T: TypeSupport>(value: &T, representation: Representation) -> usize {
     encoded_len(value, representation, Scope::Sample)
 }
 
-/// The length of the payload that [`serialize`] writes, and its header; it writes them if this does not fail.
+/// Returns the length and the header of the payload that [`serialize`] writes. If this succeeds,
+/// [`serialize`] succeeds with a sufficient buffer.
 ///
 /// # Errors
-/// Those of [`serialize`] but [`EncodeError::BufferTooSmall`].
+/// Fails as [`serialize`] does, except for [`EncodeError::BufferTooSmall`].
 #[inline]
 pub fn measure<T: TypeSupport>(
     value: &T,
@@ -142,7 +149,7 @@ pub fn measure<T: TypeSupport>(
     Ok((ENCAPSULATION_LEN + len.next_multiple_of(4), encapsulation::<T>(representation, len)))
 }
 
-/// Writes the payload of a sample, little-endian, and returns its length. Never allocates.
+/// Serializes the payload of a sample in little endian. Returns its length. Never allocates.
 #[inline]
 pub fn serialize<T: TypeSupport>(
     value: &T,
@@ -152,7 +159,7 @@ pub fn serialize<T: TypeSupport>(
     encode(value, representation, Endianness::Little, Scope::Sample, out)
 }
 
-/// [`serialize`] in a byte order of choice.
+/// Serializes the payload of a sample in this byte order; see [`serialize`].
 #[inline]
 pub fn serialize_with<T: TypeSupport>(
     value: &T,
@@ -163,40 +170,41 @@ pub fn serialize_with<T: TypeSupport>(
     encode(value, representation, endianness, Scope::Sample, out)
 }
 
-/// Reads the payload of a sample into `value`, reusing its memory. After an error `value` is valid but unspecified.
+/// Deserializes the payload of a sample into `value` and reuses its memory. After an error, `value`
+/// is valid but unspecified.
 #[inline]
 pub fn deserialize<T: TypeSupport>(value: &mut T, payload: &[u8]) -> Result<(), DecodeError> {
     deserialize_reporting(value, payload).map(|_| ())
 }
 
-/// [`deserialize`], and what the payload was.
+/// Deserializes the payload of a sample and reports its representation; see [`deserialize`].
 #[inline]
 pub fn deserialize_reporting<T: TypeSupport>(value: &mut T, payload: &[u8]) -> Result<Decoded, DecodeError> {
     decode(value, payload, Scope::Sample)
 }
 
-/// Reads the key members of a sample's payload into those of `value`. Reading ends behind the last key member, so that what
-/// follows costs nothing; other members are unspecified.
+/// Deserializes the key members of a sample's payload into those of `value`. Reading ends after the
+/// last key member. Other members of `value` are unspecified.
 #[inline]
 pub(crate) fn deserialize_key_of_sample<T: TypeSupport>(value: &mut T, payload: &[u8]) -> Result<(), DecodeError> {
     decode(value, payload, Scope::KeyOfSample).map(|_| ())
 }
 
-/// The header of a payload whose body somebody else writes, little-endian and so many bytes long; the body is padded to a
-/// multiple of 4.
+/// Returns the little-endian header of a payload whose body is written separately and has
+/// `body_len` bytes. The caller pads the body to a multiple of 4.
 #[must_use]
 pub fn encapsulation<T: TypeSupport>(representation: Representation, body_len: usize) -> [u8; ENCAPSULATION_LEN] {
     let [high, low] = representation::identifier(representation, T::EXTENSIBILITY, Endianness::Little).to_be_bytes();
     [high, low, 0, (body_len.next_multiple_of(4) - body_len) as u8]
 }
 
-/// Length of the payload that [`serialize_key`] writes, in bytes.
+/// Returns the length of the payload that [`serialize_key`] writes, in bytes.
 #[inline]
 pub fn serialized_key_len<T: TypeSupport>(value: &T, representation: Representation) -> usize {
     if T::HAS_KEY { encoded_len(value, representation, Scope::Key) } else { ENCAPSULATION_LEN }
 }
 
-/// Writes the key-only payload of dispose and unregister: the type with only its key members.
+/// Serializes the key-only payload of dispose and unregister: the type with its key members only.
 #[inline]
 pub fn serialize_key<T: TypeSupport>(
     value: &T,
@@ -206,7 +214,7 @@ pub fn serialize_key<T: TypeSupport>(
     serialize_key_with(value, representation, Endianness::Little, out)
 }
 
-/// [`serialize_key`] in a byte order of choice.
+/// Serializes the key-only payload in this byte order; see [`serialize_key`].
 pub fn serialize_key_with<T: TypeSupport>(
     value: &T,
     representation: Representation,
@@ -225,13 +233,14 @@ pub fn serialize_key_with<T: TypeSupport>(
     Ok(ENCAPSULATION_LEN)
 }
 
-/// Reads a key-only payload into the key members of `value`; the others stay as they are.
+/// Deserializes a key-only payload into the key members of `value`. The other members stay
+/// unchanged.
 #[inline]
 pub fn deserialize_key<T: TypeSupport>(value: &mut T, payload: &[u8]) -> Result<(), DecodeError> {
     deserialize_key_reporting(value, payload).map(|_| ())
 }
 
-/// [`deserialize_key`], and what the payload was.
+/// Deserializes a key-only payload and reports its representation; see [`deserialize_key`].
 pub fn deserialize_key_reporting<T: TypeSupport>(value: &mut T, payload: &[u8]) -> Result<Decoded, DecodeError> {
     if T::HAS_KEY {
         return decode(value, payload, Scope::Key);

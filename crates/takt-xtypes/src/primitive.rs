@@ -1,4 +1,5 @@
-//! Primitive types (XTypes 1.3 §7.4.3.5, rules for PRIMITIVE_TYPE). Runs of them are copied in bulk.
+//! Encoding of primitive types (XTypes 1.3 §7.4.3.5, rules for PRIMITIVE_TYPE). Sequences of them
+//! are copied in bulk.
 
 use alloc::vec::Vec;
 
@@ -14,11 +15,11 @@ pub struct Char8(pub u8);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Char16(pub u16);
 
-/// IDL `uint8`: encoded as an `octet`, but another type where types are compared.
+/// IDL `uint8`: encoded like `octet`, but a different type in comparisons.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Uint8(pub u8);
 
-/// A primitive that is a number of bytes in one of two orders.
+/// Implements a primitive of a fixed number of bytes in either byte order.
 macro_rules! primitive {
     ($type:ty, $identifier:ident, $len:literal, $code:literal, $to_le:expr, $to_be:expr, $from_le:expr, $from_be:expr) => {
         impl CdrValue for $type {
@@ -134,12 +135,12 @@ fn bool_bytes(b: bool) -> [u8; 1] {
     [u8::from(b)]
 }
 
-/// INTEROP(CycloneDDS 11): any non-zero octet is accepted as TRUE, as there.
+/// INTEROP(CycloneDDS 11): accepts any non-zero octet as TRUE, and so does Takt.
 fn boolean(bytes: [u8; 1]) -> bool {
     bytes[0] != 0
 }
 
-/// Octets need no conversion: they are copied as they are.
+/// Octets need no conversion, so they are copied directly.
 impl CdrValue for u8 {
     const MIN_ENCODED_LEN: usize = 1;
     const IS_PRIMITIVE: bool = true;
@@ -166,8 +167,8 @@ impl CdrValue for u8 {
         extent.add(1, 1)
     }
 
-    /// IDL `octet`; `uint8`, a type of its own in type objects, is [`Uint8`].
-    /// INTEROP(CycloneDDS 0.10.2): says TK_BYTE for both, and TK_CHAR8 for `int8`.
+    /// Describes IDL `octet`. The distinct type `uint8` is [`Uint8`].
+    /// INTEROP(CycloneDDS 0.10.2): uses TK_BYTE for both, and TK_CHAR8 for `int8`.
     fn describe(_: &mut TypeCollector<'_>) -> TypeIdentifiers {
         TypeIdentifiers::same(Identifier::Byte)
     }

@@ -1,8 +1,9 @@
-//! Encoding versions, extensibility kinds, byte order, and the encapsulation identifiers that combine them.
+//! Encoding versions, extensibility kinds, byte order, and the encapsulation identifiers that
+//! combine them.
 //!
 //! The identifiers are those of RTPS 2.5 §10 and XTypes 1.3 §7.6.3.1.2.
 
-/// An encoding version: what the DATA_REPRESENTATION policy negotiates.
+/// Encoding version, which the DATA_REPRESENTATION policy selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Representation {
     /// XCDR version 1: classic CDR, 8-byte alignment, PL_CDR for mutable types. Policy value 0.
@@ -11,14 +12,15 @@ pub enum Representation {
     Xcdr2,
 }
 
-/// How a type may differ between a writer and a reader (XTypes 1.3 §7.2.3).
+/// Extensibility kind: the permitted differences between a writer's and a reader's type
+/// (XTypes 1.3 §7.2.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Extensibility {
-    /// Not at all.
+    /// No differences.
     Final,
     /// Members may be missing or added at the end.
     Appendable,
-    /// Members are found by id, in any order.
+    /// Members are identified by id, in any order.
     Mutable,
 }
 
@@ -27,12 +29,12 @@ pub enum Extensibility {
 pub enum Endianness {
     /// Most significant byte first.
     Big,
-    /// Least significant byte first: what Takt writes.
+    /// Least significant byte first. Takt writes this order.
     Little,
 }
 
 impl Representation {
-    /// The greatest alignment a primitive has in this version, in bytes.
+    /// Returns the maximum alignment of a primitive in this version, in bytes.
     #[inline]
     pub(crate) const fn max_alignment(self) -> usize {
         match self {
@@ -42,7 +44,7 @@ impl Representation {
     }
 }
 
-/// The encapsulation identifier with the byte-order bit clear (big-endian).
+/// Returns the encapsulation identifier with the byte-order bit clear (big-endian).
 const fn big_endian_identifier(representation: Representation, extensibility: Extensibility) -> u16 {
     match (representation, extensibility) {
         (Representation::Xcdr1, Extensibility::Final | Extensibility::Appendable) => 0x0000, // CDR
@@ -53,7 +55,7 @@ const fn big_endian_identifier(representation: Representation, extensibility: Ex
     }
 }
 
-/// The encapsulation identifier of a top-level type.
+/// Returns the encapsulation identifier of a top-level type.
 pub(crate) const fn identifier(
     representation: Representation,
     extensibility: Extensibility,
@@ -66,7 +68,8 @@ pub(crate) const fn identifier(
     big_endian_identifier(representation, extensibility) | little
 }
 
-/// What an encapsulation identifier says, if a type of this extensibility can have it.
+/// Returns the representation and byte order of an encapsulation identifier, if it is valid for a
+/// type of this extensibility.
 pub(crate) fn from_identifier(identifier: u16, extensibility: Extensibility) -> Option<(Representation, Endianness)> {
     let endianness = if identifier & 1 == 0 { Endianness::Big } else { Endianness::Little };
     [Representation::Xcdr1, Representation::Xcdr2]

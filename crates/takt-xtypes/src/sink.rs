@@ -1,20 +1,22 @@
-//! Where encoded bytes go: a slice, a counter, or a digest. The encoder keeps the position; a sink only stores.
+//! Destinations of encoded bytes: a slice, a counter, or a digest. The encoder keeps the position;
+//! a sink only stores.
 
 use md5::{Digest, Md5};
 
 use crate::EncodeError;
 
 mod sealed {
-    /// Only this crate has sinks.
+    /// Supertrait that restricts sinks to this crate.
     pub trait Sealed {}
 }
 
-/// A destination of encoded bytes. Sealed: the crate's slice, counter and digest are the only ones.
+/// Destination of encoded bytes. Sealed: the slice, counter and digest of this crate are the only
+/// ones.
 pub trait Sink: sealed::Sealed {
-    /// Only the length matters; `write` may be skipped.
+    /// True if only the length matters; `write` may be skipped.
     #[doc(hidden)]
     const COUNTS_ONLY: bool = false;
-    /// Bytes already written can be changed.
+    /// True if bytes that were written can be changed.
     #[doc(hidden)]
     const PATCHES: bool = true;
 
@@ -26,7 +28,7 @@ pub trait Sink: sealed::Sealed {
     #[doc(hidden)]
     fn pad(&mut self, at: usize, len: usize) -> Result<(), EncodeError>;
 
-    /// Stores all elements, each as `N` bytes.
+    /// Stores all elements, each in `N` bytes.
     #[doc(hidden)]
     fn write_all<T: Copy, const N: usize>(
         &mut self,
@@ -35,12 +37,12 @@ pub trait Sink: sealed::Sealed {
         bytes: impl Fn(T) -> [u8; N],
     ) -> Result<(), EncodeError>;
 
-    /// Overwrites four bytes stored earlier; called only where `PATCHES`.
+    /// Overwrites four bytes stored earlier. Called only if `PATCHES` is true.
     #[doc(hidden)]
     fn patch(&mut self, at: usize, bytes: [u8; 4]);
 }
 
-/// The caller's buffer, starting at the body.
+/// Sink that writes into the caller's buffer, starting at the body.
 pub(crate) struct SliceSink<'a>(pub &'a mut [u8]);
 
 impl SliceSink<'_> {
@@ -89,7 +91,7 @@ impl Sink for SliceSink<'_> {
     }
 }
 
-/// Stores nothing: the encoder's position is the result.
+/// Sink that stores nothing: the encoder's position is the result.
 pub(crate) struct CountSink;
 
 impl sealed::Sealed for CountSink {}
@@ -121,7 +123,7 @@ impl Sink for CountSink {
     fn patch(&mut self, _: usize, _: [u8; 4]) {}
 }
 
-/// Feeds an MD5 digest, so that a key of any length is hashed without a buffer.
+/// Sink that feeds an MD5 digest, so a key of any length is hashed without a buffer.
 pub(crate) struct Md5Sink(pub Md5);
 
 impl sealed::Sealed for Md5Sink {}

@@ -1,8 +1,8 @@
-//! Structs: what the derive states ([`StructType`]) and what this crate does with it.
+//! Encoding and decoding of structs, driven by the derive ([`StructType`]).
 //!
-//! A derived struct only lists its members to a visitor, in declaration order, the base's first. The visitors here
-//! decide per representation, extensibility and [`Scope`] what a member looks like on the wire and which take part
-//! (XTypes 1.3 §7.4.3.5, rules for STRUCT_TYPE and MEMBER).
+//! A derived struct only passes its members to a visitor, in declaration order, inherited ones
+//! first. The visitors decide per representation, extensibility and [`Scope`] which members are
+//! encoded and how (XTypes 1.3 §7.4.3.5, rules for STRUCT_TYPE and MEMBER).
 
 pub use crate::member::{MAX_MEMBER_ID, MAX_MEMBERS, Member, MemberIds};
 
@@ -13,40 +13,41 @@ use crate::{
     Representation, Scope, Sink, check_decoded_bound, check_encoded_bound, parameter,
 };
 
-/// A struct as the derive describes it.
+/// Struct as the derive describes it.
 pub trait StructType: CdrValue {
-    /// How it may evolve.
+    /// Extensibility.
     const EXTENSIBILITY: Extensibility;
-    /// It, or its base, has a key member.
+    /// True if the struct or its base has a key member.
     const HAS_KEY: bool;
-    /// How many of its members, the base's included, are key members.
+    /// Number of key members, inherited ones included.
     const KEY_COUNT: usize;
-    /// The ids of all members, in order.
+    /// Ids of all members, in order.
     const IDS: MemberIds;
 
-    /// Shows every member to the visitor.
+    /// Passes every member to the visitor.
     fn encode_members<S: Sink>(&self, m: &mut MemberEncoder<'_, S>) -> Result<(), EncodeError>;
 
-    /// Shows every member to the visitor, in the same order.
+    /// Passes every member to the visitor, in the same order.
     fn decode_members(&mut self, m: &mut MemberDecoder<'_, '_>) -> Result<(), DecodeError>;
 
-    /// Shows the type of every member to the visitor, in the same order.
+    /// Passes the type of every member to the visitor, in the same order.
     fn extend_members(m: &mut MemberExtent);
 }
 
-/// In a key scope only key members take part, unless there are none: then the whole value is the key.
+/// Reports whether only key members take part. In a key scope of a struct without key members, the
+/// whole value is the key.
 #[inline]
 fn keys_only<T: StructType>(scope: Scope) -> bool {
     scope != Scope::Sample && T::HAS_KEY
 }
 
-/// The extensibility that counts: the key hash takes every type as final (XTypes 1.3 §7.6.8).
+/// Returns the effective extensibility. For the key hash, every type is final (XTypes 1.3 §7.6.8).
 #[inline]
 pub(crate) fn effective(extensibility: Extensibility, scope: Scope) -> Extensibility {
     if scope == Scope::KeyHash { Extensibility::Final } else { extensibility }
 }
 
-/// Encodes a member of a struct.
+/// Visitor that encodes the members of a struct.
 pub struct MemberEncoder<'e, S> {
     encoder: &'e mut Encoder<S>,
     headers: bool,
@@ -60,7 +61,7 @@ impl<S: Sink> MemberEncoder<'_, S> {
         self.keys_only && !member.key || self.only.is_some_and(|id| id != member.id)
     }
 
-    /// A member that is always there.
+    /// Encodes a member that is not optional.
     #[inline(always)]
     pub fn member<T: CdrValue>(&mut self, member: Member, value: &T) -> Result<(), EncodeError> {
         if self.skips(member) {
@@ -72,7 +73,7 @@ impl<S: Sink> MemberEncoder<'_, S> {
         }
     }
 
-    /// A member with a bound.
+    /// Encodes a member with a bound.
     #[inline(always)]
     pub fn bounded<T: HasLength>(&mut self, member: Member, bound: usize, value: &T) -> Result<(), EncodeError> {
         if !self.skips(member) {
@@ -81,7 +82,7 @@ impl<S: Sink> MemberEncoder<'_, S> {
         self.member(member, value)
     }
 
-    /// An optional member.
+    /// Encodes an optional member.
     #[inline(always)]
     pub fn optional<T: CdrValue>(&mut self, member: Member, value: &Option<T>) -> Result<(), EncodeError> {
         if self.skips(member) {
@@ -101,7 +102,7 @@ impl<S: Sink> MemberEncoder<'_, S> {
         }
     }
 
-    /// An optional member with a bound.
+    /// Encodes an optional member with a bound.
     #[inline(always)]
     pub fn optional_bounded<T: HasLength>(
         &mut self,
@@ -143,7 +144,7 @@ impl<T: StructType> Content for Members<'_, T> {
     }
 }
 
-/// Encodes a struct: [`CdrValue::encode`] of a derived one.
+/// Encodes a struct: [`CdrValue::encode`] of a derived struct.
 #[inline]
 pub fn encode<T: StructType, S: Sink>(value: &T, e: &mut Encoder<S>) -> Result<(), EncodeError> {
     match (effective(T::EXTENSIBILITY, e.scope()), e.representation()) {
@@ -159,26 +160,27 @@ pub fn encode<T: StructType, S: Sink>(value: &T, e: &mut Encoder<S>) -> Result<(
     }
 }
 
-/// What a [`MemberDecoder`] does with the members it is shown.
+/// Mode of a [`MemberDecoder`].
 enum Mode<'m> {
-    /// Decodes each in turn; where the input may end early, those behind the end get their defaults.
+    /// Decodes members in order. If the input may end early, the members after its end get their
+    /// defaults.
     InOrder { may_end: bool },
-    /// Decodes the one with this id.
+    /// Decodes the member with this id.
     Pick { id: u32, seen: &'m mut MemberSet, found: bool },
-    /// Gives those that were not seen their defaults.
+    /// Sets the members that were not received to their defaults.
     Default { seen: &'m MemberSet },
 }
 
-/// Which members a [`MemberDecoder`] reads.
+/// Members that a [`MemberDecoder`] reads.
 #[derive(Clone, Copy)]
 enum Wanted {
     All,
     Keys,
-    /// All up to the last key member; so many of these are still to come.
+    /// All members up to the last key member; the value is the number of remaining key members.
     UpToLastKey(usize),
 }
 
-/// Decodes members of a struct.
+/// Visitor that decodes the members of a struct.
 pub struct MemberDecoder<'d, 'a> {
     decoder: &'d mut Decoder<'a>,
     mode: Mode<'d>,
@@ -186,7 +188,7 @@ pub struct MemberDecoder<'d, 'a> {
     index: usize,
 }
 
-/// What to do with one member.
+/// Action for one member.
 enum Action {
     Skip,
     Decode,
@@ -235,13 +237,13 @@ impl MemberDecoder<'_, '_> {
         Ok(action)
     }
 
-    /// A member whose default is its type's.
+    /// Decodes a member whose default is that of its type.
     #[inline(always)]
     pub fn member<T: CdrValue>(&mut self, member: Member, value: &mut T) -> Result<(), DecodeError> {
         self.member_or(member, value, T::reset)
     }
 
-    /// A member with a default of its own.
+    /// Decodes a member with its own default.
     #[inline(always)]
     pub fn member_or<T: CdrValue>(
         &mut self,
@@ -257,13 +259,13 @@ impl MemberDecoder<'_, '_> {
         Ok(())
     }
 
-    /// A member with a bound.
+    /// Decodes a member with a bound.
     #[inline(always)]
     pub fn bounded<T: HasLength>(&mut self, member: Member, bound: usize, value: &mut T) -> Result<(), DecodeError> {
         self.bounded_or(member, bound, value, T::reset)
     }
 
-    /// A member with a bound and a default of its own.
+    /// Decodes a member with a bound and its own default.
     #[inline(always)]
     pub fn bounded_or<T: HasLength>(
         &mut self,
@@ -283,7 +285,7 @@ impl MemberDecoder<'_, '_> {
         Ok(())
     }
 
-    /// An optional member; absent by default.
+    /// Decodes an optional member; absent by default.
     #[inline(always)]
     pub fn optional<T: CdrValue>(&mut self, member: Member, value: &mut Option<T>) -> Result<(), DecodeError> {
         match self.action(member)? {
@@ -304,7 +306,7 @@ impl MemberDecoder<'_, '_> {
         Ok(())
     }
 
-    /// An optional member with a bound.
+    /// Decodes an optional member with a bound.
     #[inline(always)]
     pub fn optional_bounded<T: HasLength>(
         &mut self,
@@ -340,7 +342,7 @@ fn decode_optional_parameter<T: CdrValue>(
     }
 }
 
-/// Decodes a struct: [`CdrValue::decode`] of a derived one.
+/// Decodes a struct: [`CdrValue::decode`] of a derived struct.
 #[inline]
 pub fn decode<T: StructType>(value: &mut T, d: &mut Decoder<'_>) -> Result<(), DecodeError> {
     match (effective(T::EXTENSIBILITY, d.scope()), d.representation()) {
@@ -362,8 +364,8 @@ fn decode_in_order<T: StructType>(value: &mut T, d: &mut Decoder<'_>, may_end: b
     value.decode_members(&mut MemberDecoder { decoder: d, mode: Mode::InOrder { may_end }, wanted, index: 0 })
 }
 
-/// Parameters of one structure: each costs a walk over its members. Twice what a structure can have, for members
-/// that this side does not know.
+/// Maximum number of parameters of a structure, since each costs an iteration over its members. The
+/// limit is twice the maximum number of members, to allow for unknown members.
 const PARAMETERS_MAX: usize = 1024;
 
 fn decode_by_id<T: StructType>(value: &mut T, d: &mut Decoder<'_>) -> Result<(), DecodeError> {
@@ -394,7 +396,7 @@ fn decode_by_id<T: StructType>(value: &mut T, d: &mut Decoder<'_>) -> Result<(),
     value.decode_members(&mut MemberDecoder { decoder: d, mode: Mode::Default { seen: &seen }, wanted, index: 0 })
 }
 
-/// Sums up worst cases of members.
+/// Visitor that sums up the worst cases of members.
 pub struct MemberExtent {
     extent: Extent,
     headers: bool,
@@ -403,22 +405,22 @@ pub struct MemberExtent {
 }
 
 impl MemberExtent {
-    /// A member that is always there.
+    /// Adds a member that is not optional.
     pub fn member<T: CdrValue>(&mut self, member: Member) {
         self.add(member, T::LENGTH_CODE, T::extend);
     }
 
-    /// A member with a bound.
+    /// Adds a member with a bound.
     pub fn bounded<T: HasLength>(&mut self, member: Member, bound: usize) {
         self.add(member, T::LENGTH_CODE, |extent| T::extend_bounded(extent, bound));
     }
 
-    /// An optional member.
+    /// Adds an optional member.
     pub fn optional<T: CdrValue>(&mut self, member: Member) {
         self.add_optional(member, T::LENGTH_CODE, T::extend);
     }
 
-    /// An optional member with a bound.
+    /// Adds an optional member with a bound.
     pub fn optional_bounded<T: HasLength>(&mut self, member: Member, bound: usize) {
         self.add_optional(member, T::LENGTH_CODE, |extent| T::extend_bounded(extent, bound));
     }
@@ -444,7 +446,7 @@ impl MemberExtent {
     }
 }
 
-/// Moves a worst-case position behind a struct: [`CdrValue::extend`] of a derived one.
+/// Advances a worst-case position past a struct: [`CdrValue::extend`] of a derived struct.
 pub fn extend<T: StructType>(extent: Extent) -> Extent {
     let extensibility = effective(T::EXTENSIBILITY, extent.scope());
     let xcdr2 = extent.representation() == Representation::Xcdr2;
@@ -468,11 +470,11 @@ pub fn extend<T: StructType>(extent: Extent) -> Extent {
     if m.headers && !xcdr2 { m.extent.add(4, 4) } else { m.extent }
 }
 
-/// [`CdrValue::MIN_ENCODED_LEN`] of a derived struct or union, given that of its members.
+/// Returns [`CdrValue::MIN_ENCODED_LEN`] of a derived struct or union, given that of its members.
 pub const fn min_encoded_len(extensibility: Extensibility, members: usize) -> usize {
     match extensibility {
         Extensibility::Final => members,
-        // A DHEADER in XCDR2 and all members in XCDR1.
+        // Either a DHEADER in XCDR2, or all members in XCDR1.
         Extensibility::Appendable => {
             if members < 4 {
                 members
@@ -480,12 +482,12 @@ pub const fn min_encoded_len(extensibility: Extensibility, members: usize) -> us
                 4
             }
         }
-        // A DHEADER in XCDR2 and the end of the list in XCDR1.
+        // Either a DHEADER in XCDR2, or the end of the list in XCDR1.
         Extensibility::Mutable => 4,
     }
 }
 
-/// Whether two types may evolve in the same way.
+/// Reports whether two extensibility kinds are equal.
 pub const fn same_extensibility(a: Extensibility, b: Extensibility) -> bool {
     matches!(
         (a, b),

@@ -1,4 +1,4 @@
-//! Strings and wide strings (XTypes 1.3 §7.4.3.5, rules for STRING_TYPE).
+//! Encoding of strings and wide strings (XTypes 1.3 §7.4.3.5, rules for STRING_TYPE).
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -10,14 +10,14 @@ use crate::{CdrValue, DecodeError, DecodeErrorKind, Decoder, EncodeError, Encode
 
 /// IDL `wstring`: UTF-16 code units.
 ///
-/// On the wire it is its length in bytes and the units, with no terminating NUL.
-/// INTEROP(Fast-CDR 2.3): writes the number of characters there, which CycloneDDS 11 and Takt read as bytes; wide
-/// strings of the two do not mix.
+/// The wire format is the length in bytes and the units, with no terminating NUL.
+/// INTEROP(Fast-CDR 2.3): writes the number of characters as length. CycloneDDS 11 and Takt
+/// interpret it as bytes, so wide strings are not interoperable between the two.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WString(pub Vec<u16>);
 
 impl WString {
-    /// The text; unpaired surrogates become U+FFFD.
+    /// Returns the text; unpaired surrogates become U+FFFD.
     pub fn to_string_lossy(&self) -> String {
         String::from_utf16_lossy(&self.0)
     }
@@ -53,11 +53,11 @@ impl CdrValue for String {
         self.clear();
         let len = d.read_count(1)?;
         if len == 0 {
-            // INTEROP(Fast-CDR 2.3): a null C string is written as length 0, without the NUL.
+            // INTEROP(Fast-CDR 2.3): writes a null C string as length 0, without the NUL.
             return Ok(());
         }
         match d.take(len)?.split_last() {
-            // What was read can be written again: keys rely on that.
+            // Every decoded string must be encodable: keys rely on that.
             Some((0, bytes)) if bytes.contains(&0) => return Err(d.error(DecodeErrorKind::Nul)),
             Some((0, bytes)) => match core::str::from_utf8(bytes) {
                 Ok(text) => self.push_str(text),

@@ -1,5 +1,5 @@
-//! Unions: what the derive states ([`UnionType`]) and what this crate does with it (XTypes 1.3 §7.4.3.5, rules for
-//! UNION_TYPE).
+//! Encoding and decoding of unions, driven by the derive ([`UnionType`]; XTypes 1.3 §7.4.3.5, rules
+//! for UNION_TYPE).
 
 use crate::encoder::{Content, Value};
 use crate::member::Member;
@@ -9,41 +9,43 @@ use crate::{
     Scope, Sink, parameter,
 };
 
-/// The member id of the discriminator (XTypes 1.3 §7.2.2).
+/// Member id of the discriminator (XTypes 1.3 §7.2.2).
 pub(crate) const DISCRIMINATOR: Member = Member { id: 0, key: false, must_understand: true };
 
-/// A union as the derive describes it.
+/// Union as the derive describes it.
 pub trait UnionType: CdrValue {
-    /// The type of the discriminator.
+    /// Type of the discriminator.
     type Discriminator: CdrValue;
-    /// How it may evolve.
+    /// Extensibility.
     const EXTENSIBILITY: Extensibility;
-    /// The discriminator is the key; otherwise, as part of a key, the whole union is.
+    /// True if the discriminator is the key. Otherwise, the whole union is the key if it is part of
+    /// one.
     const DISCRIMINATOR_IS_KEY: bool;
 
-    /// The discriminator that selects the present case.
+    /// Returns the discriminator that selects the current case.
     fn discriminator(&self) -> Self::Discriminator;
 
-    /// Member id and length code of the present case; `None` if it has no member.
+    /// Returns the member id and length code of the current case; `None` if it has no member.
     fn case_member(&self) -> Option<(u32, u8)>;
 
-    /// Encodes the member of the present case.
+    /// Encodes the member of the current case.
     fn encode_case<S: Sink>(&self, e: &mut Encoder<S>) -> Result<(), EncodeError>;
 
-    /// Changes to the case of the discriminator, keeping its value if it is the present one. False if there is none.
+    /// Switches to the case of the discriminator. Keeps the value if that is the current case.
+    /// Returns false if there is no such case.
     fn select(&mut self, discriminator: &Self::Discriminator) -> bool;
 
-    /// Decodes the member of the present case in place.
+    /// Decodes the member of the current case in place.
     fn decode_case(&mut self, d: &mut Decoder<'_>) -> Result<(), DecodeError>;
 
-    /// Gives the member of the present case its default.
+    /// Sets the member of the current case to its default.
     fn reset_case(&mut self);
 
-    /// Calls back with id, length code and extent of every case that has a member.
+    /// Calls `visit` with id, length code and extent of every case that has a member.
     fn for_each_case(visit: &mut dyn FnMut(u32, u8, fn(Extent) -> Extent));
 }
 
-/// The member of the present case as content.
+/// Member of the current case as content.
 struct Case<'a, T>(&'a T);
 
 impl<T: UnionType> Content for Case<'_, T> {
@@ -84,7 +86,7 @@ fn discriminator_only<T: UnionType>(scope: Scope) -> bool {
     scope != Scope::Sample && T::DISCRIMINATOR_IS_KEY
 }
 
-/// Encodes a union: [`CdrValue::encode`] of a derived one.
+/// Encodes a union: [`CdrValue::encode`] of a derived union.
 pub fn encode<T: UnionType, S: Sink>(value: &T, e: &mut Encoder<S>) -> Result<(), EncodeError> {
     match (effective(T::EXTENSIBILITY, e.scope()), e.representation()) {
         (Extensibility::Final, _) | (Extensibility::Appendable, Representation::Xcdr1) => {
@@ -99,7 +101,7 @@ pub fn encode<T: UnionType, S: Sink>(value: &T, e: &mut Encoder<S>) -> Result<()
     }
 }
 
-/// Decodes a union: [`CdrValue::decode`] of a derived one.
+/// Decodes a union: [`CdrValue::decode`] of a derived union.
 pub fn decode<T: UnionType>(value: &mut T, d: &mut Decoder<'_>) -> Result<(), DecodeError> {
     match (effective(T::EXTENSIBILITY, d.scope()), d.representation()) {
         (Extensibility::Final, _) => decode_plain(value, d, false),
@@ -128,8 +130,8 @@ fn decode_plain<T: UnionType>(value: &mut T, d: &mut Decoder<'_>, may_end: bool)
     }
 }
 
-/// The discriminator comes first (XTypes 1.3 §7.4.3.5), then at most one member. The discriminator, not the member's
-/// id, says which case that is.
+/// Decodes the discriminator, which comes first (XTypes 1.3 §7.4.3.5), then at most one member. The
+/// discriminator selects the case, not the member's id.
 fn decode_parameters<T: UnionType>(value: &mut T, d: &mut Decoder<'_>) -> Result<(), DecodeError> {
     let header = match parameter::read(d)? {
         Some(header) if header.id == DISCRIMINATOR.id => header,
@@ -165,7 +167,7 @@ pub(crate) fn within_member(
     }
 }
 
-/// Moves a worst-case position behind a union: [`CdrValue::extend`] of a derived one.
+/// Advances a worst-case position past a union: [`CdrValue::extend`] of a derived union.
 pub fn extend<T: UnionType>(extent: Extent) -> Extent {
     let extensibility = effective(T::EXTENSIBILITY, extent.scope());
     let headers = extensibility == Extensibility::Mutable;

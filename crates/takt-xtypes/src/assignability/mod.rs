@@ -1,21 +1,24 @@
-//! May values of a writer's type be read as a reader's (XTypes 1.3 §7.2.4)?
+//! Type assignability between writer and reader types (XTypes 1.3 §7.2.4).
 //!
-//! [`is_assignable`] compares definitions, complete or minimal, and gives a reason in words if they do not fit. All its
-//! rules have to hold at once. So it keeps a list of pairs of types that still have to be compared, and a set of those
-//! it has seen: no recursion, each pair once, and types that contain themselves end by themselves.
+//! [`is_assignable`] compares complete or minimal definitions and reports the first difference as
+//! text. All rules must hold. The comparison keeps a list of pairs of types to compare and a set of
+//! pairs seen before. It does not recurse, compares each pair once, and terminates for recursive
+//! types.
 //!
-//! What is assignable can be decoded, whatever the order in which members were added. Where a value does not fit after
-//! all, a string longer than the reader's bound for instance, the sample is dropped when it is decoded (`@try_construct`
-//! is DISCARD).
+//! Values of an assignable type can be decoded, regardless of the order in which members were
+//! added. A value may still violate the reader's type, for instance a string that exceeds the
+//! reader's bound. Decoding drops such a sample (`@try_construct` is DISCARD).
 //!
-//! Bounds: [`MAX_STEPS`] looks at members, labels and types, whatever a peer has made up; memory in proportion.
+//! Bounds: a comparison examines at most [`MAX_STEPS`] members, labels and types for any peer
+//! input. Memory is proportional to that.
 //!
-//! DEVIATION(XTypes 1.3 §7.2.4): `octet` and `uint8` are assignable to one another, with a [`Caution`]. The extensibilities of
-//! enums are compared where both definitions have one, since Annex B says that no flag of theirs has a meaning. Enums of
-//! other sizes are not assignable, since they could not be decoded. `@ignore_literal_names` is not in type objects.
-//! Structures and unions that are final within another type have to be the same where the order of octets depends on
-//! it, as what counts in minimal type objects says: names, ids, flags of members, bounds. Members that differ there in
-//! `@key` or `@external` alone have the same octets: that is a [`Caution`].
+//! DEVIATION(XTypes 1.3 §7.2.4): `octet` and `uint8` are assignable to each other, with a
+//! [`Caution`]. The extensibilities of enums are compared if both definitions have one, since Annex
+//! B defines no flags for enums. Enums of different sizes are not assignable, since they cannot be
+//! decoded. `@ignore_literal_names` is not in type objects. Final structures and unions within
+//! another type must be identical where the order of octets depends on it. The comparison then
+//! covers the contents of minimal type objects: names, ids, flags of members, bounds. Members that
+//! differ there only in `@key` or `@external` have the same octets: that is a [`Caution`].
 
 mod scalar;
 mod shape;
@@ -34,30 +37,31 @@ use crate::type_object::{TypeIdentifier, TypeRegistry};
 use crate::{Extensibility, Representation};
 use shape::{Shape, resolve};
 
-/// How many looks at members, labels and types one comparison takes at most.
+/// Maximum number of members, labels and types that one comparison examines.
 pub const MAX_STEPS: usize = 1 << 17;
-/// How many differences of one pair are returned as [`Caution`]s.
+/// Maximum number of differences of one pair that are returned as [`Caution`]s.
 pub const CAUTIONS_MAX: usize = 8;
-/// How many parts of a member's path a reason names.
+/// Maximum number of parts of a member's path in a reason.
 const PATH_PARTS_MAX: usize = 8;
 
-/// What TYPE_CONSISTENCY_ENFORCEMENT (XTypes 1.3 §7.6.3.7) says of the comparison.
+/// Rules of TYPE_CONSISTENCY_ENFORCEMENT for the comparison (XTypes 1.3 §7.6.3.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// Sequences and maps need not fit.
+    /// True if bounds of sequences and maps may differ.
     pub ignore_sequence_bounds: bool,
-    /// Strings need not fit.
+    /// True if bounds of strings may differ.
     pub ignore_string_bounds: bool,
-    /// Members of one id may have different names.
+    /// True if members with equal ids may have different names.
     pub ignore_member_names: bool,
-    /// A structure or union of the writer may have nothing that the reader's lacks.
+    /// True if a structure or union of the writer must not have members that the reader's type
+    /// lacks.
     pub prevent_type_widening: bool,
-    /// How the writer encodes: XCDR1 does not say where an appendable structure within another ends.
+    /// Encoding of the writer. XCDR1 does not delimit an appendable structure within another type.
     pub representation: Representation,
 }
 
 impl Default for Rules {
-    /// Those of ALLOW_TYPE_COERCION, with XCDR2.
+    /// Returns the rules of ALLOW_TYPE_COERCION with XCDR2.
     fn default() -> Self {
         Self {
             ignore_sequence_bounds: true,
@@ -69,32 +73,32 @@ impl Default for Rules {
     }
 }
 
-/// A type and where its definition is.
+/// Type and the registry with its definition.
 #[derive(Clone, Copy, Debug)]
 pub struct TypeRef<'a> {
-    /// The type.
+    /// Identifier of the type.
     pub identifier: &'a TypeIdentifier,
-    /// Its definition, and all it is made of.
+    /// Registry with the definitions of the type and of its parts.
     pub types: &'a TypeRegistry,
 }
 
-/// Why a type is not assignable.
+/// Reason why a type is not assignable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Inassignable {
-    /// The types differ.
+    /// Difference between the types.
     Differs {
-        /// The way to the member: `pose.position[]`. Empty for the type itself.
+        /// Path of the member: `pose.position[]`. Empty for the type itself.
         member: String,
-        /// What differs there, in words.
+        /// Description of the difference.
         what: String,
     },
-    /// A definition is missing, or is none of a type.
+    /// Definition that is missing or does not describe a type.
     Undefined {
-        /// Of this type.
+        /// Identifier of the type without definition.
         identifier: TypeIdentifier,
     },
-    /// More than [`MAX_STEPS`] to look at.
+    /// The comparison exceeds [`MAX_STEPS`].
     Limit,
 }
 
@@ -111,12 +115,13 @@ impl fmt::Display for Inassignable {
 
 impl core::error::Error for Inassignable {}
 
-/// A difference between assignable types for which another implementation may refuse the match.
+/// Difference between assignable types because of which another implementation may refuse the
+/// match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caution {
-    /// The way to the member: `pose.position[]`. Empty for the type itself.
+    /// Path of the member: `pose.position[]`. Empty for the type itself.
     pub member: String,
-    /// What differs there, in words.
+    /// Description of the difference.
     pub what: String,
 }
 
@@ -129,44 +134,46 @@ impl fmt::Display for Caution {
     }
 }
 
-/// Whether the reader can have every value of the writer's type, as far as the rules ask. Returns what other implementations may
-/// refuse all the same, at most [`CAUTIONS_MAX`].
+/// Checks that the reader's type can represent every value of the writer's type, under the rules.
+/// Returns the differences because of which other implementations may refuse the match, at most
+/// [`CAUTIONS_MAX`].
 ///
 /// # Errors
-/// Why not.
+/// Fails with the reason if the type is not assignable.
 pub fn is_assignable(reader: TypeRef<'_>, writer: TypeRef<'_>, rules: &Rules) -> Result<Vec<Caution>, Inassignable> {
     Checker::new(reader.types, writer.types, *rules).run(reader, writer, Relation::Assignable)
 }
 
-/// Whether both are the same type, as DISALLOW_TYPE_COERCION asks: equal in all that minimal type objects say of names,
-/// ids, keys, optional members, extensibility and bounds. Returns what other implementations may refuse all the same.
+/// Checks that both types are equivalent, as DISALLOW_TYPE_COERCION requires. The comparison covers
+/// the contents of minimal type objects: names, ids, keys, optional members, extensibility and
+/// bounds. Returns the differences because of which other implementations may refuse the match.
 ///
 /// # Errors
-/// Why not.
+/// Fails with the reason if the types are not equivalent.
 pub fn is_equivalent(reader: TypeRef<'_>, writer: TypeRef<'_>) -> Result<Vec<Caution>, Inassignable> {
     let rules = Rules::default();
     Checker::new(reader.types, writer.types, rules).run(reader, writer, Relation::Equivalent)
 }
 
-/// What a pair has to be.
+/// Required relation of a pair.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Relation {
     Equivalent,
     Assignable,
 }
 
-/// What counts of keys.
+/// Treatment of key members.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Keys {
-    /// The type of the topic: keys are keys.
+    /// Type of the topic: its key members are compared as keys.
     Whole,
-    /// KeyErased: a type within, whose keys mean nothing there.
+    /// KeyErased: nested type, whose key annotations have no effect.
     Erased,
     /// KeyHolder: the key members alone, if there are any.
     Holder,
 }
 
-/// What is left of the work that one comparison may take.
+/// Remaining steps of the comparison.
 struct Fuel(usize);
 
 impl Fuel {
@@ -176,13 +183,13 @@ impl Fuel {
     }
 }
 
-/// Two types to compare, and how one came to them.
+/// Two types to compare, and the path to them.
 struct Pair<'a> {
     reader: &'a Identifier,
     writer: &'a Identifier,
     relation: Relation,
     keys: Keys,
-    /// The index of the pair that it is part of, and the part's name.
+    /// Index of the enclosing pair, and the name of the part.
     within: Option<(usize, String)>,
 }
 
@@ -193,7 +200,7 @@ struct Checker<'a> {
     pairs: Vec<Pair<'a>>,
     seen: BTreeSet<(&'a Identifier, &'a Identifier, Relation, Keys)>,
     fuel: Fuel,
-    /// The pair that is being compared.
+    /// Index of the pair under comparison.
     current: usize,
     cautions: Vec<Caution>,
 }
@@ -229,7 +236,7 @@ impl<'a> Checker<'a> {
         relation: Relation,
         keys: Keys,
     ) -> Result<(), Inassignable> {
-        // Equal hashes are equal types, and so are equal descriptions.
+        // Equal hashes and equal descriptions mean equal types.
         if reader == writer && *reader != Identifier::None {
             return Ok(());
         }
@@ -242,7 +249,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// To be compared later.
+    /// Queues a pair for comparison.
     fn require(
         &mut self,
         reader: &'a Identifier,
@@ -258,8 +265,8 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    /// As [`require`](Self::require), strongly: what has no end of its own on the wire has to be the same
-    /// (XTypes 1.3 §7.2.4).
+    /// Queues a pair that must be strongly assignable: types that are not delimited on the wire
+    /// must be identical (XTypes 1.3 §7.2.4).
     fn require_strongly(
         &mut self,
         reader: &'a Identifier,
@@ -272,7 +279,8 @@ impl<'a> Checker<'a> {
         self.require(reader, writer, relation, keys, part)
     }
 
-    /// Whether the end of a value of the writer's type shows without its definition (XTypes 1.3 §7.2.4).
+    /// Reports whether the end of a value of the writer's type is detectable without its definition
+    /// (XTypes 1.3 §7.2.4).
     fn is_delimited(&mut self, identifier: &'a Identifier) -> Result<bool, Inassignable> {
         let mut left = alloc::vec![identifier];
         while let Some(identifier) = left.pop() {
@@ -300,7 +308,7 @@ impl<'a> Checker<'a> {
         Err(Inassignable::Differs { member: self.path(), what })
     }
 
-    /// Assignable here, but perhaps not for others.
+    /// Records a difference that other implementations may refuse.
     fn caution(&mut self, what: String) {
         let caution = Caution { member: self.path(), what };
         if self.cautions.len() < CAUTIONS_MAX && !self.cautions.contains(&caution) {
@@ -308,7 +316,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The way to what is being compared.
+    /// Returns the path to the current pair.
     fn path(&self) -> String {
         let mut parts: Vec<&str> = Vec::new();
         let mut at = self.pairs.get(self.current);
@@ -330,13 +338,13 @@ impl<'a> Checker<'a> {
         member
     }
 
-    /// The sides differ in kind.
+    /// Reports that reader and writer have types of different kinds.
     fn other_kind<T>(&self, reader: &Shape<'_>, writer: &Shape<'_>) -> Result<T, Inassignable> {
         self.differs(format!("{reader} for the reader, {writer} from the writer"))
     }
 }
 
-/// The words for an extensibility.
+/// Returns the name of an extensibility.
 fn word(extensibility: Extensibility) -> String {
     match extensibility {
         Extensibility::Final => "final",

@@ -1,4 +1,5 @@
-//! Everything but structures and unions: primitive types, strings, enums, bitmasks, collections (XTypes 1.3 §7.2.4).
+//! Assignability of all types except structures and unions: primitive types, strings, enums,
+//! bitmasks, collections (XTypes 1.3 §7.2.4).
 
 use alloc::format;
 use alloc::string::String;
@@ -13,7 +14,7 @@ fn words(bound: Bound) -> String {
     bound.map_or_else(|| String::from("without bound"), |bound| format!("up to {bound}"))
 }
 
-/// The octets of an enum or bitmask of so many bits.
+/// Returns the octets of an enum or bitmask with this bit bound.
 fn octets(bit_bound: u16) -> u16 {
     match bit_bound {
         0..=8 => 1,
@@ -116,7 +117,8 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    /// One name, one value, on both sides. `all` have to be on both, or all of the writer's with the reader.
+    /// Compares labels: equal names have equal values on both sides. With `all`, both sides must
+    /// have the same labels. Otherwise, the reader must have all labels of the writer.
     fn labels(
         &self,
         reader: &[Label<'_>],

@@ -1,4 +1,4 @@
-//! One view of a type, whether its definition is complete, minimal or within its identifier.
+//! Uniform view of a type whose definition is complete, minimal or contained in its identifier.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -16,10 +16,10 @@ use crate::type_object::kind::{MemberFlag, TypeFlag};
 use crate::type_object::minimal::Minimal;
 use crate::type_object::{Object, TypeIdentifier, TypeRegistry};
 
-/// The most characters of a name that a reason repeats.
+/// Maximum number of characters of a name in a reason.
 const NAME_LEN_MAX: usize = 64;
 
-/// A type without its aliases.
+/// Type with its aliases resolved.
 pub(super) enum Shape<'a> {
     Primitive(Primitive),
     String {
@@ -39,7 +39,7 @@ pub(super) enum Shape<'a> {
         key: &'a Identifier,
         element: &'a Identifier,
     },
-    /// Without an extensibility where the definition has none.
+    /// Enumeration; the extensibility is `None` if the definition has none.
     Enum {
         bit_bound: u16,
         extensibility: Option<Extensibility>,
@@ -59,7 +59,7 @@ pub(super) enum Shape<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Primitive {
     Boolean,
-    /// `octet`: eight bits without a meaning.
+    /// `octet`: eight bits without interpretation.
     Octet,
     Uint8,
     Int8,
@@ -76,30 +76,31 @@ pub(super) enum Primitive {
     Char16,
 }
 
-/// The bound of a string, sequence or map; `None` is none.
+/// Bound of a string, sequence or map; `None` means unbounded.
 pub(super) type Bound = Option<u32>;
 
-/// Whether what has the bound `writer` fits what has the bound `reader`.
+/// Reports whether every length within the bound `writer` is within the bound `reader`.
 pub(super) fn holds(reader: Bound, writer: Bound) -> bool {
     reader.is_none_or(|reader| writer.is_some_and(|writer| writer <= reader))
 }
 
 fn bound(bound: u32) -> Bound {
     match bound {
-        // INTEROP(CycloneDDS 11): unbounded collections in type objects of their own have this bound.
+        // INTEROP(CycloneDDS 11): unbounded collections in type objects of their own have this
+        // bound.
         0 | u32::MAX => None,
         _ => Some(bound),
     }
 }
 
-/// A name, or what a minimal type object keeps of it.
+/// Name, or the hash that a minimal type object keeps of it.
 #[derive(Clone, Copy)]
 pub(super) struct Name<'a> {
     pub text: Option<&'a str>,
     pub hash: NameHash,
 }
 
-/// A literal with its value, or a flag with its position.
+/// Literal with its value, or flag with its position.
 pub(super) struct Label<'a> {
     pub name: Name<'a>,
     pub value: i32,
@@ -119,7 +120,7 @@ pub(super) struct Member<'a> {
     pub optional: bool,
     pub must_understand: bool,
     pub external: bool,
-    /// As it is declared, also where it does not count.
+    /// Key flag as declared, even where it has no effect.
     pub declared_key: bool,
     pub of: &'a Identifier,
 }
@@ -148,7 +149,7 @@ impl<'a> Name<'a> {
         Self { text: None, hash }
     }
 
-    /// For a reason: the name, or a number that stands for it.
+    /// Returns the text for a reason: the name, or a number in its place.
     pub(super) fn or(&self, what: &str, number: impl fmt::Display) -> String {
         match self.text {
             Some(text) => text.chars().filter(|c| !c.is_control()).take(NAME_LEN_MAX).collect(),
@@ -178,7 +179,7 @@ impl Primitive {
         }
     }
 
-    /// The bits of an unsigned integer.
+    /// Returns the number of bits of an unsigned integer.
     pub(super) fn unsigned_bits(self) -> Option<u16> {
         match self {
             Self::Octet | Self::Uint8 => Some(8),
@@ -190,7 +191,7 @@ impl Primitive {
     }
 }
 
-/// What kind of type it is, for people.
+/// Kind of the type for display.
 impl fmt::Display for Shape<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -209,7 +210,7 @@ impl fmt::Display for Shape<'_> {
     }
 }
 
-/// Appendable is the default of XTypes 1.3 §7.3.3.1.
+/// Appendable is the default extensibility (XTypes 1.3 §7.3.3.1).
 fn extensibility(flags: TypeFlag) -> Extensibility {
     if flags.contains(TypeFlag::IS_FINAL) {
         Extensibility::Final
@@ -220,13 +221,13 @@ fn extensibility(flags: TypeFlag) -> Extensibility {
     }
 }
 
-/// INTEROP(Fast DDS 2.9.1): sets no flag of an enum, as XTypes 1.3 Annex B has it.
+/// INTEROP(Fast DDS 2.9.1): sets no extensibility flag of an enum, as XTypes 1.3 Annex B specifies.
 fn enum_extensibility(flags: TypeFlag) -> Option<Extensibility> {
     let is_set = [TypeFlag::IS_FINAL, TypeFlag::IS_APPENDABLE, TypeFlag::IS_MUTABLE].iter().any(|f| flags.contains(*f));
     is_set.then(|| extensibility(flags))
 }
 
-/// The type that an identifier names, its aliases followed.
+/// Returns the type of an identifier with its aliases resolved.
 pub(super) fn resolve<'a>(
     mut identifier: &'a Identifier,
     types: &'a TypeRegistry,
@@ -248,7 +249,7 @@ pub(super) fn resolve<'a>(
     }
 }
 
-/// What an identifier says itself.
+/// Returns the type that the identifier fully describes, if it does.
 fn described(identifier: &Identifier) -> Option<Shape<'_>> {
     let string = |wide, len| Shape::String { wide, bound: bound(len) };
     Some(match identifier {

@@ -1,4 +1,4 @@
-//! Structures: members by id, name and place (XTypes 1.3 §7.2.4).
+//! Assignability of structures: members by id, name and position (XTypes 1.3 §7.2.4).
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -45,14 +45,14 @@ impl<'a> Checker<'a> {
             common += 1;
             self.members(r_member, w_member, relation, keys, strongly)?;
         }
-        // A key of no member at all is on both sides.
+        // An empty key is equal on both sides.
         if common == 0 && !(r_members.is_empty() && w_members.is_empty()) {
             return self.differs(String::from("no member in common"));
         }
         Ok(())
     }
 
-    /// One id, one name.
+    /// Checks that members with equal ids have equal names, and vice versa.
     fn names(
         &self,
         reader: &BTreeMap<u32, &Member<'_>>,
@@ -74,7 +74,7 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    /// Members that the other side, which is `who`, lacks: may it?
+    /// Checks members that the side `who` lacks: fails unless the side may lack them.
     fn lonely(
         &self,
         members: &[Member<'_>],
@@ -99,7 +99,7 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    /// The n-th members of both are the same one, as far as both have so many.
+    /// Checks that the n-th members of both sides are the same, up to the shorter length.
     fn places(&self, reader: &[Member<'_>], writer: &[Member<'_>]) -> Result<(), Inassignable> {
         for (place, (r, w)) in reader.iter().zip(writer).enumerate() {
             if r.id != w.id {
@@ -117,7 +117,7 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    /// Two members of one id.
+    /// Compares two members with the same id.
     fn members(
         &mut self,
         reader: &Member<'a>,
@@ -132,7 +132,7 @@ impl<'a> Checker<'a> {
             let differs = [
                 ("a key", reader.key, writer.key),
                 ("optional", reader.optional, writer.optional),
-                // Key members are to be understood, whether their flags say so or not.
+                // Key members imply must_understand, regardless of their flag.
                 ("must_understand", reader.must_understand && !reader.key, writer.must_understand && !writer.key),
             ];
             if let Some((what, for_reader, _)) = differs.iter().find(|(_, r, w)| r != w) {
@@ -156,12 +156,12 @@ impl<'a> Checker<'a> {
         } else {
             self.require(reader.of, writer.of, relation, within, name.clone())?;
         }
-        // What names an instance has to fit whole.
+        // Key members identify an instance, so the reader must represent every value of them.
         if writer.key { self.require(reader.of, writer.of, relation, Keys::Holder, name) } else { Ok(()) }
     }
 }
 
-/// The members with those inherited, first those; of a key holder the key alone.
+/// Returns the members, inherited ones first. For a key holder, returns the key members alone.
 fn members<'a>(
     structure: &Struct<'a>,
     types: &'a TypeRegistry,
@@ -171,7 +171,7 @@ fn members<'a>(
     let mut levels = alloc::vec![structure.members.clone()];
     let mut base = structure.base;
     while *base != Identifier::None {
-        // A structure that inherits from itself ends with the fuel.
+        // For a structure that inherits from itself, the step limit ends the loop.
         let Shape::Struct(of) = resolve(base, types, fuel)? else {
             let what = String::from("a base that is no structure");
             return Err(Inassignable::Differs { member: String::new(), what });
@@ -186,12 +186,12 @@ fn members<'a>(
             if members.iter().any(|member| member.key) {
                 members.retain(|member| member.key);
             }
-            // Without key members all of them name the instance (XTypes 1.3 §7.6.8.4).
+            // Without key members, all members identify the instance (XTypes 1.3 §7.6.8.4).
             members.iter_mut().for_each(|member| member.key = true);
         }
         Keys::Erased => {
             for member in members.iter_mut().filter(|member| member.key) {
-                // Key members are to be understood because they are keys.
+                // Key members imply must_understand only as keys.
                 (member.key, member.must_understand) = (false, false);
             }
         }

@@ -1,4 +1,4 @@
-//! Unions: cases by discriminator value (XTypes 1.3 §7.2.4).
+//! Assignability of unions: cases by discriminator value (XTypes 1.3 §7.2.4).
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -38,7 +38,7 @@ impl<'a> Checker<'a> {
         self.cases(reader, writer, relation, within)
     }
 
-    /// One id, one name.
+    /// Checks that cases with equal ids have equal names, and vice versa.
     fn case_names(&self, reader: &Union<'_>, writer: &Union<'_>) -> Result<(), Inassignable> {
         let by_name: BTreeMap<NameHash, u32> = reader.cases.iter().map(|case| (case.name.hash, case.id)).collect();
         let by_id: BTreeMap<u32, &Case<'_>> = reader.cases.iter().map(|case| (case.id, case)).collect();
@@ -55,7 +55,7 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    /// What one label selects on both sides fits.
+    /// Checks that the cases that one label selects on both sides are assignable.
     fn cases(
         &mut self,
         reader: &Union<'a>,

@@ -1,14 +1,17 @@
-//! Types that are put together at run time: what a reader of IDL makes of a text (XTypes 1.3 §7.2, §7.5.2.1).
+//! Type definitions built at run time, as an IDL parser produces them (XTypes 1.3 §7.2, §7.5.2.1).
 //!
-//! [`Definitions`] holds types that refer to each other by [`DefinitionId`], so that they may contain themselves. From a
-//! type and all it is made of come both type objects, and from these a [`DynamicType`](crate::dynamic::DynamicType).
-//! A type that is defined here has the identifier that the derive gives to the same type.
+//! [`Definitions`] holds types that refer to each other by [`DefinitionId`], so they may be
+//! recursive. A type and its parts yield both type objects, and from these a
+//! [`DynamicType`](crate::dynamic::DynamicType). A type defined here has the same identifier as the
+//! same type defined by the derive.
 //!
 //! Invariants:
-//! - Naming a type is bounded: at most [`MAX_NESTING`](crate::dynamic::MAX_NESTING) types nest, an error beyond.
-//! - What contradicts itself is refused by [`DynamicType::new`](crate::dynamic::DynamicType::new), not here.
+//! - Computing identifiers is bounded: at most [`MAX_NESTING`](crate::dynamic::MAX_NESTING) types
+//!   nest; deeper nesting is an error.
+//! - Contradictory types are refused by [`DynamicType::new`](crate::dynamic::DynamicType::new), not
+//!   here.
 //!
-//! It deliberately does not do: bitsets, `long double`, annotations of a user.
+//! Not supported: bitsets, `long double`, user-defined annotations.
 
 mod naming;
 
@@ -19,17 +22,17 @@ use alloc::vec::Vec;
 use crate::Extensibility;
 use crate::type_object::{TypeError, TypeInformation, TypeRegistry};
 
-/// Types by their number, in the order in which they were declared.
+/// Type definitions in the order of declaration.
 #[derive(Clone, Debug, Default)]
 pub struct Definitions {
     types: Vec<Option<Definition>>,
 }
 
-/// A type of [`Definitions`].
+/// Id of a type in [`Definitions`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DefinitionId(usize);
 
-/// A type that has a name.
+/// Definition of a named type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Definition {
     /// `struct`
@@ -44,7 +47,7 @@ pub enum Definition {
     Alias(AliasDefinition),
 }
 
-/// The type of a member. A bound of 0 is none.
+/// Type of a member. A bound of 0 means unbounded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TypeSpec {
     /// `boolean`
@@ -77,86 +80,87 @@ pub enum TypeSpec {
     WChar,
     /// `string`
     String {
-        /// The most octets.
+        /// Maximum number of octets.
         bound: u32,
     },
     /// `wstring`
     WString {
-        /// The most characters.
+        /// Maximum number of characters.
         bound: u32,
     },
     /// `sequence`
     Sequence {
-        /// The type of an element.
+        /// Type of the elements.
         element: Box<TypeSpec>,
-        /// `@external` of the element.
+        /// `@external` of the elements.
         external: bool,
-        /// The most elements.
+        /// Maximum number of elements.
         bound: u32,
     },
     /// `T name[2][3]`
     Array {
-        /// The type of an element.
+        /// Type of the elements.
         element: Box<TypeSpec>,
-        /// The outermost first.
+        /// Dimensions, the outermost first.
         dimensions: Vec<u32>,
     },
     /// `map`
     Map {
-        /// The type of a key.
+        /// Type of the keys.
         key: Box<TypeSpec>,
-        /// The type of an element.
+        /// Type of the values.
         element: Box<TypeSpec>,
-        /// The most pairs.
+        /// Maximum number of pairs.
         bound: u32,
     },
-    /// A type with a name.
+    /// Named type.
     Named(DefinitionId),
 }
 
-/// What a reader does with a value that a member cannot have (XTypes 1.3 §7.3.1.2.1, `@try_construct`).
+/// Treatment of received values that a member cannot hold (XTypes 1.3 §7.3.1.2.1,
+/// `@try_construct`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TryConstruct {
-    /// The sample is dropped.
+    /// Drops the sample.
     #[default]
     Discard,
-    /// The member has its default.
+    /// Sets the member to its default.
     UseDefault,
-    /// A string or a sequence is cut to its bound.
+    /// Truncates a string or sequence to its bound.
     Trim,
 }
 
-/// A struct.
+/// Definition of a `struct`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StructDefinition {
-    /// Its qualified name.
+    /// Qualified name.
     pub name: String,
-    /// How it may evolve.
+    /// Extensibility.
     pub extensibility: Extensibility,
-    /// It is no type of topics.
+    /// True if the type is not a topic type.
     pub nested: bool,
-    /// Its member ids are hashes of the names, where a member does not say otherwise.
+    /// True if member ids are hashes of the names by default.
     pub autoid_hash: bool,
-    /// The struct it inherits from.
+    /// Base struct.
     pub base: Option<DefinitionId>,
-    /// Its own members.
+    /// Members without those of the base.
     pub members: Vec<MemberDefinition>,
 }
 
-/// A member of a struct.
+/// Member of a struct.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemberDefinition {
-    /// Its name.
+    /// Name of the member.
     pub name: String,
-    /// Its id.
+    /// Member id.
     pub id: u32,
-    /// `@hashid`: the name whose hash the id is, empty for the member's own.
+    /// `@hashid`: the name whose hash is the id; empty for the member's own name.
     pub hash_id: Option<String>,
     /// `@unit`, `@min`, `@max`
     pub values: ValueAnnotations,
     /// `@key`
     pub key: bool,
-    /// `@must_understand`; key members are understood without it.
+    /// `@must_understand`; key members imply it.
     pub must_understand: bool,
     /// `@optional`
     pub optional: bool,
@@ -164,11 +168,11 @@ pub struct MemberDefinition {
     pub external: bool,
     /// `@try_construct`
     pub try_construct: TryConstruct,
-    /// Its type.
+    /// Type of the member.
     pub of: TypeSpec,
 }
 
-/// What annotations say of the values of a member. Nothing holds values against it.
+/// Annotations about the values of a member. Values are not checked against them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ValueAnnotations {
     /// `@unit`
@@ -179,109 +183,110 @@ pub struct ValueAnnotations {
     pub max: Option<Limit>,
 }
 
-/// The parameter of `@min` and `@max`, of the type that its literal has.
+/// Parameter of `@min` and `@max`, with the type of its literal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Limit {
-    /// An integer of 64 bits, signed or not; others are written as the nearest.
+    /// Integer of 64 bits, signed or unsigned. Values outside of this range are written as the
+    /// nearest one.
     Integer(i128),
-    /// A floating-point number.
+    /// Floating-point number.
     Float(f64),
 }
 
-/// A union.
+/// Definition of a `union`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnionDefinition {
-    /// Its qualified name.
+    /// Qualified name.
     pub name: String,
-    /// How it may evolve.
+    /// Extensibility.
     pub extensibility: Extensibility,
-    /// It is no type of topics.
+    /// True if the type is not a topic type.
     pub nested: bool,
-    /// Its member ids are hashes of the names, where a case does not say otherwise.
+    /// True if member ids are hashes of the names by default.
     pub autoid_hash: bool,
-    /// Its discriminator is the key.
+    /// True if the discriminator is the key.
     pub key: bool,
-    /// The type of the discriminator.
+    /// Type of the discriminator.
     pub discriminator: TypeSpec,
-    /// The cases that have a member.
+    /// Cases that have a member.
     pub cases: Vec<CaseDefinition>,
 }
 
-/// A case of a union.
+/// Case of a union.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CaseDefinition {
-    /// The name of its member.
+    /// Name of the case's member.
     pub name: String,
-    /// The id of its member.
+    /// Member id.
     pub id: u32,
-    /// `@hashid`: the name whose hash the id is, empty for the member's own.
+    /// `@hashid`: the name whose hash is the id; empty for the member's own name.
     pub hash_id: Option<String>,
     /// `@unit`, `@min`, `@max`
     pub values: ValueAnnotations,
-    /// The discriminators that select it.
+    /// Discriminator values that select the case.
     pub labels: Vec<i32>,
-    /// It is the default case.
+    /// True for the default case.
     pub default: bool,
     /// `@external`
     pub external: bool,
     /// `@try_construct`
     pub try_construct: TryConstruct,
-    /// The type of its member.
+    /// Type of the case's member.
     pub of: TypeSpec,
 }
 
-/// An enumeration.
+/// Definition of an `enum`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnumDefinition {
-    /// Its qualified name.
+    /// Qualified name.
     pub name: String,
-    /// How it may evolve.
+    /// Extensibility.
     pub extensibility: Extensibility,
-    /// How many bits hold it.
+    /// Number of bits of a value.
     pub bit_bound: u16,
-    /// Names and values.
+    /// Names and values of the literals.
     pub literals: Vec<(String, i32)>,
-    /// The place of the literal with `@default_literal`.
+    /// Index of the literal with `@default_literal`.
     pub default: Option<usize>,
 }
 
-/// A bitmask.
+/// Definition of a `bitmask`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BitmaskDefinition {
-    /// Its qualified name.
+    /// Qualified name.
     pub name: String,
-    /// How many bits hold it.
+    /// Number of bits of a value.
     pub bit_bound: u16,
-    /// Names and positions.
+    /// Names and positions of the flags.
     pub flags: Vec<(String, u16)>,
 }
 
-/// Another name of a type.
+/// Definition of a `typedef`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AliasDefinition {
-    /// The qualified name.
+    /// Qualified name.
     pub name: String,
-    /// The type.
+    /// Aliased type.
     pub of: TypeSpec,
 }
 
 impl Definitions {
-    /// No types.
+    /// Returns an empty set of definitions.
     #[must_use]
     pub const fn new() -> Self {
         Self { types: Vec::new() }
     }
 
-    /// Takes a place for a type that others may refer to before it is defined.
+    /// Declares a type. Other types may refer to it before it is defined.
     pub fn declare(&mut self) -> DefinitionId {
         self.types.push(None);
         DefinitionId(self.types.len() - 1)
     }
 
-    /// Defines a type that was declared.
+    /// Defines a declared type.
     ///
     /// # Panics
-    /// If the type is not one of these.
+    /// Panics if the id belongs to other `Definitions`.
     pub fn define(&mut self, id: DefinitionId, definition: Definition) {
         self.types[id.0] = Some(definition);
     }
@@ -293,20 +298,20 @@ impl Definitions {
         id
     }
 
-    /// A type; `None` if it is not defined.
+    /// Returns a type; `None` if it is not defined.
     #[must_use]
     pub fn get(&self, id: DefinitionId) -> Option<&Definition> {
         self.types.get(id.0)?.as_ref()
     }
 
-    /// All types that are defined.
+    /// Returns all defined types.
     pub fn iter(&self) -> impl Iterator<Item = (DefinitionId, &Definition)> {
         let defined = self.types.iter().enumerate();
         defined.filter_map(|(index, definition)| Some((DefinitionId(index), definition.as_ref()?)))
     }
 
-    /// The type behind all its other names; `None` if one of them is not defined, or there are more than
-    /// [`MAX_NESTING`](crate::dynamic::MAX_NESTING).
+    /// Returns the type with its aliases resolved. `None` if one of them is not defined, or if
+    /// there are more than [`MAX_NESTING`](crate::dynamic::MAX_NESTING).
     #[must_use]
     pub fn resolve<'a>(&'a self, mut of: &'a TypeSpec) -> Option<&'a TypeSpec> {
         for _ in 0..=crate::dynamic::MAX_NESTING {
@@ -321,10 +326,11 @@ impl Definitions {
         None
     }
 
-    /// What an endpoint announces of a type, with the type objects of the type and of all it is made of in `registry`.
+    /// Returns the `TypeInformation` that an endpoint announces. Adds the type objects of the type
+    /// and its parts to `registry`.
     ///
     /// # Errors
-    /// A type is declared and not defined, or types nest too deep.
+    /// Fails if a type is declared but not defined, or if types nest too deeply.
     pub fn type_information(
         &self,
         root: DefinitionId,
@@ -339,7 +345,7 @@ impl Definitions {
 }
 
 impl Definition {
-    /// The qualified name.
+    /// Returns the qualified name.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -351,7 +357,7 @@ impl Definition {
         }
     }
 
-    /// The types with names that it is made of, in order.
+    /// Returns the named types that the type consists of, in order.
     #[must_use]
     pub fn parts(&self) -> Vec<DefinitionId> {
         let mut parts = Vec::new();
@@ -386,7 +392,7 @@ impl TypeSpec {
 }
 
 impl TryConstruct {
-    /// The literal of the annotation.
+    /// Parses the literal of the annotation.
     #[must_use]
     pub fn from_literal(literal: &str) -> Option<Self> {
         match literal {

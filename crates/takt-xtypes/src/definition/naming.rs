@@ -1,5 +1,5 @@
-//! Identifiers of types that are defined at run time: strongly connected components by Tarjan's algorithm, each named when
-//! all that it is made of is named (XTypes 1.3 §7.3.4.9).
+//! Type identifiers of types defined at run time: strongly connected components by Tarjan's
+//! algorithm. A component is named after all types that it refers to (XTypes 1.3 §7.3.4.9).
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -12,7 +12,7 @@ use crate::type_object::identifier::{EquivalenceHash, Identifier};
 use crate::type_object::kind::MemberFlag;
 use crate::type_object::{Object, TypeError, TypeObject, TypeRegistry, component_hash};
 
-/// The identifiers of a type. All type objects that it needs are in the registry then.
+/// Returns the identifiers of a type. Adds all type objects that it needs to the registry.
 pub(super) fn name(
     definitions: &Definitions,
     root: DefinitionId,
@@ -28,14 +28,15 @@ struct Naming<'a> {
     definitions: &'a Definitions,
     registry: &'a mut TypeRegistry,
     known: BTreeMap<DefinitionId, TypeIdentifiers>,
-    /// Types whose component is not closed yet.
+    /// Types whose component is not complete yet.
     open: Vec<DefinitionId>,
     places: BTreeMap<DefinitionId, usize>,
     depth: u8,
 }
 
 impl<'a> Naming<'a> {
-    /// Names a type. Returns the place of the outermost open type that it leads back to; `None` if it is named.
+    /// Names a type. Returns the position of the outermost open type that it refers back to; `None`
+    /// if the type is named.
     fn visit(&mut self, id: DefinitionId) -> Result<Option<usize>, TypeError> {
         if self.known.contains_key(&id) {
             return Ok(None);
@@ -176,7 +177,7 @@ impl<'a> Naming<'a> {
         })
     }
 
-    /// The identifiers of the type of a member, all of whose parts are named.
+    /// Returns the identifiers of a member's type, all of whose parts are named.
     fn identifiers(&self, spec: &TypeSpec, depth: u8) -> Result<TypeIdentifiers, TypeError> {
         if depth >= MAX_NESTING {
             return Err(TypeError::Limit { what: "levels of types", limit: usize::from(MAX_NESTING) });
@@ -213,7 +214,7 @@ impl<'a> Naming<'a> {
     }
 }
 
-/// What `@try_construct` says.
+/// Returns the member flags of `@try_construct`.
 fn flags(try_construct: TryConstruct) -> MemberFlag {
     match try_construct {
         TryConstruct::Discard => MemberFlag::TRY_CONSTRUCT1,

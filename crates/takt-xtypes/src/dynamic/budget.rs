@@ -1,8 +1,8 @@
-//! How much work the evaluation of a condition may be, in steps: values that are passed, characters that are compared.
+//! Step budget for evaluating a condition: visited values and compared characters.
 
 use core::cell::Cell;
 
-/// The steps that are left.
+/// Remaining steps.
 #[derive(Debug)]
 pub(crate) struct Budget {
     left: Cell<u64>,
@@ -18,7 +18,7 @@ impl Budget {
         Self::new(u64::MAX)
     }
 
-    /// Takes steps away; false, from then on, if there are not so many.
+    /// Spends steps. Returns false, also in all later calls, if too few are left.
     pub(crate) fn spend(&self, steps: u64) -> bool {
         match self.left.get().checked_sub(steps) {
             Some(left) if !self.is_exceeded.get() => {

@@ -1,4 +1,5 @@
-//! From type objects to the arena of a dynamic type, refusing what no compiler of IDL would accept.
+//! Construction of a dynamic type from type objects. Types that no IDL compiler accepts are
+//! refused.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -16,12 +17,12 @@ use crate::type_object::identifier::{
 use crate::type_object::kind::{MemberFlag, TypeFlag};
 use crate::type_object::{Object, TypeError, TypeIdentifier, TypeRegistry};
 
-/// Builds the type that `root` names, and all it is made of.
+/// Builds the type `root` and its parts.
 pub(super) fn build(root: &TypeIdentifier, registry: &TypeRegistry) -> Result<(Types, NodeId), TypeError> {
     let mut builder =
         Builder { registry, nodes: Vec::new(), known: BTreeMap::new(), depth: 0, members: 0, bases: Vec::new() };
     let root = builder.node(&root.0)?;
-    // Every place was taken by a definition before the last call returned.
+    // Every reserved node was defined before the last call returned.
     let nodes: Option<Vec<Node>> = builder.nodes.into_iter().collect();
     let mut types = Types { nodes: nodes.ok_or(invalid("a type without definition"))?, layouts: Vec::new() };
     types.layouts = layout::compute(&types)?;
@@ -31,13 +32,13 @@ pub(super) fn build(root: &TypeIdentifier, registry: &TypeRegistry) -> Result<(T
 
 struct Builder<'a> {
     registry: &'a TypeRegistry,
-    /// `None` while what belongs there is being built.
+    /// Nodes; `None` while the type is under construction.
     nodes: Vec<Option<Node>>,
     known: BTreeMap<Identifier, NodeId>,
     depth: u8,
-    /// Of all structures, those that they inherit included.
+    /// Number of members of all structures, inherited ones included.
     members: usize,
-    /// Structures whose members are read for one that inherits from them while they are being built.
+    /// Structures under construction whose members are read for a derived structure.
     bases: Vec<Identifier>,
 }
 
@@ -45,16 +46,17 @@ fn invalid(what: &'static str) -> TypeError {
     TypeError::Invalid { what }
 }
 
-/// Zero is no bound.
+/// Converts a bound. Zero means unbounded.
 fn bound(bound: u32) -> Result<Option<usize>, TypeError> {
     match bound {
-        // INTEROP(CycloneDDS 11): unbounded collections in type objects of their own have this bound.
+        // INTEROP(CycloneDDS 11): unbounded collections in type objects of their own have this
+        // bound.
         0 | u32::MAX => Ok(None),
         _ => usize::try_from(bound).map(Some).map_err(|_| invalid("a bound that does not fit")),
     }
 }
 
-/// A name that can be printed.
+/// Checks that a name is printable.
 fn name(name: &str) -> Result<Arc<str>, TypeError> {
     if name.is_empty() || name.chars().any(char::is_control) {
         return Err(invalid("a name that is none"));
@@ -62,7 +64,7 @@ fn name(name: &str) -> Result<Arc<str>, TypeError> {
     Ok(Arc::from(name))
 }
 
-/// What annotations say of a member, if it can be printed.
+/// Returns the annotations of a member, if they are printable.
 fn builtin(detail: &complete::MemberDetail) -> Result<Option<Arc<BuiltinMember>>, TypeError> {
     let Some(builtin) = &detail.ann_builtin else { return Ok(None) };
     if builtin.hash_id.as_ref().is_some_and(|text| text.chars().any(char::is_control)) {
@@ -75,14 +77,14 @@ fn extensibility(flags: TypeFlag) -> Result<Extensibility, TypeError> {
     let is = |flag| flags.contains(flag);
     match (is(TypeFlag::IS_FINAL), is(TypeFlag::IS_APPENDABLE), is(TypeFlag::IS_MUTABLE)) {
         (true, false, false) => Ok(Extensibility::Final),
-        // Appendable is the default of XTypes 1.3 §7.3.3.1.
+        // Appendable is the default extensibility (XTypes 1.3 §7.3.3.1).
         (false, true, false) | (false, false, false) => Ok(Extensibility::Appendable),
         (false, false, true) => Ok(Extensibility::Mutable),
         _ => Err(invalid("several extensibilities")),
     }
 }
 
-/// What the two flags say; none of them is the default, to discard.
+/// Converts the two flags. If neither is set, the default is to discard.
 fn try_construct(flags: MemberFlag) -> TryConstruct {
     match (flags.contains(MemberFlag::TRY_CONSTRUCT1), flags.contains(MemberFlag::TRY_CONSTRUCT2)) {
         (_, false) => TryConstruct::Discard,
@@ -91,14 +93,14 @@ fn try_construct(flags: MemberFlag) -> TryConstruct {
     }
 }
 
-/// No two of them are the same.
+/// Checks that all values differ.
 fn all_differ<T: Ord>(values: impl Iterator<Item = T>, what: &'static str) -> Result<(), TypeError> {
     let mut values: Vec<T> = values.collect();
     values.sort_unstable();
     if values.windows(2).any(|pair| pair[0] == pair[1]) { Err(invalid(what)) } else { Ok(()) }
 }
 
-/// Counts members to those of the structures before.
+/// Adds members to the count of previous structures.
 fn add_members(sum: &mut usize, count: usize) -> Result<(), TypeError> {
     *sum += count;
     if *sum > MAX_MEMBERS {
@@ -108,7 +110,7 @@ fn add_members(sum: &mut usize, count: usize) -> Result<(), TypeError> {
 }
 
 impl Builder<'_> {
-    /// The place of a type, which may not be built yet if the type contains itself.
+    /// Returns the node of a type. A recursive type may not be built yet.
     fn node(&mut self, identifier: &Identifier) -> Result<NodeId, TypeError> {
         if let Some(&id) = self.known.get(identifier) {
             return Ok(id);
@@ -228,7 +230,7 @@ impl Builder<'_> {
         }))
     }
 
-    /// The structure that is inherited from, and all members, inherited ones first.
+    /// Returns the base structure and all members, inherited ones first.
     fn members(&mut self, object: &complete::Struct) -> Result<(Option<NodeId>, Vec<StructMember>), TypeError> {
         add_members(&mut self.members, object.member_seq.len())?;
         let (base, mut members) = self.base(&object.header.base_type)?;
@@ -242,7 +244,7 @@ impl Builder<'_> {
                 member: Member {
                     id: member.member_id,
                     key: flags.contains(MemberFlag::IS_KEY),
-                    // Implied by the key, and then not written; see `Member`.
+                    // The key implies must_understand, which is then not written; see `Member`.
                     must_understand: flags.contains(MemberFlag::IS_MUST_UNDERSTAND)
                         && !flags.contains(MemberFlag::IS_KEY),
                 },
@@ -256,7 +258,7 @@ impl Builder<'_> {
         Ok((base, members))
     }
 
-    /// The structure that is inherited from, and its members.
+    /// Returns the base structure and its members.
     fn base(&mut self, identifier: &Identifier) -> Result<(Option<NodeId>, Vec<StructMember>), TypeError> {
         if *identifier == Identifier::None {
             return Ok((None, Vec::new()));
@@ -266,7 +268,7 @@ impl Builder<'_> {
         for _ in 0..MAX_NESTING {
             match self.known.get(identifier).map(|&id| &self.nodes[id]) {
                 Some(Some(Node::Struct(structure))) => {
-                    // Before they are copied.
+                    // Count the members before they are copied.
                     add_members(&mut self.members, structure.members.len())?;
                     return Ok((Some(base), structure.members.clone()));
                 }
@@ -282,7 +284,8 @@ impl Builder<'_> {
         Err(TypeError::Limit { what: "levels of types", limit: usize::from(MAX_NESTING) })
     }
 
-    /// All members of a structure that is being built: it has a sequence, or an external member, of one that inherits from it.
+    /// Returns all members of a structure under construction that contains a sequence or external
+    /// member of a structure derived from it.
     fn members_of_open(
         &mut self,
         identifier: &Identifier,
@@ -338,7 +341,7 @@ impl Builder<'_> {
     }
 }
 
-/// The type object of an identifier.
+/// Returns the type object of an identifier.
 fn complete<'a>(registry: &'a TypeRegistry, identifier: &Identifier) -> Result<&'a Complete, TypeError> {
     let identifier = TypeIdentifier(identifier.clone());
     match registry.get(&identifier).map(|object| &object.0) {
@@ -392,7 +395,7 @@ fn bitmask(object: &complete::Bitmask) -> Result<Node, TypeError> {
     Ok(Node::Bitmask(Bitmask { name: name(&object.header.detail.type_name)?, bit_bound, flags }))
 }
 
-/// A discriminator is something that has a number.
+/// Checks that discriminators are of an integer-like type.
 fn check_discriminators(types: &Types) -> Result<(), TypeError> {
     let is_number = |id| match types.resolved(id) {
         Node::Primitive(primitive) => !matches!(primitive, Primitive::F32 | Primitive::F64),

@@ -1,4 +1,4 @@
-//! DynamicData: a value of a type known at run time (XTypes 1.3 §7.5.2.11), as a plain enum.
+//! DynamicData: value of a type known at run time (XTypes 1.3 §7.5.2.11), as a plain enum.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use crate::WString;
 
-/// A value. Names are shared with the type.
+/// Value of a dynamic type. Names are shared with the type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DynamicData {
     /// `boolean`.
@@ -40,41 +40,42 @@ pub enum DynamicData {
     String(String),
     /// `wstring`.
     WString(WString),
-    /// A literal of an enumeration.
+    /// Literal of an enumeration.
     Enum {
-        /// Its name.
+        /// Name of the literal.
         name: Arc<str>,
-        /// Its number.
+        /// Value of the literal.
         value: i32,
     },
-    /// A bitmask.
+    /// Bitmask.
     Bitmask {
-        /// The flags as a number; bits without a name are kept.
+        /// Flags as a number; bits without a name are kept.
         value: u64,
-        /// The names of those that are set.
+        /// Names of the flags that are set.
         flags: Vec<Arc<str>>,
     },
-    /// A sequence or array of `octet` or `uint8`.
+    /// Sequence or array of `octet` or `uint8`.
     Bytes(Vec<u8>),
-    /// Any other sequence, or array; of an array with several dimensions all elements, the last index fastest.
+    /// Any other sequence or array. An array with several dimensions is flattened, the last index
+    /// fastest.
     Sequence(Vec<DynamicData>),
-    /// A map: pairs of key and value in the order in which they are encoded.
+    /// Map: pairs of key and value in the order of encoding.
     Map(Vec<(DynamicData, DynamicData)>),
-    /// A structure: its members by name, those of its base first, in order of declaration.
+    /// Structure: members by name in order of declaration, those of the base first.
     Struct(Vec<(Arc<str>, DynamicData)>),
-    /// A union.
+    /// Union.
     Union {
-        /// Which case it is.
+        /// Discriminator.
         discriminator: Box<DynamicData>,
-        /// The member of that case, if it has one.
+        /// Member of the selected case, if it has one.
         member: Option<(Arc<str>, Box<DynamicData>)>,
     },
-    /// An optional member that is not there.
+    /// Absent optional member.
     Absent,
 }
 
 impl DynamicData {
-    /// The member of a structure, or of a union's present case, by name.
+    /// Returns the member of a structure, or of a union's selected case, by name.
     #[must_use]
     pub fn member(&self, name: &str) -> Option<&Self> {
         match self {
@@ -84,7 +85,7 @@ impl DynamicData {
         }
     }
 
-    /// An integer, boolean, character, literal or bitmask as a number.
+    /// Returns an integer, boolean, character, literal or bitmask as a number.
     #[must_use]
     pub fn as_integer(&self) -> Option<i128> {
         Some(match self {

@@ -1,5 +1,5 @@
-//! Bytes to [`DynamicData`] (XTypes 1.3 §7.4.3.5): what the crate's visitors do with a Rust type, done with a type
-//! known at run time.
+//! Decoding of payloads to [`DynamicData`] (XTypes 1.3 §7.4.3.5). The rules equal those of the
+//! crate's visitors for Rust types, applied to a type known at run time.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -15,31 +15,31 @@ use crate::{
     CdrValue, DecodeError, DecodeErrorKind, Decoder, Extensibility, Representation, Scope, WString, parameter,
 };
 
-/// Memory that a member takes beside its value.
+/// Memory of a member in addition to its value, in bytes.
 const NAME_LEN: usize = size_of::<(alloc::sync::Arc<str>, DynamicData)>() - size_of::<DynamicData>();
 
-/// Reads a value of the type at the decoder's position.
+/// Decodes a value of the type at the decoder's position.
 pub(super) fn decode(types: &Types, id: NodeId, d: &mut Decoder<'_>) -> Result<DynamicData, DecodeError> {
     Reader { types, depth: 0 }.value(id, d)
 }
 
-/// Which members of a structure are read.
+/// Members of a structure to decode.
 #[derive(Clone, Copy)]
 enum Wanted {
     All,
     Keys,
-    /// All up to the last key member.
+    /// All members up to the last key member.
     UpToLastKey,
 }
 
-/// The types, and how deep in them the reader is.
+/// Decoder state: the types and the nesting depth.
 #[derive(Clone, Copy)]
 struct Reader<'a> {
     types: &'a Types,
     depth: u8,
 }
 
-/// Reads a primitive.
+/// Decodes a primitive.
 fn read<T: CdrValue>(d: &mut Decoder<'_>) -> Result<T, DecodeError> {
     let mut value = T::initial();
     value.decode(d)?;
@@ -146,7 +146,7 @@ impl Reader<'_> {
         Ok(data)
     }
 
-    /// Reads a count and holds it against the bytes that remain and the bound.
+    /// Reads a count and checks it against the remaining bytes and the bound.
     fn count(self, elements: &[NodeId], bound: Option<usize>, d: &mut Decoder<'_>) -> Result<usize, DecodeError> {
         let min_len: usize = elements.iter().map(|&element| self.types.layouts[element].min_len).sum();
         let count = d.read_count(min_len.max(1))?;
@@ -168,7 +168,7 @@ impl Reader<'_> {
         self.delimited(d, |d| self.rows(element, len, d))
     }
 
-    /// Elements of an array, without a header.
+    /// Decodes elements of an array without a header.
     fn rows(self, element: NodeId, len: usize, d: &mut Decoder<'_>) -> Result<DynamicData, DecodeError> {
         let Node::Array { element: inner, len: inner_len, .. } = self.types.resolved(element) else {
             return self.elements(element, len, d);
@@ -258,7 +258,7 @@ impl Reader<'_> {
         Ok(DynamicData::Struct(members))
     }
 
-    /// What a member has that the writer did not send.
+    /// Returns the default of a member that the writer did not send.
     fn default(self, member: &StructMember, d: &mut Decoder<'_>) -> Result<DynamicData, DecodeError> {
         if member.member.key {
             return Err(d.error(DecodeErrorKind::MissingKey { id: member.member.id }));
@@ -269,7 +269,7 @@ impl Reader<'_> {
         Ok(self.types.initial_member(member))
     }
 
-    /// An optional member of a final or appendable structure.
+    /// Decodes an optional member of a final or appendable structure.
     fn optional(self, member: &StructMember, d: &mut Decoder<'_>) -> Result<DynamicData, DecodeError> {
         match d.representation() {
             Representation::Xcdr2 => match read::<bool>(d)? {
@@ -350,7 +350,8 @@ impl Reader<'_> {
         Ok(self.types.initial(node))
     }
 
-    /// The discriminator comes first, then at most one member, which the discriminator says.
+    /// Decodes a mutable union: first the discriminator, then at most one member, which the
+    /// discriminator selects.
     fn mutable_union(self, union: &Union, d: &mut Decoder<'_>) -> Result<DynamicData, DecodeError> {
         let header = match parameter::read(d)? {
             Some(header) if header.id == DISCRIMINATOR.id => header,

@@ -1,4 +1,4 @@
-//! [`DynamicData`] to bytes (XTypes 1.3 §7.4.3.5): the mirror of [`decode`](super::decode).
+//! Encoding of [`DynamicData`] (XTypes 1.3 §7.4.3.5), the counterpart of [`decode`](super::decode).
 
 use super::node::{Node, NodeId, Primitive, Struct, StructMember, Types, Union};
 use super::{DynamicData, MAX_NESTING};
@@ -8,7 +8,7 @@ use crate::structure::effective;
 use crate::union::DISCRIMINATOR;
 use crate::{CdrValue, Char8, Char16, EncodeError, Encoder, Extensibility, Representation, Scope, Sink, parameter};
 
-/// A value of a type, as content of an encoder.
+/// Value of a type as encoder content.
 #[derive(Clone, Copy)]
 pub(super) struct Value<'a> {
     types: &'a Types,
@@ -39,7 +39,7 @@ impl Content for Value<'_> {
                 if enumeration.literal(*value).is_none() {
                     return Err(mismatch("a literal of the enumeration"));
                 }
-                // What a literal's value is was held against the bit bound when the type was built.
+                // The literal's value was checked against the bit bound when the type was built.
                 match enumeration.holder_len() {
                     1 => (*value as i8).encode(e),
                     2 => (*value as i16).encode(e),
@@ -127,7 +127,7 @@ fn primitive<S: Sink>(kind: Primitive, data: &DynamicData, e: &mut Encoder<S>) -
     }
 }
 
-/// Elements of a collection, with their count where they have one.
+/// Elements of a collection, with their count if the collection has one.
 struct Elements<'a>(Value<'a>);
 
 impl Content for Elements<'_> {
@@ -204,7 +204,7 @@ impl Content for Members<'_> {
     }
 }
 
-/// The value of a member: usually at the member's own place, otherwise by name.
+/// Returns the value of a member: usually at the member's index, otherwise by name.
 fn find<'a>(values: &'a [(alloc::sync::Arc<str>, DynamicData)], index: usize, name: &str) -> Option<&'a DynamicData> {
     match values.get(index) {
         Some((key, value)) if &**key == name => Some(value),

@@ -1,28 +1,30 @@
-//! How long the key of a type can be: whether its hash is the key itself (XTypes 1.3 §7.6.8).
+//! Maximum key length of a type, which determines whether the key hash is the key itself
+//! (XTypes 1.3 §7.6.8).
 
 use core::cell::Cell;
 
 use super::node::{Node, NodeId, Struct, Types};
 use crate::{Extent, KeyHash, Representation, Scope};
 
-/// The greatest length of the key in bytes as it is hashed; `None` if it may exceed a key hash.
+/// Returns the maximum length of the key in bytes as it is hashed; `None` if it may exceed a key
+/// hash.
 pub(super) fn key_len(types: &Types, root: NodeId, representation: Representation) -> Option<usize> {
     let steps = Cell::new(STEPS_MAX);
     extend(&Search { types, steps: &steps }, root, Extent::new(representation, Scope::KeyHash)).end()
 }
 
-/// How many members are looked at, again and again where a type is used several times. Keys of at most 16 bytes take
-/// a few; what takes more is taken for longer.
+/// Maximum number of visited members. A type that is used several times is visited each time. Keys
+/// of at most 16 bytes need few visits; a key that needs more counts as longer.
 const STEPS_MAX: usize = 100_000;
 
-/// The types, and how many steps are left.
+/// Search state: the types and the remaining steps.
 struct Search<'a> {
     types: &'a Types,
     steps: &'a Cell<usize>,
 }
 
-/// Moves a worst-case position behind a value. What exceeds a key hash counts as unbounded, which ends the search:
-/// a peer's type cannot make it long.
+/// Advances a worst-case position past a value. A position beyond a key hash counts as unbounded,
+/// which ends the search. A peer's type therefore cannot prolong it.
 fn extend(search: &Search<'_>, id: NodeId, extent: Extent) -> Extent {
     let (types, steps) = (search.types, search.steps.get());
     search.steps.set(steps.saturating_sub(1));
@@ -56,7 +58,7 @@ fn extend(search: &Search<'_>, id: NodeId, extent: Extent) -> Extent {
             if union.discriminator_is_key {
                 return discriminator;
             }
-            // A union may contain itself; one level deeper each time.
+            // A union may contain itself, so its depth is limited.
             discriminator.nested(|discriminator| {
                 union.cases.iter().fold(discriminator, |end, case| end.max(extend(search, case.node, discriminator)))
             })
@@ -66,10 +68,10 @@ fn extend(search: &Search<'_>, id: NodeId, extent: Extent) -> Extent {
     if extent.end().is_some_and(|end| end > size_of::<KeyHash>()) { extent.unbounded() } else { extent }
 }
 
-/// Elements of an array, without a header.
+/// Advances past the elements of an array without a header.
 fn extend_rows(search: &Search<'_>, element: NodeId, len: usize, extent: Extent) -> Extent {
     match search.types.resolved(element) {
-        // A length that overflows exceeds a key hash anyway.
+        // A length that overflows exceeds a key hash in any case.
         Node::Array { element, len: inner, .. } => extend_rows(search, *element, len.saturating_mul(*inner), extent),
         _ => extent.repeat(len, |extent| extend(search, element, extent)),
     }

@@ -1,10 +1,11 @@
-//! Fields by their path, and where they lie in a payload: what reads `a.b[2].c` of a sample without building the rest of
-//! it (XTypes 1.3 §7.4.3.5; paths as in DDS 1.4 annex B).
+//! Field access by path: reads `a.b[2].c` of a serialized sample without decoding the rest
+//! (XTypes 1.3 §7.4.3.5; paths as in DDS 1.4 annex B).
 //!
-//! What stands in front of the field is skipped, members with a length at once. A member that the writer did not send has
-//! its default, as in [`DynamicType::decode`].
+//! Values before the field are skipped; members with a length are skipped in one step. A member
+//! that the writer did not send has its default, as in [`DynamicType::decode`].
 //!
-//! Invariants: reading neither allocates nor reads beyond the payload, and takes at most a multiple of its length in steps.
+//! Invariants: reading neither allocates nor reads beyond the payload. The number of steps is at
+//! most a multiple of the payload's length.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -21,19 +22,19 @@ use crate::{
     CdrValue, DecodeError, DecodeErrorKind, Decoder, Extensibility, Representation, Scope, parameter, payload,
 };
 
-/// One step of a path.
+/// Part of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FieldPart {
-    /// A member of a structure, or a case of a union.
+    /// Member of a structure, or case of a union.
     Name(String),
-    /// An element of a sequence or, one for each dimension, of an array; the first is 0.
+    /// Index of a sequence element, counted from 0. An array takes one index for each dimension.
     Index(u32),
 }
 
-/// Why a path leads to no field that can be compared.
+/// Reason why a path does not lead to a comparable field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
-    /// What is wrong, naming the part of the path.
+    /// Description of the error with the part of the path.
     pub what: String,
 }
 
@@ -45,12 +46,12 @@ impl fmt::Display for FieldError {
 
 impl core::error::Error for FieldError {}
 
-/// Of what kind a field is, as far as comparing goes.
+/// Kind of a field for comparisons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldKind {
     /// `boolean`.
     Bool,
-    /// An integer, an `octet` or a bitmask.
+    /// Integer, `octet` or bitmask.
     Integer,
     /// `float` or `double`.
     Float,
@@ -58,11 +59,12 @@ pub enum FieldKind {
     Char,
     /// `string` or `wstring`.
     Text,
-    /// An enumeration.
+    /// Enumeration.
     Enum,
 }
 
-/// A field of a type. Belongs to the [`DynamicType`] that it was made by, which all calls take.
+/// Field of a type. It belongs to the [`DynamicType`] that created it, which all calls take as an
+/// argument.
 #[derive(Clone, Debug)]
 pub struct Field {
     steps: Vec<Step>,
@@ -72,29 +74,29 @@ pub struct Field {
 
 #[derive(Clone, Debug)]
 struct Step {
-    /// The structure, union or collection.
+    /// Structure, union or collection.
     node: NodeId,
     /// Index of the member, case or element.
     index: usize,
-    /// What the field has if the writer sent nothing from here on.
+    /// Default of the field if the writer sent nothing from this step on.
     default: DynamicData,
 }
 
-/// Where a step leads.
+/// Result of a step.
 enum Place {
-    /// The decoder stands in front of the value.
+    /// The decoder is at the start of the value.
     Here,
-    /// There is no value.
+    /// The value is absent.
     Absent,
-    /// The writer did not send it.
+    /// The writer did not send the value.
     Default,
 }
 
 impl DynamicType {
-    /// The field at the end of a path.
+    /// Returns the field at the end of a path.
     ///
     /// # Errors
-    /// If a part is not there, or the field is a structure, union or collection.
+    /// Fails if a part does not exist, or if the field is a structure, union or collection.
     pub fn field(&self, path: &[FieldPart]) -> Result<Field, FieldError> {
         let types = &self.types;
         let (mut steps, mut at) = (Vec::new(), self.root);
@@ -141,7 +143,7 @@ fn unknown(types: &Types, id: NodeId, name: &str) -> FieldError {
     FieldError { what: format!("{} has no member '{name}'", types.name(id)) }
 }
 
-/// The index of an element with the last dimension running fastest.
+/// Returns the index of an element, with the last dimension fastest.
 fn element_index(dimensions: &[u32], indexes: impl Iterator<Item = Option<u32>>) -> Result<usize, FieldError> {
     let mut at = 0_usize;
     for (&dimension, index) in dimensions.iter().zip(indexes) {
@@ -167,14 +169,14 @@ fn kind(types: &Types, id: NodeId) -> Option<FieldKind> {
     })
 }
 
-/// What a field has where the member that the first step selects has its default.
+/// Returns the default of a field if the member that the first step selects has its default.
 fn default_from(types: &Types, steps: &[Step], leaf: NodeId) -> DynamicData {
     for (place, step) in steps.iter().enumerate() {
         let is_first = place == 0;
         match types.resolved(step.node) {
             Node::Struct(structure) if structure.members[step.index].optional => return DynamicData::Absent,
             Node::Sequence { .. } => return DynamicData::Absent,
-            // Of the first union it is known that the case is selected.
+            // The first union is known to have the case selected.
             Node::Union(union) if !is_first => {
                 let selected = types.initial_case(union).1;
                 if selected.is_none_or(|case| case.id != union.cases[step.index].id) {
@@ -188,20 +190,20 @@ fn default_from(types: &Types, steps: &[Step], leaf: NodeId) -> DynamicData {
 }
 
 impl Field {
-    /// Of what kind its values are.
+    /// Returns the kind of the field's values.
     #[must_use]
     pub fn kind(&self) -> FieldKind {
         self.kind
     }
 
-    /// The number of a literal, if the field is an enumeration that has it.
+    /// Returns the value of a literal, if the field is an enumeration with this literal.
     #[must_use]
     pub fn literal(&self, ty: &DynamicType, name: &str) -> Option<i32> {
         let Node::Enum(enumeration) = ty.types.resolved(self.leaf) else { return None };
         enumeration.literals.iter().find(|(literal, _)| **literal == *name).map(|(_, value)| *value)
     }
 
-    /// Whether both are of one enumeration.
+    /// Reports whether both fields have the same enumeration type.
     #[must_use]
     pub fn has_literals_of(&self, ty: &DynamicType, other: &Self) -> bool {
         match (ty.types.resolved(self.leaf), ty.types.resolved(other.leaf)) {
@@ -210,16 +212,17 @@ impl Field {
         }
     }
 
-    /// Reads the field of a sample's payload. `None` if it is an optional member that is not there, a case that is not
-    /// selected or an element beyond the last, or part of such.
+    /// Reads the field from the payload of a sample. `None` if the field is, or is part of, an
+    /// absent optional member, an unselected case or an element beyond the last.
     ///
     /// # Errors
-    /// If the bytes up to the field are no value of the type.
+    /// Fails if the bytes up to the field are not a value of the type.
     pub fn read<'a>(&'a self, ty: &DynamicType, payload: &'a [u8]) -> Result<Option<Scalar<'a>>, DecodeError> {
         self.read_within(ty, payload, &Budget::unlimited())
     }
 
-    /// The same, for which steps are taken away: one for each value on the way, and one for each 16 octets of a text.
+    /// Reads the field within a budget: one step for each visited value, and one for each 16 octets
+    /// of a string.
     pub(crate) fn read_within<'a>(
         &'a self,
         ty: &DynamicType,
@@ -245,7 +248,7 @@ impl Field {
         Ok(Some(value))
     }
 
-    /// The same of data; `None` as well if they are no value of the type.
+    /// Returns the field of decoded data. `None` also if the data is not a value of the type.
     #[must_use]
     pub fn get<'a>(&self, ty: &DynamicType, data: &'a DynamicData) -> Option<Scalar<'a>> {
         let mut at = data;
@@ -264,7 +267,7 @@ impl Field {
     }
 }
 
-/// Reads the value that the decoder stands in front of.
+/// Reads the value at the decoder's position.
 fn scalar<'a>(types: &Types, id: NodeId, d: &mut Decoder<'a>) -> Result<Scalar<'a>, DecodeError> {
     match types.resolved(id) {
         Node::String { .. } => {
@@ -290,7 +293,7 @@ fn scalar<'a>(types: &Types, id: NodeId, d: &mut Decoder<'a>) -> Result<Scalar<'
             let flags = decode::flags(bitmask.holder_len(), d)?;
             Ok(Scalar::Integer(i128::from(flags)))
         }
-        // A primitive or a literal: neither allocates.
+        // Primitives and literals do not allocate.
         _ => match number_like(&decode::decode(types, id, d)?) {
             Some(scalar) => Ok(scalar),
             None => Err(d.error(DecodeErrorKind::Header)),
@@ -298,7 +301,7 @@ fn scalar<'a>(types: &Types, id: NodeId, d: &mut Decoder<'a>) -> Result<Scalar<'
     }
 }
 
-/// The value of data that own no text.
+/// Returns the value of data without text.
 fn number_like<'a>(data: &DynamicData) -> Option<Scalar<'a>> {
     Some(match Scalar::of(data)? {
         Scalar::Bool(value) => Scalar::Bool(value),
@@ -310,7 +313,7 @@ fn number_like<'a>(data: &DynamicData) -> Option<Scalar<'a>> {
     })
 }
 
-/// Goes into values, and past them.
+/// Cursor that enters or skips values.
 #[derive(Clone, Copy)]
 struct Walker<'t> {
     types: &'t Types,
@@ -319,7 +322,8 @@ struct Walker<'t> {
 }
 
 impl Walker<'_> {
-    /// Goes into what a step selects. `is_row`: that is an element of an array, as an array without a header.
+    /// Enters the value that a step selects. With `is_row`, the value is an element of an array, as
+    /// an array without a header.
     fn enter(self, step: &Step, is_row: bool, d: &mut Decoder<'_>) -> Result<Place, DecodeError> {
         match self.types.resolved(step.node) {
             Node::Struct(structure) => self.enter_structure(structure, step.index, d),
@@ -439,7 +443,7 @@ impl Walker<'_> {
         })
     }
 
-    /// Reads a count and holds it against the bytes that remain.
+    /// Reads a count and checks it against the remaining bytes.
     fn count(self, elements: &[NodeId], d: &mut Decoder<'_>) -> Result<usize, DecodeError> {
         let min_len: usize = elements.iter().map(|&element| self.types.layouts[element].min_len).sum();
         d.read_count(min_len.max(1))
@@ -449,7 +453,7 @@ impl Walker<'_> {
         if self.depth >= MAX_NESTING { Err(too_deep(d)) } else { Ok(Self { depth: self.depth + 1, ..self }) }
     }
 
-    /// Goes behind a value.
+    /// Skips a value.
     fn skip(self, id: NodeId, d: &mut Decoder<'_>) -> Result<(), DecodeError> {
         self.budget.spend(1);
         let node = self.types.resolved(id);
@@ -526,7 +530,7 @@ impl Walker<'_> {
         }
     }
 
-    /// Goes behind elements of an array, which have no header where they are arrays.
+    /// Skips elements of an array. If they are arrays, they have no header.
     fn skip_rows(self, element: NodeId, count: usize, d: &mut Decoder<'_>) -> Result<(), DecodeError> {
         let Node::Array { element: inner, len, .. } = self.types.resolved(element) else {
             return self.skip_elements(element, count, d);
@@ -545,7 +549,7 @@ impl Walker<'_> {
             let Some(bytes) = count.checked_mul(len) else { return Err(d.error(DecodeErrorKind::EndOfInput)) };
             return d.take(bytes).map(drop);
         }
-        // Elements may take no bytes at all; steps are booked as memory is elsewhere.
+        // Elements may take no bytes at all, so steps are charged to the memory budget.
         d.charge(count, 1)?;
         for _ in 0..count {
             self.skip(element, d)?;
@@ -554,11 +558,11 @@ impl Walker<'_> {
     }
 }
 
-/// Whether an optional member of a final or appendable structure is there.
+/// Presence of an optional member of a final or appendable structure.
 enum Presence {
     Absent,
     Here,
-    /// In a parameter of this length.
+    /// Present in a parameter of this length.
     Parameter(usize),
 }
 
@@ -579,7 +583,7 @@ fn optional_len(member: &StructMember, d: &mut Decoder<'_>) -> Result<Presence, 
     }
 }
 
-/// A member that the writer did not send.
+/// Returns the default of a member that the writer did not send, or an error for a key member.
 fn not_sent(member: &StructMember, d: &Decoder<'_>) -> Result<Place, DecodeError> {
     if member.member.key {
         return Err(d.error(DecodeErrorKind::MissingKey { id: member.member.id }));
@@ -587,7 +591,7 @@ fn not_sent(member: &StructMember, d: &Decoder<'_>) -> Result<Place, DecodeError
     Ok(if member.optional { Place::Absent } else { Place::Default })
 }
 
-/// Goes into a member of a mutable structure; the last one of its id, as when decoding.
+/// Enters a member of a mutable structure: the last one with its id, as in decoding.
 fn enter_by_id(structure: &Struct, index: usize, d: &mut Decoder<'_>) -> Result<Place, DecodeError> {
     let mut found = None;
     while let Some(header) = parameter::read(d)? {
@@ -620,7 +624,7 @@ fn enter_member(d: &mut Decoder<'_>, len: usize) -> Result<(), DecodeError> {
     }
 }
 
-/// Length in bytes, and alignment, of what always has the same.
+/// Returns length and alignment in bytes of types with a constant length.
 fn fixed_len(node: &Node) -> Option<usize> {
     match node {
         Node::Primitive(primitive) => Some(primitive.len()),
@@ -630,13 +634,13 @@ fn fixed_len(node: &Node) -> Option<usize> {
     }
 }
 
-/// Goes behind what begins with its length in bytes.
+/// Skips a value that begins with its length in bytes.
 fn skip_counted(d: &mut Decoder<'_>) -> Result<(), DecodeError> {
     let len = d.read_u32()? as usize;
     d.take(len).map(drop)
 }
 
-/// Goes behind the members of a mutable type in XCDR1.
+/// Skips the members of a mutable type in XCDR1.
 fn skip_parameters(d: &mut Decoder<'_>) -> Result<(), DecodeError> {
     while let Some(header) = parameter::read(d)? {
         d.take(header.len)?;

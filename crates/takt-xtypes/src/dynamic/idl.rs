@@ -1,13 +1,17 @@
-//! Types as IDL 4.2 text, with the annotations of XTypes 1.3 §7.3.1.2: what a compiler of IDL makes of it is the same type.
+//! Printing of types as IDL 4.2 text, with the annotations of XTypes 1.3 §7.3.1.2. An IDL compiler
+//! produces the same type from it.
 //!
 //! Invariants:
-//! - A type stands after those that it is made of; the definitions of one module stand together where that allows it.
-//! - A structure or union that a type refers to by a sequence, a map or an external member may be defined after it: then it is declared before.
-//! - Names that are keywords of IDL are escaped (IDL 4.2 §7.2.3.2), labels of unions are scoped by their enumeration.
-//! - An array within a collection has no form in IDL but a typedef, which is a type of its own: the bytes are the same, the
-//!   type identifier is not.
+//! - A type follows the types that it consists of. The definitions of one module are grouped where
+//!   that order permits it.
+//! - A structure or union may be defined after a type that refers to it by a sequence, a map or an
+//!   external member. It is then forward declared.
+//! - Names that are keywords of IDL are escaped (IDL 4.2 §7.2.3.2); union labels are scoped by
+//!   their enumeration.
+//! - IDL can express an array within a collection only by a typedef, which is a type of its own.
+//!   The bytes are the same, the type identifier is not.
 //!
-//! It deliberately does not print: `@verbatim`, annotations of a user, limits that are no numbers.
+//! Not printed: `@verbatim`, user-defined annotations, limits that are not numbers.
 
 use alloc::borrow::Cow;
 use alloc::collections::BTreeSet;
@@ -21,7 +25,7 @@ use super::node::{Bitmask, Case, Enum, Node, NodeId, Primitive, Struct, StructMe
 use crate::Extensibility;
 use crate::type_object::annotation::{BuiltinMember, ParameterValue};
 
-/// The definitions of a type and of all it is made of.
+/// Returns the definitions of a type and its parts.
 pub(super) fn print(types: &Types, root: NodeId) -> String {
     let count = types.nodes.len();
     let mut printer = Printer {
@@ -42,7 +46,7 @@ pub(super) fn print(types: &Types, root: NodeId) -> String {
     printer.text
 }
 
-/// The names that a type gives to the modules that it is in.
+/// Returns the names that a type adds to its modules.
 fn inner_names<'a>(name: &'a str, node: &'a Node) -> impl Iterator<Item = String> + 'a {
     let literals = match node {
         Node::Enum(enumeration) if name.contains("::") => enumeration.literals.as_slice(),
@@ -55,37 +59,38 @@ fn inner_names<'a>(name: &'a str, node: &'a Node) -> impl Iterator<Item = String
 #[derive(Clone, Copy, PartialEq)]
 enum State {
     New,
-    /// Its parts are being defined.
+    /// The parts of the type are being defined.
     Open,
-    /// A part needed its name before it was defined.
+    /// A part needed the name of the type before its definition.
     Declared,
-    /// It is declared, and is defined when what it is made of has been.
+    /// Declared; the definition follows those of its parts.
     Deferred,
     Done,
 }
 
-/// A type that another one is made of.
+/// Part of a type.
 enum Part {
-    /// Its definition has to come first.
+    /// The definition must precede.
     Whole(NodeId),
-    /// Its declaration is enough.
+    /// A declaration suffices.
     Name(NodeId),
 }
 
 struct Printer<'a> {
     types: &'a Types,
     text: String,
-    /// The modules that are open.
+    /// Modules that are open.
     modules: Vec<&'a str>,
     states: Vec<State>,
-    /// The names of arrays that are elements of collections.
+    /// Names of arrays that are elements of collections.
     typedefs: Vec<Option<String>>,
-    /// The names that modules have within them, in lower case.
+    /// Names declared within modules, in lower case.
     inner: BTreeSet<String>,
 }
 
 impl<'a> Printer<'a> {
-    /// Defines a type after its parts. As deep as types nest, which is limited when they are built.
+    /// Defines a type after its parts. The recursion depth is the nesting depth, which is limited
+    /// when types are built.
     fn define(&mut self, id: NodeId) {
         match self.states[id] {
             State::New => self.states[id] = State::Open,
@@ -135,7 +140,8 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Defines a type of which the name is enough, or declares it if it needs a type whose definition has begun.
+    /// Defines a type of which only the name is needed. If the type needs a type whose definition
+    /// has begun, declares it instead.
     fn define_or_declare(&mut self, id: NodeId) {
         let is_aggregate = matches!(self.types.nodes[id], Node::Struct(_) | Node::Union(_));
         if is_aggregate && self.states[id] == State::New && self.needs_open(id) {
@@ -145,7 +151,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Whether a type that is not defined contains one whose definition has begun or has been put off.
+    /// Reports whether an undefined type contains a type whose definition has begun or is deferred.
     fn needs_open(&self, id: NodeId) -> bool {
         let mut seen = BTreeSet::from([id]);
         let mut rest = vec![id];
@@ -181,7 +187,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// What a type is behind its names, and the elements of its arrays.
+    /// Resolves aliases and array elements of a type.
     fn aggregate(&self, mut id: NodeId) -> NodeId {
         while let Node::Alias { target: inner, .. } | Node::Array { element: inner, .. } = &self.types.nodes[id] {
             id = *inner;
@@ -189,7 +195,7 @@ impl<'a> Printer<'a> {
         id
     }
 
-    /// Says that a type exists whose definition comes later.
+    /// Declares a type whose definition follows later.
     fn declare(&mut self, id: NodeId, state: State) {
         let types = self.types;
         let (keyword, name) = match &types.nodes[id] {
@@ -202,7 +208,7 @@ impl<'a> Printer<'a> {
         self.line(0, &format!("{keyword} {};", escaped(simple_name(name))));
     }
 
-    /// Gives an array that is an element of a collection a name of its own.
+    /// Adds a typedef for an array that is an element of a collection.
     fn name_array(&mut self, id: NodeId) {
         if !matches!(self.types.nodes[id], Node::Array { .. }) || self.typedefs[id].is_some() {
             return;
@@ -225,8 +231,8 @@ impl<'a> Printer<'a> {
             self.typedefs[id] = Some(name);
             return;
         }
-        // INTEROP(CycloneDDS 0.10.2): idlc refuses a module that is opened again behind a typedef of one of its types, unless that
-        // stands in another module.
+        // INTEROP(CycloneDDS 0.10.2): idlc refuses a module that is reopened after a typedef of one
+        // of its types, unless the typedef is in another module.
         self.line(0, &format!("module {name} {{"));
         let declarator = self.declarator(id, "element");
         self.line(1, &format!("typedef {declarator};"));
@@ -234,14 +240,14 @@ impl<'a> Printer<'a> {
         self.typedefs[id] = Some(format!("{name}::element"));
     }
 
-    /// Goes to the module of a qualified name.
+    /// Opens the module of a qualified name.
     fn within(&mut self, name: &'a str) {
         let mut modules: Vec<&str> = name.split("::").collect();
         modules.pop();
         self.enter(&modules);
     }
 
-    /// Closes modules that are not among these, and opens those that are not open.
+    /// Closes the open modules that are not in the list and opens the missing ones.
     fn enter(&mut self, modules: &[&'a str]) {
         let common = self.modules.iter().zip(modules).take_while(|(open, wanted)| open == wanted).count();
         while self.modules.len() > common {
@@ -254,7 +260,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// A line within the open modules.
+    /// Appends a line, indented within the open modules.
     fn line(&mut self, indent: usize, text: &str) {
         for _ in 0..self.modules.len() + indent {
             self.text.push_str("  ");
@@ -280,7 +286,8 @@ impl<'a> Printer<'a> {
         self.line(0, "};");
     }
 
-    /// INTEROP(CycloneDDS 0.10.2): idlc numbers the members of a union from 0, the derive from 1. Each is printed with its id.
+    /// INTEROP(CycloneDDS 0.10.2): idlc numbers the members of a union from 0, the derive from 1.
+    /// Each member is therefore printed with its id.
     fn union(&mut self, union: &Union) {
         let annotations = type_annotations(union.extensibility, union.nested);
         let autoid = if union.autoid_hash { "@autoid(HASH) " } else { "" };
@@ -306,7 +313,7 @@ impl<'a> Printer<'a> {
         self.line(0, "};");
     }
 
-    /// A label as the type of the discriminator has it.
+    /// Returns a label as a literal of the discriminator's type.
     fn label(&self, discriminator: NodeId, label: i32) -> String {
         let character = |prefix: &str| match u8::try_from(label) {
             Ok(byte) if byte.is_ascii_alphanumeric() => format!("{prefix}'{}'", char::from(byte)),
@@ -318,7 +325,7 @@ impl<'a> Printer<'a> {
             Node::Primitive(Primitive::Char8) => character(""),
             Node::Primitive(Primitive::Char16) => character("L"),
             Node::Enum(enumeration) => match enumeration.literals.iter().find(|(_, value)| *value == label) {
-                // A literal belongs to the scope that its enumeration is in.
+                // A literal belongs to the scope that contains its enumeration.
                 Some((name, _)) => match enumeration.name.rsplit_once("::") {
                     Some((scope, _)) => format!("{}::{}", self.scoped(scope), escaped(name)),
                     None => self.scoped(name),
@@ -359,11 +366,11 @@ impl<'a> Printer<'a> {
         self.line(0, "};");
     }
 
-    /// Type and name of a member, dimensions of an array behind the name.
+    /// Returns the type and name of a member. Array dimensions follow the name.
     fn declarator(&self, id: NodeId, name: &str) -> String {
         let mut dimensions = String::new();
         let mut element = id;
-        // Of an array of arrays the outer dimensions come first.
+        // The outer dimensions of an array of arrays come first.
         while let Node::Array { element: inner, dimensions: own, .. } = &self.types.nodes[element] {
             for dimension in own {
                 // Writing to a string does not fail.
@@ -374,7 +381,8 @@ impl<'a> Printer<'a> {
         format!("{} {}{dimensions}", self.type_name(element), escaped(name))
     }
 
-    /// A qualified name, each of its parts escaped, from the global scope if its first part is also a name within a module.
+    /// Returns a qualified name with each part escaped. The name starts at the global scope if its
+    /// first part also exists within a module.
     fn scoped(&self, name: &str) -> String {
         let parts: Vec<Cow<'_, str>> = name.split("::").map(escaped).collect();
         let first = name.split("::").next().unwrap_or(name).to_ascii_lowercase();
@@ -405,12 +413,12 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// The last part of a qualified name.
+/// Returns the last part of a qualified name.
 pub(super) fn simple_name(name: &str) -> &str {
     name.rsplit("::").next().unwrap_or(name)
 }
 
-/// The keywords of IDL 4.2 §7.2.4 in lower case; identifiers that differ by case alone collide with them.
+/// Keywords of IDL 4.2 §7.2.4 in lower case. Identifiers collide with them regardless of case.
 const KEYWORDS: [&str; 83] = [
     "abstract",
     "alias",
@@ -497,7 +505,7 @@ const KEYWORDS: [&str; 83] = [
     "wstring",
 ];
 
-/// An identifier, with an underscore before it where IDL takes it for something else.
+/// Returns an identifier, prefixed by an underscore if IDL would interpret it otherwise.
 fn escaped(name: &str) -> Cow<'_, str> {
     let is_taken = name.starts_with('_') || KEYWORDS.iter().any(|keyword| keyword.eq_ignore_ascii_case(name));
     if is_taken { Cow::Owned(format!("_{name}")) } else { Cow::Borrowed(name) }
@@ -523,7 +531,7 @@ fn try_construct_annotation(try_construct: TryConstruct) -> &'static str {
     }
 }
 
-/// `implied` is the id that the member has if none is said.
+/// Returns the annotations of a member. `implied` is the id that the member has without `@id`.
 fn member_annotations(member: &StructMember, implied: u32) -> String {
     let id = member.member.id;
     let mut text = match hash_id_annotation(member.builtin.as_deref(), &member.name, id) {
@@ -546,7 +554,7 @@ fn member_annotations(member: &StructMember, implied: u32) -> String {
     text
 }
 
-/// `@hashid`, if it gives the member this id.
+/// Returns `@hashid` if it yields the id of the member.
 fn hash_id_annotation(builtin: Option<&BuiltinMember>, name: &str, id: u32) -> Option<String> {
     let hashed = builtin?.hash_id.as_deref()?;
     let is_own = hashed.is_empty();
@@ -554,7 +562,7 @@ fn hash_id_annotation(builtin: Option<&BuiltinMember>, name: &str, id: u32) -> O
     gives.then(|| if is_own { "@hashid ".to_string() } else { format!("@hashid({}) ", quoted(hashed)) })
 }
 
-/// `@unit`, `@min` and `@max`, where IDL has a form for the parameter.
+/// Returns `@unit`, `@min` and `@max`, as far as IDL can express the parameter.
 fn value_annotations(builtin: Option<&BuiltinMember>) -> String {
     let Some(builtin) = builtin else { return String::new() };
     let unit =
@@ -578,13 +586,13 @@ fn value_annotations(builtin: Option<&BuiltinMember>) -> String {
     [unit, limit("min", &builtin.min), limit("max", &builtin.max)].into_iter().flatten().collect()
 }
 
-/// A string literal.
+/// Returns a string literal.
 fn quoted(text: &str) -> String {
     let mut literal = String::from("\"");
     for c in text.chars() {
         match c {
             '"' | '\\' => literal.extend(['\\', c]),
-            // All of them are below 256.
+            // Control characters are below 256.
             c if c.is_control() => literal.push_str(&format!("\\x{:02x}", u32::from(c))),
             c => literal.push(c),
         }

@@ -1,4 +1,4 @@
-//! DynamicData as JSON has it, both ways. [`JsonValue`] is plain data: whoever reads and prints text maps it to the
+//! Conversion of DynamicData to and from JSON. [`JsonValue`] is plain data; callers map it to the
 //! values of a JSON library.
 //!
 //! | IDL | JSON |
@@ -25,37 +25,37 @@ use super::node::{Bitmask, Enum, Node, NodeId, Primitive, Struct, Types, Union};
 use super::{DynamicData, MAX_NESTING};
 use crate::WString;
 
-/// 2^63: the magnitude from which on an integer may be given as a floating-point number.
+/// 2^63: magnitude from which an integer may be given as a floating-point number.
 const LEAST_BEYOND_I64: f64 = 9_223_372_036_854_775_808.0;
 
-/// The key of a union's discriminator.
+/// Key of a union's discriminator.
 const DISCRIMINATOR: &str = "$discriminator";
 
-/// A JSON value.
+/// JSON value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum JsonValue {
     /// `null`.
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// A number without fraction, as precise as it is.
+    /// Integer.
     Integer(i128),
-    /// Any other number.
+    /// Any other number, as floating point.
     Number(f64),
-    /// A string.
+    /// String.
     String(String),
-    /// A list.
+    /// List.
     Array(Vec<JsonValue>),
-    /// An object, in the order of its members.
+    /// Object, in the order of its members.
     Object(Vec<(String, JsonValue)>),
 }
 
-/// Why a JSON value is no value of a type, and where.
+/// Reason why a JSON value does not match a type, with its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValueError {
-    /// The path of the member: `pose.position[2].x`; empty for the whole.
+    /// Path of the member: `pose.position[2].x`; empty for the whole value.
     pub path: String,
-    /// What is wrong with it.
+    /// Description of the error.
     pub what: String,
 }
 
@@ -67,7 +67,7 @@ impl fmt::Display for ValueError {
 
 impl core::error::Error for ValueError {}
 
-/// What a value looks like.
+/// Converts a value to JSON.
 pub(super) fn from_data(data: &DynamicData) -> JsonValue {
     match data {
         DynamicData::Bool(value) => JsonValue::Bool(*value),
@@ -102,7 +102,8 @@ pub(super) fn from_data(data: &DynamicData) -> JsonValue {
     }
 }
 
-/// What JSON has no number for has a name. A `float` is the shortest number that reads back as it.
+/// Converts a float to JSON. A value without a JSON number becomes a string. A `float` becomes the
+/// shortest number that parses to the same value.
 fn number(value: f64, text: impl Fn() -> String) -> JsonValue {
     if value.is_nan() {
         JsonValue::String("NaN".to_string())
@@ -130,19 +131,20 @@ fn from_map(pairs: &[(DynamicData, DynamicData)]) -> JsonValue {
     }
 }
 
-/// The value of the type that JSON describes.
+/// Converts JSON to a value of the type.
 pub(super) fn to_data(types: &Types, root: NodeId, json: &JsonValue) -> Result<DynamicData, ValueError> {
     let mut reader = Reader { types, path: Vec::new() };
     reader.value(root, json).map_err(|what| ValueError { path: reader.path(), what })
 }
 
-/// A step from a value to one of its parts.
+/// Step from a value to one of its parts.
 enum Step {
     Member(Arc<str>),
     Element(usize),
 }
 
-/// The types, and the way to the value being read. After an error it is left as it is: it says where.
+/// The types and the path to the current value. After an error, the path stays at the failing
+/// value.
 struct Reader<'a> {
     types: &'a Types,
     path: Vec<Step>,
@@ -170,7 +172,7 @@ fn check_bound(bound: Option<usize>, len: usize) -> Result<(), String> {
     }
 }
 
-/// A string of CDR ends at its first NUL. Readers in C and C++ would lose the rest.
+/// Checks for NUL. A CDR string ends at its first NUL; C and C++ readers would lose the rest.
 fn check_text(text: &str) -> Result<(), String> {
     match text.contains('\0') {
         true => Err("a string holds no NUL character".to_string()),
@@ -178,7 +180,7 @@ fn check_text(text: &str) -> Result<(), String> {
     }
 }
 
-/// A number as a `float` has it.
+/// Returns a number as a `float`.
 fn single(json: &JsonValue) -> Result<f32, String> {
     let value = float(json)?;
     let single = value as f32;
@@ -320,7 +322,7 @@ impl Reader<'_> {
                     _ => return Err("expected one character".to_string()),
                 }
             }
-            // JSON readers give `-0`, and what exceeds 64 bits, as a floating-point number.
+            // JSON parsers yield `-0`, and integers beyond 64 bits, as floating-point numbers.
             JsonValue::Number(0.0) => 0,
             _ if is_character => return expected("a character", json),
             JsonValue::Number(value) if value.abs() >= LEAST_BEYOND_I64 => {
@@ -393,7 +395,7 @@ impl Reader<'_> {
         }
         let mut members = Vec::with_capacity(structure.members.len());
         for member in &structure.members {
-            // Of a member that is given twice the last counts, as JSON readers have it.
+            // If a member occurs twice, the last one counts, as in JSON parsers.
             let json = given.iter().rev().find(|(name, _)| *member.name == **name).map(|(_, json)| json);
             let value = match json {
                 None => self.types.initial_member(member),

@@ -1,5 +1,5 @@
-//! What follows from a type before any value is seen: the least length of its encoding and the size of its default.
-//! Computing it finds types that contain themselves without end.
+//! Properties of a type that are independent of its values: minimum encoded length and size of the
+//! default. The computation detects types that contain themselves without end.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -9,19 +9,19 @@ use super::{MAX_INITIAL_VALUES, MAX_NESTING};
 use crate::structure::min_encoded_len;
 use crate::type_object::TypeError;
 
-/// Octets are kept as bytes, and take less memory than a value by about this factor.
+/// Approximate number of octets that take the memory of one value, since octets are kept as bytes.
 const OCTETS_PER_VALUE: usize = 64;
 
-/// What is known of all values of a type.
+/// Properties of all values of a type.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Layout {
-    /// No encoding is shorter, in bytes.
+    /// Minimum encoded length in bytes.
     pub min_len: usize,
-    /// Of how many values the default consists.
+    /// Number of values in the default.
     pub initial_values: usize,
 }
 
-/// How far the computation got with a type.
+/// Progress of the computation for a type.
 #[derive(Clone, Copy)]
 enum State {
     New,
@@ -36,7 +36,7 @@ struct Computer<'a> {
     depth: u8,
 }
 
-/// The layouts of all types.
+/// Returns the layouts of all types.
 pub(super) fn compute(types: &Types) -> Result<Vec<Layout>, TypeError> {
     let count = types.nodes.len();
     let mut computer =

@@ -1,19 +1,21 @@
-//! Types and values that are known at run time only (XTypes 1.3 §7.5.2): what a tool needs to read and write any topic
-//! of any vendor.
+//! Dynamic types and data, known at run time only (XTypes 1.3 §7.5.2). Tools use them to read and
+//! write any topic of any vendor.
 //!
-//! A [`DynamicType`] is built from a [`TypeIdentifier`](crate::type_object::TypeIdentifier) and the complete type
-//! objects it depends on. It decodes payloads to [`DynamicData`] and encodes them again, in both representations, with
-//! the encoder, the decoder and the member headers that derived types use. A [`Field`] is read from a payload without
-//! decoding the rest. [`JsonValue`] is the same data as text has
-//! it; [`DynamicType::to_idl`] is the type as text.
+//! A [`DynamicType`] is built from a [`TypeIdentifier`](crate::type_object::TypeIdentifier) and the
+//! complete type objects that it depends on. It decodes payloads to [`DynamicData`] and encodes
+//! them, in both representations. It uses the same encoder, decoder and member headers as derived
+//! types. A [`Field`] is read from a payload without decoding the rest. [`JsonValue`] is the data
+//! as JSON; [`DynamicType::to_idl`] returns the type as text.
 //!
 //! Invariants:
-//! - A type that a peer made up is refused when it is built: one that contains itself without end, whose default value
-//!   has more than [`MAX_INITIAL_VALUES`] parts, or that nests deeper than [`MAX_NESTING`].
-//! - Decoding is bounded by the payload: at most [`MEMORY_FACTOR`] times its length, or [`MEMORY_FLOOR`] bytes.
-//! - Names are free of control characters, so that printing them is harmless.
+//! - Malicious types of a peer are refused when they are built: types that contain themselves
+//!   without end, whose default value has more than [`MAX_INITIAL_VALUES`] parts, or that nest
+//!   deeper than [`MAX_NESTING`].
+//! - The memory for decoding is bounded by the payload: at most [`MEMORY_FACTOR`] times its length,
+//!   or [`MEMORY_FLOOR`] bytes.
+//! - Names contain no control characters, so they can be printed safely.
 //!
-//! It deliberately does not do: bitsets, `long double`, types known in minimal form only.
+//! Not supported: bitsets, `long double`, types known in minimal form only.
 
 mod budget;
 mod build;
@@ -52,33 +54,35 @@ use crate::{
 };
 use node::{Node, NodeId, Types};
 
-/// How many types a type may be made of.
+/// Maximum number of types that a type consists of.
 pub const MAX_TYPES: usize = 64 * 1024;
-/// How many members the structures of a type may have in sum. Each has those that it inherits, too.
+/// Maximum number of members of all structures of a type. Inherited members count for each
+/// structure.
 pub const MAX_MEMBERS: usize = 256 * 1024;
-/// How deep types, and values, may nest: structures, unions and collections each count.
+/// Maximum nesting depth of types and values: structures, unions and collections each count.
 pub const MAX_NESTING: u8 = 128;
-/// Of how many parts the default value of a type may consist; 64 octets count as one.
+/// Maximum number of parts of a type's default value; 64 octets count as one.
 pub const MAX_INITIAL_VALUES: usize = 1 << 22;
-/// Bytes of memory that one byte of payload may cause.
+/// Bytes of memory per byte of payload.
 pub const MEMORY_FACTOR: usize = 256;
-/// Bytes of memory that a payload may cause whatever its length.
+/// Bytes of memory that a payload may use regardless of its length.
 pub const MEMORY_FLOOR: usize = 16 * 1024 * 1024;
 
-/// A type known at run time.
+/// Type known at run time.
 #[derive(Clone, Debug)]
 pub struct DynamicType {
     types: Types,
     root: NodeId,
-    /// For each representation, whether the key hash is a digest.
+    /// For each representation, true if the key hash is a digest.
     key_is_digest: [bool; 2],
 }
 
 impl DynamicType {
-    /// Builds the type that `root` names from its definition and those it needs.
+    /// Builds the type `root` from its definition and those that it needs.
     ///
     /// # Errors
-    /// If a definition is [missing](TypeError::Missing), is not complete, is contradictory or exceeds a limit.
+    /// Fails if a definition is [missing](TypeError::Missing), incomplete or contradictory, or
+    /// exceeds a limit.
     pub fn new(root: &TypeIdentifier, types: &TypeRegistry) -> Result<Self, TypeError> {
         let (types, root) = build::build(root, types)?;
         if !matches!(types.resolved(root), Node::Struct(_) | Node::Union(_)) {
@@ -89,13 +93,13 @@ impl DynamicType {
         Ok(Self { types, root, key_is_digest })
     }
 
-    /// The qualified name, e.g. `module::Name`.
+    /// Returns the qualified name, e.g. `module::Name`.
     #[must_use]
     pub fn name(&self) -> &str {
         self.types.name(self.root)
     }
 
-    /// Whether the topic has instances.
+    /// Reports whether the type has a key.
     #[must_use]
     pub fn has_key(&self) -> bool {
         match self.types.resolved(self.root) {
@@ -105,51 +109,54 @@ impl DynamicType {
         }
     }
 
-    /// How the type may evolve.
+    /// Returns the extensibility.
     #[must_use]
     pub fn extensibility(&self) -> Extensibility {
         self.types.extensibility(self.root)
     }
 
-    /// The type and all it is made of in IDL 4.2, in an order in which it compiles.
+    /// Returns the type and its parts as IDL 4.2, in an order that compiles.
     #[must_use]
     pub fn to_idl(&self) -> String {
         idl::print(&self.types, self.root)
     }
 
-    /// The type and all it is made of as Rust, with `#[derive(takt::DdsType)]`. The derived type has the same type identifier;
-    /// where the derive cannot say something, a comment before the definitions names it.
+    /// Returns the type and its parts as Rust with `#[derive(takt::DdsType)]`. The derived type has
+    /// the same type identifier. Properties that the derive cannot express are listed in a comment
+    /// before the definitions.
     #[must_use]
     pub fn to_rust(&self) -> String {
         rust::print(&self.types, self.root)
     }
 
-    /// The value that a sample starts with: zeros, empty collections, first cases, optional members absent.
+    /// Returns the default value: zeros, empty collections, first cases, optional members absent.
     #[must_use]
     pub fn default_data(&self) -> DynamicData {
         self.types.initial(self.root)
     }
 
-    /// Reads the payload of a sample.
+    /// Decodes the payload of a sample.
     ///
     /// # Errors
-    /// If the bytes are no value of the type.
+    /// Fails if the bytes are not a value of the type.
     pub fn decode(&self, payload: &[u8]) -> Result<DynamicData, DecodeError> {
         self.decode_reporting(payload).map(|(data, _)| data)
     }
 
-    /// [`decode`](Self::decode), and what the payload was.
+    /// Decodes the payload of a sample as [`decode`](Self::decode) does, and reports its
+    /// representation.
     ///
     /// # Errors
-    /// If the bytes are no value of the type.
+    /// Fails if the bytes are not a value of the type.
     pub fn decode_reporting(&self, payload: &[u8]) -> Result<(DynamicData, Decoded), DecodeError> {
         self.decode_scope(payload, Scope::Sample)
     }
 
-    /// Reads a key-only payload: of a structure with key members only these, elsewhere as [`decode`](Self::decode).
+    /// Decodes a key-only payload. A structure with key members yields these members only; other
+    /// types decode as in [`decode`](Self::decode).
     ///
     /// # Errors
-    /// If the bytes are no key of the type.
+    /// Fails if the bytes are not a key of the type.
     pub fn decode_key(&self, payload: &[u8]) -> Result<DynamicData, DecodeError> {
         self.decode_scope(payload, Scope::Key).map(|(data, _)| data)
     }
@@ -169,7 +176,8 @@ impl DynamicType {
         let data = match decode::decode(&self.types, self.root, &mut d) {
             Ok(data) => data,
             Err(error) if scope == Scope::Key && self.extensibility() == Extensibility::Appendable => {
-                // INTEROP(CycloneDDS 0.10.2): no DHEADER before the key of an appendable type.
+                // INTEROP(CycloneDDS 0.10.2): sends no DHEADER before the key of an appendable
+                // type.
                 d = decoder(Scope::KeyHash);
                 decode::decode(&self.types, self.root, &mut d).map_err(|_| error)?
             }
@@ -178,18 +186,18 @@ impl DynamicType {
         Ok((data, opened.decoded(d.remaining())))
     }
 
-    /// The payload of a sample, little-endian: encapsulation header, body, padding.
+    /// Encodes the payload of a sample in little endian: encapsulation header, body, padding.
     ///
     /// # Errors
-    /// If the data is no value of the type, or exceeds a bound.
+    /// Fails if the data is not a value of the type, or exceeds a bound.
     pub fn encode(&self, data: &DynamicData, representation: Representation) -> Result<Vec<u8>, EncodeError> {
         self.encode_with(data, representation, Endianness::Little)
     }
 
-    /// [`encode`](Self::encode) in a byte order of choice.
+    /// Encodes the payload of a sample in this byte order; see [`encode`](Self::encode).
     ///
     /// # Errors
-    /// If the data is no value of the type, or exceeds a bound.
+    /// Fails if the data is not a value of the type, or exceeds a bound.
     pub fn encode_with(
         &self,
         data: &DynamicData,
@@ -199,10 +207,11 @@ impl DynamicType {
         self.encode_scope(data, representation, endianness, Scope::Sample)
     }
 
-    /// The key-only payload of dispose and unregister, little-endian. The data may hold the key members alone.
+    /// Encodes the key-only payload of dispose and unregister in little endian. The data may
+    /// consist of the key members alone.
     ///
     /// # Errors
-    /// If the data has no key of the type.
+    /// Fails if the data has no key of the type.
     pub fn encode_key(&self, data: &DynamicData, representation: Representation) -> Result<Vec<u8>, EncodeError> {
         self.encode_scope(data, representation, Endianness::Little, Scope::Key)
     }
@@ -231,11 +240,11 @@ impl DynamicType {
         Ok(bytes)
     }
 
-    /// The hash of the data's key (XTypes 1.3 §7.6.8); zeros if the type has none. The data may hold the key members
-    /// alone.
+    /// Returns the key hash of the data (XTypes 1.3 §7.6.8); zeros if the type has no key. The data
+    /// may consist of the key members alone.
     ///
     /// # Errors
-    /// If the data has no key of the type.
+    /// Fails if the data has no key of the type.
     pub fn key_hash(&self, data: &DynamicData, representation: Representation) -> Result<KeyHash, EncodeError> {
         let mut hash = KeyHash::default();
         if !self.has_key() {
@@ -254,10 +263,10 @@ impl DynamicType {
         Ok(hash)
     }
 
-    /// The MD5 of the data's key, however short that is.
+    /// Returns the MD5 of the data's key, even if the key is short.
     ///
     /// # Errors
-    /// As [`Self::key_hash`].
+    /// Fails as [`Self::key_hash`] does.
     pub fn key_digest(&self, data: &DynamicData, representation: Representation) -> Result<KeyHash, EncodeError> {
         let value = encode::Value::root(&self.types, self.root, data);
         let mut e = Encoder::new(Md5Sink(Md5::new()), representation, Endianness::Big, Scope::KeyHash);
@@ -265,11 +274,12 @@ impl DynamicType {
         Ok(e.into_sink().0.finalize().into())
     }
 
-    /// The hash of the key of a serialised sample, or of a key-only payload, in XCDR2 whatever the representation of the
-    /// payload. Of a sample, nothing behind the last key member is read.
+    /// Returns the key hash of a serialized sample or of a key-only payload. The hash is computed
+    /// in XCDR2, independent of the representation of the payload. Nothing after the last key
+    /// member of a sample is read.
     ///
     /// # Errors
-    /// If the bytes hold no key of the type.
+    /// Fails if the bytes contain no key of the type.
     pub fn key_hash_from_payload(&self, payload: &[u8], key_only: bool) -> Result<KeyHash, DecodeError> {
         if !self.has_key() {
             return Ok(KeyHash::default());
@@ -280,22 +290,22 @@ impl DynamicType {
         Ok(hash.expect("what was decoded within its bounds can be encoded"))
     }
 
-    /// The data as JSON has it.
+    /// Converts the data to JSON.
     #[must_use]
     pub fn to_json(&self, data: &DynamicData) -> JsonValue {
         json::from_data(data)
     }
 
-    /// The value of the type that JSON describes. Members that are not named have their defaults.
+    /// Converts JSON to a value of the type. Members that are not present have their defaults.
     ///
     /// # Errors
-    /// If it describes no value of the type; the error names the member.
+    /// Fails if the JSON is not a value of the type; the error names the member.
     pub fn from_json(&self, json: &JsonValue) -> Result<DynamicData, ValueError> {
         json::to_data(&self.types, self.root, json)
     }
 }
 
-/// What a type nests too deep for.
+/// Returns the error for values that nest too deeply.
 fn too_deep(d: &Decoder<'_>) -> DecodeError {
     d.error(DecodeErrorKind::TooDeep)
 }

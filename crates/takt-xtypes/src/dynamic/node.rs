@@ -1,4 +1,4 @@
-//! The types that a dynamic type is made of, as an arena: types refer to each other by index, so that they may be
+//! Arena of the types in a dynamic type. Types refer to each other by index, so they may be
 //! recursive.
 
 use alloc::boxed::Box;
@@ -17,7 +17,7 @@ use crate::{Extensibility, Representation, WString};
 /// Index of a type in [`Types`].
 pub(super) type NodeId = usize;
 
-/// A primitive type.
+/// Primitive type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Primitive {
     Bool,
@@ -36,7 +36,7 @@ pub(super) enum Primitive {
     Char16,
 }
 
-/// A type.
+/// Type.
 #[derive(Clone, Debug)]
 pub(super) enum Node {
     Primitive(Primitive),
@@ -55,11 +55,12 @@ pub(super) enum Node {
 #[derive(Clone, Debug)]
 pub(super) struct Enum {
     pub name: Arc<str>,
-    /// `None` if its type object does not say.
+    /// Extensibility; `None` if the type object has none.
     pub extensibility: Option<Extensibility>,
     pub bit_bound: u16,
     pub literals: Vec<(Arc<str>, i32)>,
-    /// Index of the literal that is marked as the default; without a mark the first is.
+    /// Index of the literal that is marked as the default. Without a mark, the first literal is the
+    /// default.
     pub default: Option<usize>,
 }
 
@@ -77,11 +78,11 @@ pub(super) struct Struct {
     pub nested: bool,
     pub autoid_hash: bool,
     pub base: Option<NodeId>,
-    /// All members, the base's first.
+    /// All members, those of the base first.
     pub members: Vec<StructMember>,
-    /// How many of them are the base's.
+    /// Number of members of the base.
     pub inherited: usize,
-    /// Indices of all members by ascending id.
+    /// Indexes of all members by ascending id.
     pub by_id: Vec<usize>,
     pub has_key: bool,
 }
@@ -120,7 +121,7 @@ pub(super) struct Case {
     pub node: NodeId,
 }
 
-/// All types of a dynamic type, and what follows from them.
+/// All types of a dynamic type, and their layouts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Types {
     pub nodes: Vec<Node>,
@@ -128,7 +129,7 @@ pub(super) struct Types {
 }
 
 impl Primitive {
-    /// Its length in bytes, which is also its alignment before the representation caps it.
+    /// Returns the length in bytes. It is also the alignment before the representation caps it.
     pub(super) const fn len(self) -> usize {
         match self {
             Self::Bool | Self::Byte | Self::U8 | Self::I8 | Self::Char8 => 1,
@@ -156,7 +157,7 @@ impl Primitive {
         }
     }
 
-    /// The length code of a member of `len` bytes.
+    /// Returns the length code of a member of `len` bytes.
     const fn length_code(len: usize) -> u8 {
         match len {
             1 => 0,
@@ -168,7 +169,7 @@ impl Primitive {
 }
 
 impl Enum {
-    /// Length in bytes of what holds a literal (XTypes 1.3 §7.3.1.2.1.5).
+    /// Returns the length in bytes of the holder of a literal (XTypes 1.3 §7.3.1.2.1.5).
     pub(super) fn holder_len(&self) -> usize {
         match self.bit_bound {
             0..=8 => 1,
@@ -184,7 +185,7 @@ impl Enum {
 }
 
 impl Bitmask {
-    /// Length in bytes of what holds the flags.
+    /// Returns the length in bytes of the holder of the flags.
     pub(super) fn holder_len(&self) -> usize {
         match self.bit_bound {
             0..=8 => 1,
@@ -201,7 +202,8 @@ impl Bitmask {
 }
 
 impl Bitmask {
-    /// The value that is this number; bits beyond the bound are kept if what holds the flags has room for them.
+    /// Returns the value with this number. Bits beyond the bound are kept if the holder has room
+    /// for them.
     pub(super) fn number(&self, number: i128) -> Option<DynamicData> {
         let value: u64 = number.try_into().ok()?;
         let fits = self.holder_len() == 8 || value >> (8 * self.holder_len()) == 0;
@@ -210,7 +212,7 @@ impl Bitmask {
 }
 
 impl Struct {
-    /// Index of the member with this id.
+    /// Returns the index of the member with this id.
     pub(super) fn index_of(&self, id: u32) -> Option<usize> {
         let found = self.by_id.binary_search_by_key(&id, |&index| self.members[index].member.id);
         found.ok().map(|position| self.by_id[position])
@@ -218,13 +220,14 @@ impl Struct {
 }
 
 impl Union {
-    /// The case that a discriminator selects.
+    /// Returns the case that a discriminator selects.
     pub(super) fn select(&self, discriminator: i128) -> Option<&Case> {
         let labelled = |case: &&Case| case.labels.iter().any(|&label| i128::from(label) == discriminator);
         self.cases.iter().find(labelled).or_else(|| self.cases.iter().find(|case| case.default))
     }
 
-    /// A discriminator that selects a case: its first label, or the smallest number that is nobody's.
+    /// Returns a discriminator that selects a case: its first label, or the smallest number that is
+    /// not a label.
     pub(super) fn label_of(&self, case: &Case) -> i128 {
         match case.labels.first() {
             Some(&label) => i128::from(label),
@@ -237,16 +240,16 @@ impl Union {
 }
 
 impl Types {
-    /// What a type is once its other names are taken away.
+    /// Returns a type with its aliases resolved.
     pub(super) fn resolved(&self, mut id: NodeId) -> &Node {
-        // Ends: whatever has an alias of itself is refused when the type is built.
+        // Terminates, since a type that is an alias of itself is refused when it is built.
         while let Node::Alias { target, .. } = self.nodes[id] {
             id = target;
         }
         &self.nodes[id]
     }
 
-    /// The name of a type that has one.
+    /// Returns the name of a named type.
     pub(super) fn name(&self, id: NodeId) -> &str {
         match &self.nodes[id] {
             Node::Enum(Enum { name, .. })
@@ -258,7 +261,7 @@ impl Types {
         }
     }
 
-    /// How a type may evolve; what is neither structure nor union does not.
+    /// Returns the extensibility of a structure or union; other types are final.
     pub(super) fn extensibility(&self, id: NodeId) -> Extensibility {
         match self.resolved(id) {
             Node::Struct(structure) => structure.extensibility,
@@ -267,7 +270,7 @@ impl Types {
         }
     }
 
-    /// The primitive type that a type is.
+    /// Returns the primitive type, if the type is one.
     pub(super) fn primitive(&self, id: NodeId) -> Option<Primitive> {
         match self.resolved(id) {
             Node::Primitive(primitive) => Some(*primitive),
@@ -275,19 +278,21 @@ impl Types {
         }
     }
 
-    /// A collection of these is kept as bytes.
+    /// Reports whether a collection of this element type is kept as bytes.
     pub(super) fn is_octet(&self, id: NodeId) -> bool {
         matches!(self.primitive(id), Some(Primitive::Byte | Primitive::U8))
     }
 
-    /// A collection of these has a DHEADER.
+    /// Reports whether a collection of these element types has a DHEADER.
     pub(super) fn is_delimited(&self, representation: Representation, elements: &[NodeId]) -> bool {
         representation == Representation::Xcdr2 && elements.iter().any(|&element| self.primitive(element).is_none())
     }
 
-    /// An array of these has a DHEADER. An array within it is part of its dimensions, whatever its name, and has none.
+    /// Reports whether an array of this element type has a DHEADER. An array within an array is
+    /// part of its dimensions, even if it has a name, and has no DHEADER.
     ///
-    /// INTEROP(CycloneDDS 0.10.2, CycloneDDS 11.0.1): `T x[3]` with `typedef char T[2]` is encoded as `char x[3][2]` is.
+    /// INTEROP(CycloneDDS 0.10.2, CycloneDDS 11.0.1): `T x[3]` with `typedef char T[2]` is encoded
+    /// like `char x[3][2]`.
     pub(super) fn is_array_delimited(&self, representation: Representation, element: NodeId) -> bool {
         let mut element = element;
         while let Node::Array { element: inner, .. } = self.resolved(element) {
@@ -296,7 +301,7 @@ impl Types {
         self.is_delimited(representation, &[element])
     }
 
-    /// The length code of a member of this type (XTypes 1.3 §7.4.3.4.2).
+    /// Returns the length code of a member of this type (XTypes 1.3 §7.4.3.4.2).
     pub(super) fn length_code(&self, id: NodeId) -> u8 {
         match self.resolved(id) {
             Node::Primitive(primitive) => Primitive::length_code(primitive.len()),
@@ -304,7 +309,7 @@ impl Types {
             Node::Bitmask(bitmask) => Primitive::length_code(bitmask.holder_len()),
             Node::String { .. } | Node::WString { .. } => 5,
             Node::Sequence { element, .. } => match self.primitive(*element).map(Primitive::len) {
-                None | Some(1) => 5, // the DHEADER, or the count of octets, is the length
+                None | Some(1) => 5, // the DHEADER or the octet count doubles as length
                 Some(4) => 6,
                 Some(8) => 7,
                 Some(_) => 4,
@@ -323,7 +328,8 @@ impl Types {
         if is_delimited { 5 } else { 4 }
     }
 
-    /// The default value of a type. Ends, and is bounded, because [`Layout`]s could be computed.
+    /// Returns the default value of a type. The recursion is bounded, because the [`Layout`]s could
+    /// be computed.
     pub(super) fn initial(&self, id: NodeId) -> DynamicData {
         match self.resolved(id) {
             Node::Primitive(primitive) => primitive.initial(),
@@ -352,8 +358,9 @@ impl Types {
         }
     }
 
-    /// The default discriminator of a union and what it selects: the first case that a discriminator can select, for a
-    /// label may be a number that the type of the discriminator does not have.
+    /// Returns the default discriminator of a union and the case that it selects. That is the first
+    /// case that a discriminator can select, since the discriminator's type may lack the value of a
+    /// label.
     pub(super) fn initial_case<'a>(&self, union: &'a Union) -> (DynamicData, Option<&'a Case>) {
         let possible = union.cases.iter().find_map(|case| self.number(union.discriminator, union.label_of(case)));
         let discriminator = possible.unwrap_or_else(|| self.initial(union.discriminator));
@@ -361,17 +368,18 @@ impl Types {
         (discriminator, case)
     }
 
-    /// The default value of a member: absent if it may be.
+    /// Returns the default value of a member: absent if it is optional.
     pub(super) fn initial_member(&self, member: &StructMember) -> DynamicData {
         if member.optional { DynamicData::Absent } else { self.initial(member.node) }
     }
 
-    /// A discriminator with this number; the type's default if it can have no such.
+    /// Returns the discriminator with this number, or the default if its type lacks the number.
     pub(super) fn discriminator(&self, union: &Union, number: i128) -> DynamicData {
         self.number(union.discriminator, number).unwrap_or_else(|| self.initial(union.discriminator))
     }
 
-    /// The value of an integer type, a character, a boolean, an enumeration or a bitmask that is this number.
+    /// Returns the value with this number of an integer type, a character, a boolean, an
+    /// enumeration or a bitmask.
     pub(super) fn number(&self, id: NodeId, number: i128) -> Option<DynamicData> {
         Some(match self.resolved(id) {
             Node::Primitive(primitive) => match primitive {

@@ -1,7 +1,9 @@
-//! Types as Rust text: definitions with `#[derive(DdsType)]` that have the same type identifier.
+//! Printing of types as Rust text: definitions with `#[derive(DdsType)]` that have the same type
+//! identifier.
 //!
-//! Rust names follow Rust's conventions, and attributes say the names of IDL. What the derive cannot say stands first, as
-//! comments: then the bytes are the same and the type identifier is another.
+//! Rust names follow the conventions of Rust, and attributes hold the IDL names. Properties that
+//! the derive cannot express are listed first, as comments. The bytes are then the same, but the
+//! type identifier differs.
 
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -14,11 +16,11 @@ use super::node::{Bitmask, Enum, Node, NodeId, Primitive, Struct, StructMember, 
 use crate::Extensibility;
 use crate::type_object::annotation::BuiltinMember;
 
-/// Names that Rust or the printed text itself uses.
+/// Names that Rust or the printed text uses.
 const TAKEN_TYPES: [&str; 12] =
     ["String", "Vec", "Option", "Box", "Some", "None", "Ok", "Err", "Result", "Default", "Clone", "Self"];
 
-/// Keywords of Rust (2024) that an identifier is written as `r#keyword` for.
+/// Keywords of Rust (2024) that are written as `r#keyword` in identifiers.
 const KEYWORDS: [&str; 47] = [
     "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "do", "dyn", "else", "enum",
     "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop", "macro", "match", "mod", "move",
@@ -26,7 +28,7 @@ const KEYWORDS: [&str; 47] = [
     "unsafe", "unsized", "use", "virtual", "where", "while",
 ];
 
-/// The definitions of a type and of all it is made of.
+/// Returns the definitions of a type and its parts.
 pub(super) fn print(types: &Types, root: NodeId) -> String {
     let mut printer = Printer {
         types,
@@ -44,12 +46,12 @@ struct Printer<'a> {
     types: &'a Types,
     text: String,
     is_done: Vec<bool>,
-    /// The Rust name of each type that has one.
+    /// Rust name of each named type.
     names: Vec<String>,
     notes: BTreeSet<String>,
 }
 
-/// The words of a name: at underscores, and where a capital letter begins a word.
+/// Splits a name into words: at underscores, and at capital letters that begin a word.
 fn words(name: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();
@@ -74,14 +76,14 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// A name of a type or a variant.
+/// Returns the name of a type or variant.
 fn pascal_case(name: &str) -> String {
     let capital = |word: &String| format!("{}{}", word[..1].to_ascii_uppercase(), &word[1..]);
     let text: String = words(name).iter().map(capital).collect();
     if text.starts_with(|c: char| c.is_ascii_alphabetic()) { text } else { format!("N{text}") }
 }
 
-/// A name of a field.
+/// Returns the name of a field.
 fn snake_case(name: &str) -> String {
     let text = words(name).join("_");
     match text.as_str() {
@@ -92,7 +94,7 @@ fn snake_case(name: &str) -> String {
     }
 }
 
-/// Rust names of these, no two the same.
+/// Returns distinct Rust names for these names.
 fn distinct<'n>(names: impl Iterator<Item = &'n str>, case: fn(&str) -> String) -> Vec<String> {
     let mut taken = BTreeSet::new();
     let mut all = Vec::new();
@@ -131,7 +133,8 @@ fn type_names(types: &Types) -> Vec<String> {
 }
 
 impl Printer<'_> {
-    /// Defines a type after its parts. As deep as types nest, which is limited when they are built.
+    /// Defines a type after its parts. The recursion depth is the nesting depth, which is limited
+    /// when types are built.
     fn define(&mut self, id: NodeId) {
         if core::mem::replace(&mut self.is_done[id], true) {
             return;
@@ -170,7 +173,7 @@ impl Printer<'_> {
         self.text.push('\n');
     }
 
-    /// The attributes of a type, and the line that its definition begins with.
+    /// Appends the attributes of a type and the first line of its definition.
     fn begin(&mut self, id: NodeId, derives: &str, keyword: &str, attributes: &[String]) {
         let (own, full) = (self.names[id].clone(), self.types.name(id));
         let mut all = Vec::new();
@@ -280,7 +283,7 @@ impl Printer<'_> {
         }
     }
 
-    /// A label of a case.
+    /// Returns the label of a case.
     fn label(&self, discriminator: NodeId, label: i32) -> String {
         match self.types.resolved(discriminator) {
             Node::Primitive(Primitive::Bool) => (label != 0).to_string(),
@@ -343,12 +346,12 @@ impl Printer<'_> {
         self.line("}");
     }
 
-    /// `bound` of a string, sequence or map.
+    /// Returns the `bound` attribute of a string, sequence or map.
     fn bound(&self, id: NodeId) -> Option<String> {
         bound_of(self.types.resolved(id)).map(|bound| format!("bound = {bound}"))
     }
 
-    /// The type of a member, whose bound an attribute says.
+    /// Returns the type of a member, whose bound is an attribute.
     fn member_type(&self, id: NodeId) -> String {
         match self.types.resolved(id) {
             Node::Primitive(primitive) => primitive_name(*primitive).to_string(),
@@ -368,7 +371,7 @@ impl Printer<'_> {
         }
     }
 
-    /// The type of an element, whose bound belongs to the type.
+    /// Returns the type of an element, whose bound is part of the type.
     fn rust_type(&self, id: NodeId) -> String {
         let ty = self.member_type(id);
         match bound_of(self.types.resolved(id)) {
@@ -378,7 +381,7 @@ impl Printer<'_> {
     }
 
     fn resolved_id(&self, mut id: NodeId) -> NodeId {
-        // Ends: whatever has an alias of itself is refused when the type is built.
+        // Terminates, since a type that is an alias of itself is refused when it is built.
         while let Node::Alias { target, .. } = self.types.nodes[id] {
             id = target;
         }
@@ -394,7 +397,7 @@ fn bound_of(node: &Node) -> Option<usize> {
     }
 }
 
-/// Appendable is what the derive assumes.
+/// Returns the extensibility attribute. Appendable is the default of the derive.
 fn extensibility_attribute(extensibility: Extensibility) -> Option<String> {
     match extensibility {
         Extensibility::Final => Some("extensibility = \"final\"".to_string()),
@@ -407,7 +410,8 @@ fn aggregate_attributes(extensibility: Extensibility, nested: bool) -> Vec<Strin
     extensibility_attribute(extensibility).into_iter().chain(nested.then(|| "nested".to_string())).collect()
 }
 
-/// `implied` is the id that the member has if none is said.
+/// Returns the attributes of a member. `implied` is the id that the member has without an
+/// attribute.
 fn member_attributes(member: &StructMember, implied: u32) -> Vec<String> {
     let id = member.member.id;
     let mut attributes = Vec::new();

@@ -1,42 +1,43 @@
-//! What a field of a primitive type, a string or an enumeration holds, borrowed from where it is: a payload or
-//! [`DynamicData`]. Values of different widths compare as numbers, texts of either kind as characters.
+//! Scalar value of a primitive, string or enumeration field, borrowed from a payload or from
+//! [`DynamicData`]. Numbers of different widths compare as numbers, strings of either kind as
+//! characters.
 
 use core::cmp::Ordering;
 
 use super::DynamicData;
 use crate::Endianness;
 
-/// A value that can be compared.
+/// Comparable value.
 #[derive(Clone, Copy, Debug)]
 pub enum Scalar<'a> {
     /// `boolean`.
     Bool(bool),
-    /// An integer of any width, `octet`, a bitmask.
+    /// Integer of any width, `octet` or bitmask.
     Integer(i128),
     /// `float` or `double`.
     Float(f64),
-    /// `char`, taken as ISO 8859-1, or `wchar`.
+    /// `char`, interpreted as ISO 8859-1, or `wchar`.
     Char(char),
     /// `string` or `wstring`.
     Text(Text<'a>),
-    /// The number of a literal of an enumeration.
+    /// Value of an enumeration literal.
     Enum(i32),
 }
 
-/// A text where it lies.
+/// Borrowed text.
 #[derive(Clone, Copy, Debug)]
 pub enum Text<'a> {
     /// UTF-8.
     Utf8(&'a str),
-    /// UTF-16 code units as they came off the wire; the length is even.
+    /// UTF-16 code units as received, in an even number of octets.
     Wire(&'a [u8], Endianness),
     /// UTF-16 code units.
     Units(&'a [u16]),
-    /// A single character.
+    /// Single character.
     Char(char),
 }
 
-/// The characters of a [`Text`]; an unpaired surrogate is U+FFFD.
+/// Characters of a [`Text`]; an unpaired surrogate becomes U+FFFD.
 #[derive(Clone, Debug)]
 pub struct Chars<'a> {
     rest: Text<'a>,
@@ -44,23 +45,23 @@ pub struct Chars<'a> {
 }
 
 impl<'a> Text<'a> {
-    /// Its characters.
+    /// Returns the characters.
     #[must_use]
     pub fn chars(self) -> Chars<'a> {
         Chars { rest: self, done: false }
     }
 
-    /// The order of the characters.
+    /// Compares the characters of two texts.
     #[must_use]
     pub fn compare(self, other: Text<'_>) -> Ordering {
         match (self, other) {
-            // UTF-8 sorts as its characters do.
+            // The byte order of UTF-8 equals the order of its characters.
             (Self::Utf8(a), Text::Utf8(b)) => a.cmp(b),
             (a, b) => a.chars().cmp(b.chars()),
         }
     }
 
-    /// The UTF-16 code unit at an index.
+    /// Returns the UTF-16 code unit at an index.
     fn unit(self, index: usize) -> Option<u16> {
         match self {
             Self::Wire(bytes, endianness) => {
@@ -110,7 +111,7 @@ impl Iterator for Chars<'_> {
 }
 
 impl<'a> Scalar<'a> {
-    /// The value of data that are no structure, union or collection.
+    /// Returns the value of data other than structures, unions and collections.
     #[must_use]
     pub fn of(data: &'a DynamicData) -> Option<Self> {
         Some(match data {
@@ -128,7 +129,7 @@ impl<'a> Scalar<'a> {
         })
     }
 
-    /// The order of two values; `None` if they have none: one is not a number, or they are of different kinds.
+    /// Compares two values; `None` if one of them is NaN, or if they are of different kinds.
     #[must_use]
     pub fn compare(self, other: Scalar<'_>) -> Option<Ordering> {
         Some(match (self, other) {
@@ -144,7 +145,7 @@ impl<'a> Scalar<'a> {
         })
     }
 
-    /// A text, or a character as one.
+    /// Returns a text, or a character as a text.
     #[must_use]
     pub fn text(self) -> Option<Text<'a>> {
         match self {
@@ -155,9 +156,9 @@ impl<'a> Scalar<'a> {
     }
 }
 
-/// Without rounding the integer.
+/// Compares an integer with a float without rounding the integer.
 fn compare_mixed(integer: i128, float: f64) -> Option<Ordering> {
-    /// 2^127, the first float beyond.
+    /// 2^127, the smallest float above the range of integers.
     const BEYOND: f64 = 170_141_183_460_469_231_731_687_303_715_884_105_728.0;
     if float.is_nan() {
         return None;
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_all_kinds_are_their_characters() {
+    fn texts_of_all_kinds_compare_by_characters() {
         let text = "aé水🦀";
         let units: alloc::vec::Vec<u16> = text.encode_utf16().collect();
         let big: alloc::vec::Vec<u8> = units.iter().flat_map(|unit| unit.to_be_bytes()).collect();

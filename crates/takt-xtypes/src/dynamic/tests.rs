@@ -1,4 +1,5 @@
-//! Types that no compiler would make: random ones, and those a peer made up to do harm.
+//! Tests of dynamic types with types that no compiler produces: random types and malicious types of
+//! a peer.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -71,7 +72,7 @@ fn insert(registry: &mut TypeRegistry, complete: Complete) -> Identifier {
     registry.insert(TypeObject(Object::Complete(complete))).expect("room").0
 }
 
-/// The identifier of the type with this index in a component, which no hash protects.
+/// Returns the identifier of the type with this index in a component. No hash verifies it.
 fn component(index: i32, length: i32) -> Identifier {
     Identifier::Component(ComponentId { hash: HashId::Complete([7; 14]), length, index })
 }
@@ -131,7 +132,7 @@ fn types_that_contain_themselves_without_end_are_refused() {
             Err(TypeError::Invalid { .. }) => true,
             Err(error) => panic!("{error}"),
             Ok(ty) => {
-                // It has an end: its default value can be made, written and read.
+                // The recursion ends: its default value can be built, encoded and decoded.
                 let data = ty.default_data();
                 let bytes = ty.encode(&data, Representation::Xcdr1).expect("a payload");
                 assert_eq!(ty.decode(&bytes), Ok(data));
@@ -158,7 +159,7 @@ fn types_that_contain_themselves_without_end_are_refused() {
 
 #[test]
 fn huge_defaults_and_deep_types_are_refused() {
-    // Each structure holds ten of the one before.
+    // Each structure contains ten of the previous one.
     let mut registry = TypeRegistry::new();
     let mut root = Identifier::Int32;
     for level in 0..20 {
@@ -192,7 +193,7 @@ fn inherited_members_count_for_each_structure_that_inherits_them() {
 }
 
 #[test]
-fn the_default_of_a_union_is_one_that_its_discriminator_selects() {
+fn default_of_a_union_is_a_case_that_its_discriminator_selects() {
     let mut registry = TypeRegistry::new();
     let color = insert(&mut registry, enumeration(32, vec![literal("RED", 0), literal("GREEN", 1)]));
     let union = |cases| {
@@ -219,8 +220,8 @@ fn the_default_of_a_union_is_one_that_its_discriminator_selects() {
 }
 
 #[test]
-fn keys_of_types_made_to_take_long_are_measured_quickly() {
-    // Optional members of optional members: in XCDR1 each starts at zero again.
+fn key_length_of_malicious_types_is_computed_quickly() {
+    // Nested optional members: in XCDR1, alignment restarts at zero in each.
     let mut registry = TypeRegistry::new();
     let members = (0..20).map(|id| member(id, MemberFlag::IS_OPTIONAL, component(1, 9))).collect();
     let inner = insert_component(&mut registry, 1, plain_structure(members));
@@ -232,7 +233,7 @@ fn keys_of_types_made_to_take_long_are_measured_quickly() {
 }
 
 #[test]
-fn what_is_not_supported_says_so() {
+fn unsupported_types_are_refused_with_a_reason() {
     let mut registry = TypeRegistry::new();
     let root = insert(&mut registry, plain_structure(vec![member(0, MemberFlag(0), Identifier::Float128)]));
     assert!(matches!(build(&registry, root), Err(TypeError::Unsupported { .. })));
@@ -241,7 +242,7 @@ fn what_is_not_supported_says_so() {
     assert_eq!(build(&registry, Identifier::Int32).expect_err("no topic"), TypeError::NotAggregated);
 }
 
-/// Makes types at random, each from those that are there.
+/// Generator of random types. Each consists of types that already exist.
 struct Maker {
     rng: Rng,
     registry: TypeRegistry,
@@ -349,7 +350,7 @@ impl Maker {
     }
 }
 
-/// A value of a type at random.
+/// Returns a random value of a type.
 fn random_value(types: &Types, id: NodeId, rng: &mut Rng, depth: usize) -> DynamicData {
     let len = |rng: &mut Rng| if depth == 0 { 0 } else { rng.below(4) };
     let inner = depth.saturating_sub(1);
@@ -403,7 +404,8 @@ fn elements(types: &Types, element: NodeId, count: usize, rng: &mut Rng, depth: 
     DynamicData::Sequence((0..count).map(|_| random_value(types, element, rng, depth)).collect())
 }
 
-/// JSON cannot tell two members of one name apart; maps with a key twice are left out.
+/// Reports whether the value round-trips through JSON. JSON cannot represent two members with one
+/// name, nor a map with a duplicate key.
 fn survives_json(json: &JsonValue) -> bool {
     match json {
         JsonValue::Object(members) => {
@@ -416,12 +418,12 @@ fn survives_json(json: &JsonValue) -> bool {
 }
 
 #[test]
-fn values_of_random_types_survive() {
+fn values_of_random_types_round_trip() {
     for seed in 0..300 {
         let mut maker = Maker { rng: Rng(seed), registry: TypeRegistry::new(), count: 0 };
         let root = maker.any_struct(4);
         let Maker { mut rng, registry, .. } = maker;
-        // What is learned from a peer comes as bytes.
+        // Types of a peer arrive as bytes.
         for (identifier, object) in registry.iter() {
             assert_eq!(TypeObject::parse(&object.to_bytes()).as_ref(), Ok(object), "seed {seed}");
             assert_eq!(object.identifier(), *identifier, "seed {seed}");
@@ -441,7 +443,8 @@ fn values_of_random_types_survive() {
                         format!("seed {seed} {representation:?} {endianness:?}\n{}\n{bytes:02x?}", ty.to_idl());
                     assert_eq!(ty.decode(&bytes).as_ref(), Ok(&data), "{context}");
                     for len in 0..bytes.len() {
-                        // Not to panic is the point; whether the rest has defaults is the type's affair.
+                        // Truncated input must not panic. Whether it decodes depends on the
+                        // defaults of the type.
                         if let Ok(data) = ty.decode(&bytes[..len]) {
                             assert!(ty.encode(&data, representation).is_ok(), "{context} at {len}");
                         }

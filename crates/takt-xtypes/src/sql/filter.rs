@@ -1,4 +1,5 @@
-//! Conditions bound to a type: checked once, evaluated on payloads without allocating.
+//! SQL filters: conditions bound to a type. They are checked once and evaluated on payloads without
+//! allocation.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -13,7 +14,7 @@ use super::{FieldPart, PARAMETER_LEN_MAX, PARAMETERS_MAX, SqlError, error};
 use crate::DecodeError;
 use crate::dynamic::{Budget, DynamicData, DynamicType, Field, FieldKind, Scalar, Text};
 
-/// A condition bound to a type and to parameters: the expression of a ContentFilteredTopic.
+/// Condition bound to a type and to parameters: the expression of a ContentFilteredTopic.
 #[derive(Clone, Debug)]
 pub struct Filter {
     ty: Arc<DynamicType>,
@@ -21,14 +22,14 @@ pub struct Filter {
     predicates: Vec<Bound>,
 }
 
-/// A filter and an order: the expression of a QueryCondition.
+/// Filter and sort order: the expression of a QueryCondition.
 #[derive(Clone, Debug)]
 pub struct Query {
     filter: Filter,
     order_by: Vec<Field>,
 }
 
-/// A constant.
+/// Constant.
 #[derive(Clone, Debug)]
 enum Literal {
     Bool(bool),
@@ -52,11 +53,12 @@ enum Bound {
 }
 
 impl Filter {
-    /// Binds an expression to a type. The empty one lets everything pass.
+    /// Binds an expression to a type. The empty expression accepts all samples.
     ///
     /// # Errors
-    /// If the text is no condition, a field is unknown, what is compared cannot be, a parameter has no value or none of the
-    /// right type, or a limit is exceeded.
+    /// Fails if the text is not a condition, a field is unknown, or the operands of a comparison
+    /// are not comparable. Fails if a parameter is missing or has the wrong type, or if a limit is
+    /// exceeded.
     pub fn new<S: AsRef<str>>(ty: Arc<DynamicType>, expression: &str, parameters: &[S]) -> Result<Self, SqlError> {
         Self::bind(ty, Condition::parse(expression)?, parameters)
     }
@@ -64,36 +66,39 @@ impl Filter {
     /// Binds a condition to a type.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// Fails as [`new`](Self::new) does.
     pub fn bind<S: AsRef<str>>(ty: Arc<DynamicType>, condition: Condition, parameters: &[S]) -> Result<Self, SqlError> {
         let predicates = bind(&ty, &condition, parameters)?;
         Ok(Self { ty, condition, predicates })
     }
 
-    /// Gives the parameters other values. After an error they are as before.
+    /// Sets the values of the parameters. After an error, they are unchanged.
     ///
     /// # Errors
-    /// If one that the condition has has no value, or none of the right type.
+    /// Fails if a parameter of the condition is missing or has the wrong type.
     pub fn set_parameters<S: AsRef<str>>(&mut self, parameters: &[S]) -> Result<(), SqlError> {
         self.predicates = bind(&self.ty, &self.condition, parameters)?;
         Ok(())
     }
 
-    /// Whether a sample passes, by its payload. Does not allocate.
+    /// Reports whether a sample passes the filter, by its payload. Does not allocate.
     ///
     /// # Errors
-    /// If the bytes are no value of the type, as far as they were looked at.
+    /// Fails if the examined bytes are not a value of the type.
     pub fn matches(&self, payload: &[u8]) -> Result<bool, DecodeError> {
         let budget = Budget::unlimited();
         self.run(&budget, |field| field.read(&self.ty, payload))
     }
 
-    /// The same within a number of steps, of which what it takes is taken away; `None` if that is more. A step is a value that is
-    /// passed on the way to a field, 16 octets of a text that is read, or a character that is held against a pattern. What is
-    /// begun when they run out, the way to a field, is gone to its end.
+    /// Reports whether a sample passes the filter, within a number of steps. Subtracts the steps
+    /// used; returns `None` if they do not suffice.
+    ///
+    /// A step is a value that is skipped on the way to a field, 16 octets of a string that are
+    /// read, or a character that is compared with a pattern. When the steps run out, access to the
+    /// current field is still completed.
     ///
     /// # Errors
-    /// As [`matches`](Self::matches).
+    /// Fails as [`matches`](Self::matches) does.
     pub fn matches_within(&self, payload: &[u8], steps: &mut u64) -> Result<Option<bool>, DecodeError> {
         let budget = Budget::new(*steps);
         let value = self.run(&budget, |field| field.read_within(&self.ty, payload, &budget))?;
@@ -101,14 +106,14 @@ impl Filter {
         Ok((!budget.is_exceeded()).then_some(value))
     }
 
-    /// The same by its data.
+    /// Reports whether decoded data passes the filter.
     #[must_use]
     pub fn matches_data(&self, data: &DynamicData) -> bool {
         let budget = Budget::unlimited();
         self.run(&budget, |field| Ok::<_, DecodeError>(field.get(&self.ty, data))).unwrap_or(false)
     }
 
-    /// Whether everything passes, whatever it is.
+    /// Reports whether the filter accepts all samples.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.condition.program.is_empty()
@@ -127,7 +132,7 @@ impl Filter {
                     value = self.predicates[*predicate].test(&read, budget)?.unwrap_or(*unknown);
                 }
                 Step::Not => value = !value,
-                // Jumps lead forwards only, so this ends.
+                // Jumps lead forward only, so the loop terminates.
                 Step::JumpIf(when, target) if *when == value => at = *target,
                 Step::JumpIf(..) => {}
             }
@@ -140,7 +145,7 @@ impl Query {
     /// Binds an expression to a type.
     ///
     /// # Errors
-    /// As [`Filter::new`].
+    /// Fails as [`Filter::new`] does.
     pub fn new<S: AsRef<str>>(ty: Arc<DynamicType>, expression: &str, parameters: &[S]) -> Result<Self, SqlError> {
         let expression = QueryExpression::parse(expression)?;
         let field = |(position, path): &(usize, Vec<FieldPart>)| ty.field(path).map_err(|e| error(*position, e.what));
@@ -148,27 +153,28 @@ impl Query {
         Ok(Self { filter: Filter::bind(ty, expression.condition, parameters)?, order_by })
     }
 
-    /// Which samples.
+    /// Returns the filter that selects the samples.
     #[must_use]
     pub fn filter(&self) -> &Filter {
         &self.filter
     }
 
-    /// As [`Filter::set_parameters`].
+    /// Sets the values of the parameters; see [`Filter::set_parameters`].
     ///
     /// # Errors
-    /// As there.
+    /// Fails as [`Filter::set_parameters`] does.
     pub fn set_parameters<S: AsRef<str>>(&mut self, parameters: &[S]) -> Result<(), SqlError> {
         self.filter.set_parameters(parameters)
     }
 
-    /// Whether there is an `ORDER BY`.
+    /// Reports whether the expression has an `ORDER BY`.
     #[must_use]
     pub fn is_ordered(&self) -> bool {
         !self.order_by.is_empty()
     }
 
-    /// The order of two samples, by their payloads. What is not there, or cannot be read, comes first. Does not allocate.
+    /// Compares two samples by their payloads. Fields that are absent or cannot be read sort first.
+    /// Does not allocate.
     #[must_use]
     pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
         let ty = &self.filter.ty;
@@ -208,7 +214,7 @@ impl Operand {
 }
 
 impl Bound {
-    /// `None` is unknown: an operand is not there.
+    /// Evaluates the predicate. `None` means unknown: an operand is absent.
     fn test<'a, E>(
         &'a self,
         read: &impl Fn(&'a Field) -> Result<Option<Scalar<'a>>, E>,
@@ -286,7 +292,7 @@ impl<S: AsRef<str>> Binder<'_, S> {
         }
     }
 
-    /// Both sides of a comparison: a constant takes the type of the field on the other side.
+    /// Binds both sides of a comparison. A constant takes the type of the field on the other side.
     fn pair(&self, left: &Placed, right: &Placed) -> Result<(Operand, Operand), SqlError> {
         match (self.field(left), self.field(right)) {
             (Some(Ok(a)), Some(Ok(b))) => {
@@ -295,7 +301,7 @@ impl<S: AsRef<str>> Binder<'_, S> {
                 }
                 Ok((Operand::Field(a), Operand::Field(b)))
             }
-            // A name that is no field may be an enumerator.
+            // A name that is not a field may be an enumerator.
             (Some(Ok(field)), _) => {
                 let literal = self.literal(right, &field)?;
                 Ok((Operand::Field(field), Operand::Literal(literal)))
@@ -315,7 +321,7 @@ impl<S: AsRef<str>> Binder<'_, S> {
         }
     }
 
-    /// The field that a term names; `None` if it is a constant.
+    /// Returns the field that a term names; `None` for a constant.
     fn field(&self, placed: &Placed) -> Option<Result<Field, SqlError>> {
         match &placed.term {
             Term::Name(path) => Some(self.ty.field(path).map_err(|wrong| error(placed.position, wrong.what))),
@@ -330,7 +336,7 @@ impl<S: AsRef<str>> Binder<'_, S> {
         }
     }
 
-    /// A constant of the type that a field has.
+    /// Returns a constant of the field's type.
     fn literal(&self, placed: &Placed, field: &Field) -> Result<Literal, SqlError> {
         let found = match &placed.term {
             Term::Name(path) => match path.as_slice() {
@@ -362,7 +368,7 @@ impl<S: AsRef<str>> Binder<'_, S> {
         }
     }
 
-    /// What a string in quotes means for a field.
+    /// Interprets a quoted string for a field.
     fn quoted(&self, field: &Field, text: &str) -> Option<Literal> {
         match field.kind() {
             FieldKind::Text => Some(Literal::Text(text.to_string())),
@@ -378,8 +384,8 @@ impl<S: AsRef<str>> Binder<'_, S> {
         }
     }
 
-    /// What the value of a parameter means for a field. INTEROP(Fast DDS 2.9): text has quotes there; other vendors leave
-    /// them out, so either is understood.
+    /// Interprets the value of a parameter for a field. INTEROP(Fast DDS 2.9): strings have quotes
+    /// here; other vendors omit them, so both forms are accepted.
     fn written(&self, field: &Field, text: &str) -> Option<Literal> {
         let plain = unquoted(text);
         match field.kind() {
@@ -399,7 +405,7 @@ impl<S: AsRef<str>> Binder<'_, S> {
         }
     }
 
-    /// A constant by its own looks.
+    /// Returns a constant by its syntax.
     fn constant(&self, placed: &Placed) -> Result<Literal, SqlError> {
         Ok(match &placed.term {
             Term::Integer(value) => Literal::Integer(*value),
@@ -421,7 +427,7 @@ impl<S: AsRef<str>> Binder<'_, S> {
     }
 }
 
-/// What is between quotes, if that is where it is.
+/// Returns the text between quotes, if it is quoted.
 fn unquoted(text: &str) -> Option<&str> {
     let inside = text.trim().strip_suffix('\'')?;
     inside.strip_prefix(['\'', '`'])

@@ -1,4 +1,4 @@
-//! Text to tokens (DDS 1.4 annex B, "Token expression").
+//! Lexer of SQL expressions (DDS 1.4 annex B, "Token expression").
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use super::{EXPRESSION_LEN_MAX, FieldPart, PATH_PARTS_MAX, SqlError, error};
 
-/// A comparison.
+/// Comparison operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operator {
     Equal,
@@ -21,11 +21,11 @@ pub(super) enum Operator {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token {
-    /// A keyword, a field, a topic or an enumerator: which one depends on the place.
+    /// Keyword, field, topic or enumerator; the context decides which.
     Name(Vec<FieldPart>),
     Integer(i128),
     Float(f64),
-    /// Without its quotes.
+    /// String without its quotes.
     Text(String),
     /// `%n`.
     Parameter(usize),
@@ -38,7 +38,7 @@ pub(super) enum Token {
 }
 
 impl Token {
-    /// The name, if it has but one part.
+    /// Returns the name if it has a single part.
     pub(super) fn word(&self) -> Option<&str> {
         match self {
             Self::Name(parts) => match parts.as_slice() {
@@ -50,7 +50,7 @@ impl Token {
     }
 }
 
-/// All tokens of a text, each with the position at which it begins.
+/// Returns all tokens of a text, each with its start position.
 pub(super) fn tokens(text: &str) -> Result<Vec<(usize, Token)>, SqlError> {
     if text.len() > EXPRESSION_LEN_MAX {
         return Err(error(EXPRESSION_LEN_MAX, format!("more than {EXPRESSION_LEN_MAX} octets")));
@@ -67,7 +67,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(usize, Token)>, SqlError> {
     }
 }
 
-/// A number as a parameter has it, or a literal.
+/// Parses a number, as a parameter value or literal.
 pub(super) fn number(text: &str) -> Option<Token> {
     let mut lexer = Lexer { text, at: 0 };
     let token = lexer.number().ok()?;
@@ -88,14 +88,14 @@ impl<'a> Lexer<'a> {
         self.text.as_bytes().get(self.at + 1).copied()
     }
 
-    /// Takes the next octet if it is this one.
+    /// Consumes the next octet if it equals `octet`.
     fn takes(&mut self, octet: u8) -> bool {
         let is = self.peek() == Some(octet);
         self.at += usize::from(is);
         is
     }
 
-    /// Octets as long as they are wanted; all of them ASCII.
+    /// Consumes octets while `wanted` holds; all of them are ASCII.
     fn take_while(&mut self, wanted: impl Fn(u8) -> bool) -> &'a str {
         let start = self.at;
         while self.peek().is_some_and(&wanted) {
@@ -210,7 +210,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// A number that runs into a word is none.
+    /// Fails if a number is directly followed by a word.
     fn ended(&self, token: Token) -> Result<Token, SqlError> {
         match self.peek() {
             Some(c) if c.is_ascii_alphanumeric() || c == b'_' || c == b'.' => {
@@ -220,8 +220,9 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Begins with a left or right quote, ends with a right one, and has no line break in it. Two right quotes are one
-    /// within it, as SQL has it; DDS 1.4 Annex B has no way to write one.
+    /// Reads a string. It begins with a left or right quote, ends with a right one, and contains no
+    /// line break. Two right quotes within the string are one, as in SQL; DDS 1.4 Annex B has no
+    /// escape for a quote.
     fn quoted(&mut self) -> Result<Token, SqlError> {
         let start = self.at;
         let mut text = String::new();

@@ -1,4 +1,4 @@
-//! The subset of SQL that filters, queries and multi-topics are written in (DDS 1.4 annex B).
+//! SQL subset of content filters, queries and multi-topics (DDS 1.4 annex B).
 //!
 //! | Expression | Grammar | Type |
 //! |---|---|---|
@@ -6,22 +6,25 @@
 //! | of a QueryCondition | `[Condition] [ORDER BY field, ...]` | [`Query`] |
 //! | of a MultiTopic | `SELECT ... FROM a NATURAL JOIN b [WHERE Condition] [;]` | [`TopicExpression`] |
 //!
-//! Text becomes a [`Condition`]: predicates, and a program of jumps over them, so that evaluating needs no stack. Bound to
-//! a type and to its parameters it is a [`Filter`], which reads the fields that it needs [where they lie](Field) in a
-//! payload. What cannot be compared is refused when the filter is made.
+//! A text is parsed into a [`Condition`]: predicates and a program of jumps over them, so that
+//! evaluation needs no stack. A condition bound to a type and its parameters is a [`Filter`]. The
+//! filter reads the [fields](Field) that it needs directly from a payload. Comparisons of
+//! incompatible types are refused when the filter is created.
 //!
-//! Readings of the annex:
+//! Interpretation of the annex:
 //! - Keywords are case-insensitive, names are not. `==` and `!=` are `=` and `<>`.
-//! - An enumerator is written in quotes, or without them where no field has its name, or as its number.
-//! - A parameter (`%0` to `%99`) has the type of what it is compared with; text may be quoted or not.
-//! - `LIKE` has `%` for any characters and `_` for one. INTEROP(RTI Connext 7.3): `MATCH` has `*`, `?`, `[a-z]`, `[!a-z]`
-//!   and commas between alternatives.
-//! - A predicate on what is not there (an optional member, a case that is not selected, an element beyond the last) is
-//!   unknown, and so is its negation, as in the three-valued logic of SQL. A sample passes if the condition is true.
-//! - `NULL` and arithmetic do not exist.
+//! - An enumerator is written in quotes, without quotes if no field has its name, or as its number.
+//! - A parameter (`%0` to `%99`) has the type of the operand that it is compared with. Its text may
+//!   be quoted or not.
+//! - `LIKE` has `%` for any characters and `_` for one. INTEROP(RTI Connext 7.3): `MATCH` has `*`,
+//!   `?`, `[a-z]`, `[!a-z]` and commas between alternatives.
+//! - A predicate on an absent value (an optional member, an unselected case, an element beyond the
+//!   last) is unknown, and so is its negation, as in the three-valued logic of SQL. A sample passes
+//!   if the condition is true.
+//! - `NULL` and arithmetic are not supported.
 //!
-//! Invariants: evaluating does not allocate; no text makes parsing panic or exhaust the stack; what exceeds a limit is an
-//! error.
+//! Invariants: evaluation does not allocate. Parsing never panics and never exhausts the stack.
+//! Exceeding a limit is an error.
 
 mod filter;
 mod lexer;
@@ -37,27 +40,27 @@ pub use crate::dynamic::{Field, FieldPart};
 pub use filter::{Filter, Query};
 pub use parser::{Condition, QueryExpression, Selected, TopicExpression};
 
-/// Octets of an expression.
+/// Maximum length of an expression in octets.
 pub const EXPRESSION_LEN_MAX: usize = 8 * 1024;
-/// Octets of a parameter's value.
+/// Maximum length of a parameter's value in octets.
 pub const PARAMETER_LEN_MAX: usize = 8 * 1024;
-/// Parameters, `%0` to `%99`.
+/// Maximum number of parameters, `%0` to `%99`.
 pub const PARAMETERS_MAX: usize = 100;
-/// Predicates of a condition.
+/// Maximum number of predicates of a condition.
 pub const PREDICATES_MAX: usize = 256;
-/// Levels of parentheses.
+/// Maximum nesting depth of parentheses.
 pub const NESTING_MAX: usize = 64;
-/// Parts of the path of a field.
+/// Maximum number of parts in the path of a field.
 pub const PATH_PARTS_MAX: usize = 32;
-/// Fields to order by, fields selected, topics joined: so many of each.
+/// Maximum number of fields to order by, of selected fields, and of joined topics.
 pub const LIST_MAX: usize = 64;
 
-/// Why an expression or its parameters are refused.
+/// Reason why an expression or its parameters are refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SqlError {
-    /// Octets from the start of the expression.
+    /// Position in octets from the start of the expression.
     pub position: usize,
-    /// What is wrong there.
+    /// Description of the error.
     pub what: String,
 }
 

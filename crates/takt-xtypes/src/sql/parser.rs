@@ -1,7 +1,8 @@
-//! Tokens to conditions, queries and topic expressions (DDS 1.4 annex B, "SQL grammar in BNF").
+//! Parser of conditions, queries and topic expressions (DDS 1.4 annex B, "SQL grammar in BNF").
 //!
-//! A condition becomes a list of predicates and a program with one truth value: each predicate sets it, jumps leave out what
-//! cannot change it any more. So depth costs nothing later, and while parsing only parentheses recurse, to a limit.
+//! A condition becomes a list of predicates and a program with one truth value. Each predicate sets
+//! the value; jumps skip predicates that cannot change it. Nesting therefore costs nothing at
+//! evaluation. Only parentheses recurse during parsing, up to a limit.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -10,10 +11,10 @@ use alloc::vec::Vec;
 use super::lexer::{Operator, Token, tokens};
 use super::{FieldPart, LIST_MAX, NESTING_MAX, PREDICATES_MAX, SqlError, error};
 
-/// What is compared.
+/// Operand of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Term {
-    /// A field, or an enumerator without quotes.
+    /// Field, or enumerator without quotes.
     Name(Vec<FieldPart>),
     Integer(i128),
     Float(f64),
@@ -22,7 +23,7 @@ pub(super) enum Term {
     Parameter(usize),
 }
 
-/// A term and where it stands.
+/// Term with its position.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Placed {
     pub(super) position: usize,
@@ -35,59 +36,60 @@ pub(super) enum Predicate {
     Between { field: Placed, negated: bool, low: Placed, high: Placed },
 }
 
-/// A step of the program.
+/// Instruction of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// The truth value is that of this predicate, or the other one if it is unknown: true within an odd number of NOTs.
+    /// Sets the truth value to that of this predicate. If the predicate is unknown, sets it to the
+    /// flag, which is true within an odd number of NOTs.
     Test(usize, bool),
     Not,
-    /// Goes on at another step if the truth value is this one.
+    /// Jumps to another instruction if the truth value equals the flag.
     JumpIf(bool, usize),
 }
 
-/// A condition, not bound to a type yet.
+/// Condition that is not bound to a type yet.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Condition {
     pub(super) predicates: Vec<Predicate>,
     pub(super) program: Vec<Step>,
 }
 
-/// What a QueryCondition says.
+/// Expression of a QueryCondition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueryExpression {
-    /// Which samples; all if there is no condition.
+    /// Condition; it selects all samples if the expression has none.
     pub condition: Condition,
-    /// The fields to order by, the most important one first, each with its position.
+    /// Fields to order by, the most significant one first, each with its position.
     pub order_by: Vec<(usize, Vec<FieldPart>)>,
 }
 
-/// A field of a MultiTopic's result.
+/// Selected field of a MultiTopic's result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selected {
-    /// The field of a constituent topic.
+    /// Field of a constituent topic.
     pub field: Vec<FieldPart>,
-    /// The field of the result; the same name if there is no `AS`.
+    /// Field of the result; the same name if there is no `AS`.
     pub name: String,
-    /// Where it stands.
+    /// Position in the expression.
     pub position: usize,
 }
 
-/// What a MultiTopic says.
+/// Expression of a MultiTopic.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TopicExpression {
-    /// What the result is made of; empty for all (`*`).
+    /// Fields of the result; empty for all (`*`).
     pub selected: Vec<Selected>,
-    /// The topics that are joined, in order.
+    /// Joined topics, in order.
     pub topics: Vec<String>,
-    /// Which results; all if there is no `WHERE`.
+    /// Condition on the result; it selects everything if there is no `WHERE`.
     pub condition: Condition,
 }
 
 impl Condition {
-    /// Reads a condition. The empty text is one that everything meets.
+    /// Parses a condition. The empty text is a condition that all samples satisfy.
     ///
     /// # Errors
-    /// If the text is none, or exceeds a limit.
+    /// Fails if the text is not a condition, or exceeds a limit.
     pub fn parse(text: &str) -> Result<Self, SqlError> {
         let mut parser = Parser::new(text)?;
         let condition = if parser.is_at_end() { Self::default() } else { parser.condition()? };
@@ -95,19 +97,19 @@ impl Condition {
         Ok(condition)
     }
 
-    /// How many predicates it has.
+    /// Returns the number of predicates.
     #[must_use]
     pub fn len(&self) -> usize {
         self.predicates.len()
     }
 
-    /// Whether everything meets it.
+    /// Reports whether all samples satisfy the condition.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.predicates.is_empty()
     }
 
-    /// The greatest parameter, `%n`, that it has.
+    /// Returns the highest parameter number `%n` in the condition.
     #[must_use]
     pub fn parameter_max(&self) -> Option<usize> {
         let number = |placed: &Placed| match placed.term {
@@ -123,10 +125,10 @@ impl Condition {
 }
 
 impl QueryExpression {
-    /// Reads a query.
+    /// Parses a query.
     ///
     /// # Errors
-    /// If the text is none, or exceeds a limit.
+    /// Fails if the text is not a query, or exceeds a limit.
     pub fn parse(text: &str) -> Result<Self, SqlError> {
         let mut parser = Parser::new(text)?;
         let condition =
@@ -151,10 +153,10 @@ impl QueryExpression {
 }
 
 impl TopicExpression {
-    /// Reads the expression of a MultiTopic.
+    /// Parses the expression of a MultiTopic.
     ///
     /// # Errors
-    /// If the text is none, or exceeds a limit.
+    /// Fails if the text is not such an expression, or exceeds a limit.
     pub fn parse(text: &str) -> Result<Self, SqlError> {
         let mut parser = Parser::new(text)?;
         parser.expect_word("SELECT")?;
@@ -171,10 +173,10 @@ impl TopicExpression {
 struct Parser {
     tokens: Vec<(usize, Token)>,
     at: usize,
-    /// Where the text ends.
+    /// Length of the text.
     len: usize,
     depth: usize,
-    /// What is parsed stands within an odd number of NOTs.
+    /// True within an odd number of NOTs.
     is_within_not: bool,
     condition: Condition,
 }
@@ -238,7 +240,8 @@ impl Parser {
         self.is_word(0, "ORDER") && self.is_word(1, "BY")
     }
 
-    /// Whether a comma follows, and so another of a list that has `count`.
+    /// Consumes a comma and reports whether another element of a list with `count` elements
+    /// follows.
     fn goes_on(&mut self, count: usize) -> Result<bool, SqlError> {
         if !self.takes(&Token::Comma) {
             return Ok(false);
@@ -261,7 +264,8 @@ impl Parser {
         self.chain("AND", false, Self::negation)
     }
 
-    /// Terms with a word between them, the rest of which is left out once the truth value is `decided`.
+    /// Parses operands separated by `word`. The remaining operands are skipped once the truth value
+    /// is `decided`.
     fn chain(
         &mut self,
         word: &str,
@@ -339,7 +343,7 @@ impl Parser {
     }
 
     fn term(&mut self) -> Result<Placed, SqlError> {
-        /// Words that cannot be fields, since they would be read as something else.
+        /// Words that cannot be fields, since they are keywords in this position.
         const RESERVED: [&str; 6] = ["AND", "OR", "NOT", "BETWEEN", "LIKE", "MATCH"];
         let position = self.position();
         let is = |token: &Token, word: &str| token.word().is_some_and(|name| name.eq_ignore_ascii_case(word));
@@ -388,7 +392,8 @@ impl Parser {
         }
     }
 
-    /// `a NATURAL JOIN b NATURAL JOIN c`; joining is associative, so parentheses only have to match.
+    /// `a NATURAL JOIN b NATURAL JOIN c`. Joins are associative, so parentheses only have to be
+    /// balanced.
     fn selection(&mut self) -> Result<Vec<String>, SqlError> {
         let (mut topics, mut open) = (Vec::new(), 0_usize);
         loop {
@@ -409,7 +414,8 @@ impl Parser {
         if open > 0 { Err(error(self.position(), "expected ')'")) } else { Ok(topics) }
     }
 
-    /// `INNER JOIN`, `INNER NATURAL JOIN`, `NATURAL JOIN` or `NATURAL INNER JOIN`, which mean the same.
+    /// `INNER JOIN`, `INNER NATURAL JOIN`, `NATURAL JOIN` or `NATURAL INNER JOIN`, which mean the
+    /// same.
     fn takes_join(&mut self) -> Result<bool, SqlError> {
         let first = self.takes_word("NATURAL");
         let second = self.takes_word("INNER");

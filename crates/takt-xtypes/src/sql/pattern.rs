@@ -1,14 +1,15 @@
-//! Patterns: `LIKE` (DDS 1.4 annex B) and `MATCH`.
+//! Pattern matching of `LIKE` (DDS 1.4 annex B) and `MATCH`.
 //!
-//! Both go back to the last wildcard only, so they take at most the product of both lengths in steps, and no memory.
+//! Both backtrack to the last wildcard only, so they take at most the product of both lengths in
+//! steps, and no memory.
 
 use crate::dynamic::{Budget, Chars, Text};
 
-/// What one place of a pattern stands for.
+/// Element of a pattern.
 enum Place<'a> {
-    /// Any characters, also none.
+    /// Any characters, possibly none.
     Many,
-    /// A character of these.
+    /// One character of a set.
     One(Wanted<'a>),
 }
 
@@ -28,7 +29,7 @@ impl Wanted<'_> {
     }
 }
 
-/// `%` stands for any characters, `_` for one.
+/// Matches a `LIKE` pattern: `%` stands for any characters, `_` for one.
 pub(super) fn like(text: Text<'_>, pattern: Text<'_>, budget: &Budget) -> bool {
     fits(text.chars(), pattern.chars(), budget, |pattern| {
         Some(match pattern.next()? {
@@ -39,7 +40,7 @@ pub(super) fn like(text: Text<'_>, pattern: Text<'_>, budget: &Budget) -> bool {
     })
 }
 
-/// Patterns of a shell, with commas between alternatives.
+/// Matches shell patterns, with commas between alternatives.
 pub(super) fn matches(text: Text<'_>, patterns: Text<'_>, budget: &Budget) -> bool {
     let mut rest = patterns.chars();
     loop {
@@ -49,7 +50,7 @@ pub(super) fn matches(text: Text<'_>, patterns: Text<'_>, budget: &Budget) -> bo
         while next_of_glob(&mut rest).is_some() {
             budget.spend(1);
         }
-        // What follows a comma is another one, unless that is nothing.
+        // Another pattern follows the comma, unless the text ends there.
         if rest.clone().next().is_none() {
             return false;
         }
@@ -66,7 +67,7 @@ fn next_of_glob<'a>(pattern: &mut Chars<'a>) -> Option<Place<'a>> {
             let mut is_first = true;
             loop {
                 match pattern.next() {
-                    // Without its end it is a bracket like any other character.
+                    // Without a closing bracket, an opening bracket is an ordinary character.
                     None => {
                         *pattern = set;
                         break Place::One(Wanted::This('['));
@@ -82,7 +83,7 @@ fn next_of_glob<'a>(pattern: &mut Chars<'a>) -> Option<Place<'a>> {
     })
 }
 
-/// Whether a character is in `a-z]` or not in `!a-z]`.
+/// Reports whether a character is in `a-z]` or not in `!a-z]`.
 fn set_includes(mut set: Chars<'_>, char: char, budget: &Budget) -> bool {
     let mut ahead = set.clone();
     let negated = matches!(ahead.next(), Some('!' | '^'));
@@ -106,16 +107,17 @@ fn set_includes(mut set: Chars<'_>, char: char, budget: &Budget) -> bool {
     found != negated
 }
 
-/// Whether the whole text fits a pattern, whose places `next` takes.
+/// Reports whether the whole text matches a pattern, whose elements `next` yields.
 ///
-/// False as well when the budget is exceeded: a step for each place of the pattern that is held against a character.
+/// Also false if the budget is exceeded. Each comparison of a pattern element with a character
+/// takes one step.
 fn fits<'p>(
     mut text: Chars<'_>,
     mut pattern: Chars<'p>,
     budget: &Budget,
     next: impl Fn(&mut Chars<'p>) -> Option<Place<'p>>,
 ) -> bool {
-    // Where to go on if a guess about the last wildcard was wrong.
+    // Position to resume at if the match of the last wildcard must be extended.
     let mut resume: Option<(Chars<'_>, Chars<'p>)> = None;
     while budget.spend(1) {
         let mut ahead = pattern.clone();
@@ -129,7 +131,7 @@ fn fits<'p>(
         let agrees = match (place, rest.next()) {
             (None, None) => return true,
             (Some(Place::One(wanted)), Some(char)) => wanted.includes(char, budget),
-            // What is left of the pattern wants a character, and there is none for any guess.
+            // The rest of the pattern needs a character, and the text has ended.
             (Some(_), None) => return false,
             (None | Some(Place::Many), Some(_)) => false,
         };

@@ -1,4 +1,4 @@
-//! Texts that are expressions, texts that are not, and what they mean; on bytes and on data alike is shown in
+//! Tests of SQL parsing and patterns. Evaluation on bytes and on data is tested in
 //! `tests/it/sql.rs`.
 
 use alloc::string::{String, ToString};
@@ -15,7 +15,7 @@ fn position(text: &str) -> usize {
 }
 
 #[test]
-fn what_is_no_condition_is_refused_where_it_ceases_to_be_one() {
+fn malformed_condition_is_refused_at_the_first_wrong_token() {
     for (text, at) in [
         ("x >", 3),
         ("x > 5 y", 6),
@@ -48,7 +48,7 @@ fn what_is_no_condition_is_refused_where_it_ceases_to_be_one() {
 }
 
 #[test]
-fn limits_are_errors() {
+fn exceeding_a_limit_is_an_error() {
     let nested = |levels| format!("{}x=1{}", "(".repeat(levels), ")".repeat(levels));
     assert!(Condition::parse(&nested(NESTING_MAX)).is_ok());
     assert!(Condition::parse(&nested(NESTING_MAX + 1)).is_err());
@@ -67,7 +67,7 @@ fn limits_are_errors() {
     assert!(TopicExpression::parse(&join(LIST_MAX + 1)).is_err());
 }
 
-/// Runs the program of a condition whose predicates have these values.
+/// Runs the program of a condition with these values of its predicates.
 fn run(condition: &Condition, values: &[bool]) -> bool {
     let (mut value, mut at) = (true, 0);
     while let Some(step) = condition.program.get(at) {
@@ -82,7 +82,7 @@ fn run(condition: &Condition, values: &[bool]) -> bool {
 }
 
 #[test]
-fn not_binds_tighter_than_and_and_that_tighter_than_or() {
+fn not_precedes_and_and_and_precedes_or() {
     type Meaning = fn(bool, bool, bool) -> bool;
     let cases: [(&str, Meaning); 7] = [
         ("x=1 OR x=2 AND x=3", |a, b, c| a || b && c),
@@ -103,7 +103,7 @@ fn not_binds_tighter_than_and_and_that_tighter_than_or() {
 }
 
 #[test]
-fn like_has_wildcards_for_one_and_for_many() {
+fn like_supports_percent_and_underscore() {
     for (text, pattern, fits) in [
         ("", "", true),
         ("", "%", true),
@@ -128,7 +128,7 @@ fn like_has_wildcards_for_one_and_for_many() {
 }
 
 #[test]
-fn match_has_the_patterns_of_a_shell() {
+fn match_supports_shell_patterns() {
     for (text, pattern, fits) in [
         ("BLUE", "BLUE", true),
         ("BLUE", "RED,BLUE", true),
@@ -156,7 +156,7 @@ fn match_has_the_patterns_of_a_shell() {
 }
 
 #[test]
-fn queries_may_be_a_condition_an_order_or_both() {
+fn query_may_have_a_condition_an_order_or_both() {
     let paths = |text: &str| -> Vec<String> {
         let query = QueryExpression::parse(text).expect(text);
         query.order_by.iter().map(|(_, path)| format!("{path:?}")).collect()
@@ -167,12 +167,12 @@ fn queries_may_be_a_condition_an_order_or_both() {
     assert!(QueryExpression::parse("x > 1 ORDER BY").is_err());
     assert!(QueryExpression::parse("x > 1 ORDER BY a,").is_err());
     assert!(QueryExpression::parse("x > 1 ORDER x").is_err());
-    // A field may have the name of a word that means something elsewhere.
+    // A field may have the name of a keyword.
     assert!(QueryExpression::parse("order = 1 AND select = 2 ORDER BY order").is_ok());
 }
 
 #[test]
-fn topics_are_joined_under_any_of_the_names_of_a_natural_join() {
+fn all_spellings_of_natural_join_are_equivalent() {
     let text = "SELECT flight_name, x, z AS height, p.q depth FROM 'a' NATURAL JOIN b";
     assert!(TopicExpression::parse(text).is_err());
     let text = "select flight_name, x, z AS height, p.q depth FROM Location NATURAL JOIN FlightPlan \
@@ -190,7 +190,7 @@ fn topics_are_joined_under_any_of_the_names_of_a_natural_join() {
     }
 }
 
-/// Numbers from a seed (SplitMix64).
+/// Returns pseudo-random numbers from a seed (SplitMix64).
 fn random(state: &mut u64) -> usize {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
@@ -200,7 +200,7 @@ fn random(state: &mut u64) -> usize {
 }
 
 #[test]
-fn random_texts_are_read_or_refused() {
+fn random_texts_are_parsed_or_refused_without_panic() {
     const PIECES: [&str; 34] = [
         "(",
         ")",
@@ -254,7 +254,7 @@ fn random_texts_are_read_or_refused() {
         }
     }
     assert!(read > 100, "{read}");
-    // Depth without end, of every kind that nests or repeats.
+    // Unlimited repetition of every nesting or repeating construct.
     for piece in ["(", "NOT ", "NOT(", "x=1 AND (", "a.", "SELECT * FROM a NATURAL JOIN ("] {
         let text = piece.repeat(EXPRESSION_LEN_MAX / piece.len());
         assert!(Condition::parse(&text).is_err() && TopicExpression::parse(&text).is_err(), "{piece}");

@@ -1,4 +1,5 @@
-//! Applied annotations: parsed and written again, so that a type object keeps its hash (XTypes 1.3 Annex B).
+//! Applied annotations, parsed and serialized unchanged, so that a type object keeps its hash
+//! (XTypes 1.3 Annex B).
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -10,7 +11,7 @@ use super::kind::*;
 use crate::Char8;
 use crate::Char16;
 
-/// The first four octets of the MD5 of a name.
+/// First four octets of the MD5 of a name.
 pub(crate) type NameHash = [u8; 4];
 
 /// AnnotationParameterValue.

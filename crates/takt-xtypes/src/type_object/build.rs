@@ -1,5 +1,6 @@
-//! Both type objects of a type, minimal and complete, from its parts and the identifiers of what it is made of
-//! (XTypes 1.3 §7.3.4). Derived types and [`definition`](crate::definition)s come here.
+//! Construction of minimal and complete type objects from the parts of a type and the identifiers
+//! of its member types (XTypes 1.3 §7.3.4). Derived types and [`definition`](crate::definition)s
+//! use it.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -17,24 +18,24 @@ use crate::Extensibility;
 use crate::definition::{Limit, ValueAnnotations};
 use crate::describe::{TypeIdentifiers, name_hash};
 
-/// Both type objects of a type.
+/// Minimal and complete type object of a type.
 #[derive(Clone, Debug)]
 pub struct TypeObjects {
     pub(crate) minimal: Minimal,
     pub(crate) complete: Complete,
 }
 
-/// A struct without its members.
+/// Struct without its members.
 pub(crate) struct StructParts<'a> {
     pub name: &'a str,
     pub extensibility: Extensibility,
     pub nested: bool,
     pub autoid_hash: bool,
-    /// Those of the struct that it inherits from, or none.
+    /// Identifiers of the base struct, or none.
     pub base: TypeIdentifiers,
 }
 
-/// A member of a struct.
+/// Member of a struct.
 pub(crate) struct MemberParts<'a> {
     pub name: &'a str,
     pub id: u32,
@@ -43,7 +44,7 @@ pub(crate) struct MemberParts<'a> {
     pub of: TypeIdentifiers,
 }
 
-/// A union without its cases.
+/// Union without its cases.
 pub(crate) struct UnionParts<'a> {
     pub name: &'a str,
     pub extensibility: Extensibility,
@@ -53,7 +54,7 @@ pub(crate) struct UnionParts<'a> {
     pub discriminator: TypeIdentifiers,
 }
 
-/// A case of a union.
+/// Case of a union.
 pub(crate) struct CaseParts<'a> {
     pub name: &'a str,
     pub id: u32,
@@ -64,7 +65,7 @@ pub(crate) struct CaseParts<'a> {
 }
 
 impl TypeObjects {
-    /// Adds both to the types of this program. Returns their identifiers.
+    /// Adds both to the program's own types. Returns their identifiers.
     pub(crate) fn keep_own(self, registry: &mut TypeRegistry) -> TypeIdentifiers {
         let minimal = TypeObject(Object::Minimal(self.minimal));
         let complete = TypeObject(Object::Complete(self.complete));
@@ -81,8 +82,8 @@ impl StructParts<'_> {
             .with(TypeFlag::IS_NESTED, self.nested)
             .with(TypeFlag::IS_AUTOID_HASH, self.autoid_hash);
         let mut minimal = minimal::Struct {
-            // INTEROP(CycloneDDS 0.10.2): nested and autoid are in the minimal form too, though the mask of Annex B
-            // leaves only the extensibility.
+            // INTEROP(CycloneDDS 0.10.2): nested and autoid are also in the minimal form, while the
+            // mask of Annex B leaves only the extensibility.
             struct_flags,
             header: minimal::StructHeader { base_type: self.base.minimal.0 },
             member_seq: Vec::with_capacity(members.len()),
@@ -93,7 +94,8 @@ impl StructParts<'_> {
             member_seq: Vec::with_capacity(members.len()),
         };
         for MemberParts { name, id, flags, builtin, of } in members {
-            // XTypes 1.3 §7.2.2.4.4.4.8: key members have to be understood, whatever their headers say.
+            // XTypes 1.3 §7.2.2.4.4.4.8: key members imply must_understand, independent of their
+            // headers.
             let member_flags = flags.with(MemberFlag::IS_MUST_UNDERSTAND, flags.contains(MemberFlag::IS_KEY));
             minimal.member_seq.push(minimal::StructMember {
                 member_id: id,
@@ -157,7 +159,7 @@ impl UnionParts<'_> {
     }
 }
 
-/// An enumeration: names and values of its literals, and which is the default.
+/// Builds an enumeration from names and values of its literals and the default.
 pub(crate) fn enumeration<'a>(
     name: &str,
     extensibility: Extensibility,
@@ -184,13 +186,13 @@ pub(crate) fn enumeration<'a>(
     TypeObjects { minimal: Minimal::Enum(minimal), complete: Complete::Enum(complete) }
 }
 
-/// A bitmask: names and positions of its flags.
+/// Builds a bitmask from names and positions of its flags.
 pub(crate) fn bitmask<'a>(
     name: &str,
     bit_bound: u16,
     named: impl Iterator<Item = (&'a str, u16)> + Clone,
 ) -> TypeObjects {
-    // INTEROP(CycloneDDS 0.10.2): final, though Annex B says that no flags apply.
+    // INTEROP(CycloneDDS 0.10.2): final, while Annex B says that no flags apply.
     let bitmask_flags = TypeFlag::IS_FINAL;
     let flags = MemberFlag(0);
     let minimal = minimal::Bitmask {
@@ -209,7 +211,7 @@ pub(crate) fn bitmask<'a>(
     TypeObjects { minimal: Minimal::Bitmask(minimal), complete: Complete::Bitmask(complete) }
 }
 
-/// Another name of a type.
+/// Builds an alias of a type.
 pub(crate) fn alias(name: &str, of: TypeIdentifiers) -> TypeObjects {
     let (alias_flags, related_flags) = (TypeFlag(0), MemberFlag(0));
     let minimal = minimal::Alias {
@@ -230,8 +232,8 @@ fn member_detail(name: &str) -> MemberDetail {
     MemberDetail { name: String::from(name), ..MemberDetail::default() }
 }
 
-/// What annotations without a flag say of a member: `@hashid`, with the name that is hashed if it is not the member's own, and those of
-/// its values.
+/// Returns the annotations of a member that are not flags: `@hashid`, with the hashed name if it is
+/// not the member's own, and the annotations of its values.
 pub(crate) fn builtin(hash_id: Option<&str>, values: &ValueAnnotations) -> Option<Box<BuiltinMember>> {
     let builtin = BuiltinMember {
         unit: values.unit.clone(),
@@ -244,7 +246,8 @@ pub(crate) fn builtin(hash_id: Option<&str>, values: &ValueAnnotations) -> Optio
     (!is_empty).then(|| Box::new(builtin))
 }
 
-/// INTEROP(CycloneDDS 0.10.2): of the type that the literal has, whatever the type of the member.
+/// INTEROP(CycloneDDS 0.10.2): the parameter has the type of the literal, independent of the type
+/// of the member.
 fn parameter(limit: Limit) -> ParameterValue {
     let number = match limit {
         Limit::Float(number) => return ParameterValue::Float64(number),

@@ -1,7 +1,7 @@
 //! Complete type objects (XTypes 1.3 Annex B): types with names and annotations.
 //!
-//! Structures that the IDL there declares final and nests (CommonStructMember, CompleteMemberDetail, ...) are written
-//! out in place: a final structure adds nothing of its own to the bytes.
+//! Structures that the IDL of Annex B declares final and nests (CommonStructMember,
+//! CompleteMemberDetail, ...) are written out in place: a final structure adds no bytes.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -59,7 +59,8 @@ pub(crate) struct MemberDetail {
     pub ann_custom: Option<Vec<Annotation>>,
 }
 
-/// A header with nothing but the detail: CompleteUnionHeader, CompleteAliasHeader, CompleteBitsetHeader.
+/// Header that consists of the detail: CompleteUnionHeader, CompleteAliasHeader,
+/// CompleteBitsetHeader.
 #[derive(Clone, Debug, Default, PartialEq, DdsType)]
 #[dds(crate = "crate", nested)]
 pub(crate) struct Header {
@@ -297,7 +298,7 @@ pub(crate) struct AnnotationType {
 }
 
 impl Complete {
-    /// Shows the identifiers of all types that the type is made of.
+    /// Passes the identifiers of all types that the type refers to to `visit`.
     pub(crate) fn for_each_identifier<'a>(&'a self, visit: &mut dyn FnMut(&'a Identifier)) {
         match self {
             Self::Alias(alias) => visit(&alias.body.related_type),

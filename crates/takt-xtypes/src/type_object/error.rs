@@ -1,42 +1,42 @@
-//! Why types, or values of types known at run time, cannot be used.
+//! Errors of types and of values of dynamic types.
 
 use core::fmt;
 
 use super::TypeIdentifier;
 
-/// Why a type cannot be registered or built.
+/// Reason why a type cannot be registered or built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TypeError {
     /// The type object of this identifier is needed and not known.
     Missing {
-        /// The identifier that no type object is known for.
+        /// Identifier without a type object.
         identifier: TypeIdentifier,
     },
-    /// The type object does not hash to the identifier it was offered under.
+    /// The hash of the type object differs from the given identifier.
     HashMismatch {
-        /// The identifier that was claimed.
+        /// Given identifier.
         identifier: TypeIdentifier,
     },
-    /// A minimal type object has no names; its complete one is needed.
+    /// A minimal type object has no names; the complete one is needed.
     Minimal,
-    /// The root of a topic's type has to be a structure or a union.
+    /// The root of a topic type must be a structure or a union.
     NotAggregated,
-    /// Something that is a type, but not one that is supported.
+    /// The type is valid but not supported.
     Unsupported {
-        /// What it is.
+        /// Description of the type.
         what: &'static str,
     },
-    /// A definition that contradicts itself.
+    /// A definition contradicts itself.
     Invalid {
-        /// What is wrong.
+        /// Description of the error.
         what: &'static str,
     },
-    /// A limit that keeps peers from filling the memory.
+    /// A limit that bounds the memory for types of peers is exceeded.
     Limit {
-        /// What is limited.
+        /// Limited quantity.
         what: &'static str,
-        /// How much of it there may be.
+        /// Value of the limit.
         limit: usize,
     },
 }

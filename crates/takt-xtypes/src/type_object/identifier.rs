@@ -1,4 +1,5 @@
-//! TypeIdentifier: the whole of a small type, or the hash of a type object (XTypes 1.3 §7.3.4.2 and Annex B).
+//! TypeIdentifier: the complete description of a simple type, or the hash of a type object
+//! (XTypes 1.3 §7.3.4.2 and Annex B).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -12,15 +13,15 @@ use super::{decode_plain, encode_plain};
 use crate::describe::{TypeCollector, TypeIdentifiers};
 use crate::{CdrValue, DecodeError, Decoder, EncodeError, Encoder, Extent, Sink};
 
-/// The first 14 octets of the MD5 of a type object in XCDR2, little-endian (XTypes 1.3 §7.3.1.2.1).
+/// First 14 octets of the MD5 of a type object in XCDR2, little-endian (XTypes 1.3 §7.3.1.2.1).
 pub(crate) type EquivalenceHash = [u8; 14];
 
-/// Names a type: primitive types, strings and plain collections in full, everything else by the hash of its
-/// [`TypeObject`](crate::type_object::TypeObject).
+/// Identifier of a type. It fully describes primitive types, strings and plain collections. All
+/// other types are identified by the hash of their [`TypeObject`](crate::type_object::TypeObject).
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TypeIdentifier(pub(crate) Identifier);
 
-/// The union TypeIdentifier of Annex B. One variant per discriminator, so that none is lost.
+/// Union TypeIdentifier of Annex B, with one variant per discriminator, so that none is lost.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, DdsType)]
 #[dds(crate = "crate", nested, extensibility = "final", discriminator = "u8")]
 pub(crate) enum Identifier {
@@ -161,7 +162,7 @@ pub(crate) enum HashId {
     Minimal(EquivalenceHash),
 }
 
-/// StronglyConnectedComponentId: one of several types that contain each other (XTypes 1.3 §7.3.4.9).
+/// StronglyConnectedComponentId: one of several mutually recursive types (XTypes 1.3 §7.3.4.9).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, DdsType)]
 #[dds(crate = "crate", nested, extensibility = "appendable")]
 pub(crate) struct ComponentId {
@@ -170,13 +171,13 @@ pub(crate) struct ComponentId {
     pub index: i32,
 }
 
-/// The identifier of an element: a box, because the union contains itself through it.
+/// Identifier of an element. It is boxed, because the union contains itself through it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct External(pub Box<Identifier>);
 
 impl CdrValue for External {
     const MIN_ENCODED_LEN: usize = Identifier::MIN_ENCODED_LEN;
-    /// That of the box alone: what it starts with has none.
+    /// Length of the box alone: its initial value has no heap memory.
     const INITIAL_HEAP_LEN: usize = size_of::<Identifier>();
 
     fn encode<S: Sink>(&self, e: &mut Encoder<S>) -> Result<(), EncodeError> {
@@ -184,7 +185,7 @@ impl CdrValue for External {
     }
 
     fn decode(&mut self, d: &mut Decoder<'_>) -> Result<(), DecodeError> {
-        // Two boxes at most (key and element) are made by what is decoded within.
+        // Decoding the content creates at most two boxes (key and element).
         d.charge(2, Self::INITIAL_HEAP_LEN)?;
         self.0.decode(d)
     }
@@ -215,21 +216,23 @@ impl Borrow<Identifier> for TypeIdentifier {
 }
 
 impl TypeIdentifier {
-    /// Reads XCDR2, little-endian, without encapsulation. Bytes behind the value are ignored.
+    /// Parses XCDR2, little-endian, without encapsulation. Bytes after the value are ignored.
     ///
     /// # Errors
-    /// If the bytes are no identifier, or nest deeper than [`MAX_DEPTH`](crate::MAX_DEPTH).
+    /// Fails if the bytes are not an identifier, or nest deeper than
+    /// [`MAX_DEPTH`](crate::MAX_DEPTH).
     pub fn parse(bytes: &[u8]) -> Result<Self, DecodeError> {
         decode_plain(bytes).map(Self)
     }
 
-    /// Writes XCDR2, little-endian, without encapsulation.
+    /// Serializes to XCDR2, little-endian, without encapsulation.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         encode_plain(&self.0)
     }
 
-    /// It is the hash of a complete type object, or names a member of a component of such.
+    /// Reports whether this is the hash of a complete type object, or a member of a component of
+    /// such.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         match &self.0 {
@@ -239,7 +242,8 @@ impl TypeIdentifier {
         }
     }
 
-    /// It is the hash of a minimal type object, or names a member of a component of such.
+    /// Reports whether this is the hash of a minimal type object, or a member of a component of
+    /// such.
     #[must_use]
     pub fn is_minimal(&self) -> bool {
         match &self.0 {
@@ -249,7 +253,7 @@ impl TypeIdentifier {
         }
     }
 
-    /// The equivalence hash; `None` for an identifier that says the type itself.
+    /// Returns the equivalence hash; `None` for an identifier that fully describes the type.
     #[must_use]
     pub fn hash(&self) -> Option<[u8; 14]> {
         match &self.0 {
@@ -261,7 +265,7 @@ impl TypeIdentifier {
         }
     }
 
-    /// It says no type at all.
+    /// Reports whether this identifies no type.
     #[must_use]
     pub fn is_none(&self) -> bool {
         self.0 == Identifier::None
@@ -269,7 +273,8 @@ impl TypeIdentifier {
 }
 
 impl Identifier {
-    /// The hash identifiers on which this one rests: itself, or those of its elements.
+    /// Passes the hash identifiers that this one contains to `visit`: itself, or those of its
+    /// elements.
     pub(crate) fn for_each_hash<'a>(&'a self, visit: &mut impl FnMut(&'a Self)) {
         match self {
             Self::Minimal(_) | Self::Complete(_) | Self::Component(_) => visit(self),
@@ -285,7 +290,7 @@ impl Identifier {
         }
     }
 
-    /// What a collection of these says about equivalence.
+    /// Returns the equivalence kind of a collection of this type.
     fn equivalence(&self) -> u8 {
         let mut kind = EK_BOTH;
         self.for_each_hash(&mut |identifier| {
@@ -295,17 +300,17 @@ impl Identifier {
         kind
     }
 
-    /// `string<bound>`; no bound is 0.
+    /// Returns `string<bound>`; 0 means unbounded.
     pub(crate) fn string8(bound: u32) -> Self {
         u8::try_from(bound).map_or(Self::String8Large(bound), Self::String8Small)
     }
 
-    /// `wstring<bound>`; no bound is 0.
+    /// Returns `wstring<bound>`; 0 means unbounded.
     pub(crate) fn string16(bound: u32) -> Self {
         u8::try_from(bound).map_or(Self::String16Large(bound), Self::String16Small)
     }
 
-    /// `sequence<element, bound>`; no bound is 0.
+    /// Returns `sequence<element, bound>`; 0 means unbounded.
     pub(crate) fn sequence(element: Self, element_flags: MemberFlag, bound: u32) -> Self {
         let header = Header { equiv_kind: element.equivalence(), element_flags };
         let element = External::new(element);
@@ -315,7 +320,7 @@ impl Identifier {
         }
     }
 
-    /// `element name[bounds..]`.
+    /// Returns `element name[bounds..]`.
     pub(crate) fn array(element: Self, element_flags: MemberFlag, bounds: &[u32]) -> Self {
         let header = Header { equiv_kind: element.equivalence(), element_flags };
         let element = External::new(element);
@@ -326,7 +331,7 @@ impl Identifier {
         }
     }
 
-    /// `map<key, element, bound>`; no bound is 0.
+    /// Returns `map<key, element, bound>`; 0 means unbounded.
     pub(crate) fn map(key: Self, element: Self, flags: MemberFlag, bound: u32) -> Self {
         let equiv_kind = match (key.equivalence(), element.equivalence()) {
             (EK_BOTH, kind) | (kind, _) => kind,
@@ -340,7 +345,7 @@ impl Identifier {
     }
 }
 
-/// The kind, and the hash in hexadecimal where there is one.
+/// Displays the kind, and the hash in hexadecimal if there is one.
 impl fmt::Display for TypeIdentifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match &self.0 {

@@ -1,5 +1,5 @@
-//! TypeInformation: what an endpoint announces of its type (XTypes 1.3 §7.6.3.2.2), and pairs as the lookup
-//! service answers with.
+//! TypeInformation that an endpoint announces of its type (XTypes 1.3 §7.6.3.2.2), and the pairs in
+//! replies of the lookup service.
 
 use alloc::vec::Vec;
 
@@ -10,34 +10,36 @@ use super::object::Object;
 use super::{TypeIdentifier, TypeObject, decode_plain, encode_plain};
 use crate::DecodeError;
 
-/// The value of PID_TYPE_INFORMATION (0x0075): both identifiers of the type, and of everything it is made of.
+/// Value of PID_TYPE_INFORMATION (0x0075): both identifiers of the type, and of the types that it
+/// depends on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TypeInformation {
-    /// In minimal form.
+    /// Minimal form.
     pub minimal: TypeIdentifierWithDependencies,
-    /// In complete form. Its `type_id` is none where the peer announces no complete form.
+    /// Complete form. Its `type_id` is none if the peer announces no complete form.
     pub complete: TypeIdentifierWithDependencies,
 }
 
-/// A type and what it depends on.
+/// Type with its dependencies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TypeIdentifierWithDependencies {
-    /// The type.
+    /// Identifier of the type.
     pub type_id: TypeIdentifier,
     /// Length of its type object in bytes.
     pub serialized_size: u32,
-    /// How many types it depends on, directly or not; -1 if that is not said.
+    /// Number of direct and indirect dependencies; -1 if unknown.
     pub dependent_count: i32,
-    /// The dependencies that are listed, with the lengths of their type objects: all of them, or not.
+    /// Listed dependencies, with the lengths of their type objects. The list may be incomplete.
     pub dependencies: Vec<(TypeIdentifier, u32)>,
 }
 
-/// A type object under its identifier, as peers hand them out. On the wire a final structure.
+/// Type object with its identifier, as peers send it. A final structure on the wire.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TypeIdentifierTypeObjectPair {
-    /// The name.
+    /// Identifier.
     pub type_identifier: TypeIdentifier,
-    /// The definition. Nothing says that it belongs to the name; [`TypeRegistry`](super::TypeRegistry) checks it.
+    /// Definition. It is not verified against the identifier; [`TypeRegistry`](super::TypeRegistry)
+    /// does that.
     pub type_object: TypeObject,
 }
 
@@ -77,16 +79,16 @@ struct Pair {
 }
 
 impl TypeInformation {
-    /// Reads the value of the parameter: XCDR2, little-endian, without encapsulation.
+    /// Parses the value of the parameter: XCDR2, little-endian, without encapsulation.
     ///
     /// # Errors
-    /// If the bytes are no type information.
+    /// Fails if the bytes are not type information.
     pub fn parse(bytes: &[u8]) -> Result<Self, DecodeError> {
         let Information { minimal, complete } = decode_plain(bytes)?;
         Ok(Self { minimal: minimal.into(), complete: complete.into() })
     }
 
-    /// Writes the value of the parameter.
+    /// Serializes the value of the parameter.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         encode_plain(&Information { minimal: (&self.minimal).into(), complete: (&self.complete).into() })
@@ -94,16 +96,16 @@ impl TypeInformation {
 }
 
 impl TypeIdentifierTypeObjectPair {
-    /// Reads XCDR2, little-endian, without encapsulation.
+    /// Parses XCDR2, little-endian, without encapsulation.
     ///
     /// # Errors
-    /// If the bytes are no such pair.
+    /// Fails if the bytes are not such a pair.
     pub fn parse(bytes: &[u8]) -> Result<Self, DecodeError> {
         let Pair { type_identifier, type_object } = decode_plain(bytes)?;
         Ok(Self { type_identifier: TypeIdentifier(type_identifier), type_object: TypeObject(type_object) })
     }
 
-    /// Writes XCDR2, little-endian, without encapsulation.
+    /// Serializes to XCDR2, little-endian, without encapsulation.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let Self { type_identifier, type_object } = self.clone();
@@ -112,10 +114,10 @@ impl TypeIdentifierTypeObjectPair {
 }
 
 impl TypeIdentifierTypeObjectPair {
-    /// Reads a sequence of pairs, as an answer of the lookup service has it: XCDR2, little-endian.
+    /// Parses a sequence of pairs, as in a reply of the lookup service: XCDR2, little-endian.
     ///
     /// # Errors
-    /// If the bytes are no such sequence.
+    /// Fails if the bytes are not such a sequence.
     pub fn parse_sequence(bytes: &[u8]) -> Result<Vec<Self>, DecodeError> {
         let pairs: Vec<Pair> = decode_plain(bytes)?;
         let pairs = pairs.into_iter().map(|Pair { type_identifier, type_object }| Self {

@@ -36,7 +36,7 @@ pub(crate) const TK_SEQUENCE: u8 = 0x60;
 pub(crate) const TK_ARRAY: u8 = 0x61;
 pub(crate) const TK_MAP: u8 = 0x62;
 
-/// Kinds of identifiers that say the whole type.
+/// Kinds of identifiers that fully describe the type.
 pub(crate) const TI_STRING8_SMALL: u8 = 0x70;
 pub(crate) const TI_STRING8_LARGE: u8 = 0x71;
 pub(crate) const TI_STRING16_SMALL: u8 = 0x72;
@@ -50,9 +50,10 @@ pub(crate) const TI_PLAIN_MAP_LARGE: u8 = 0xa1;
 pub(crate) const TI_STRONGLY_CONNECTED_COMPONENT: u8 = 0xb0;
 
 bitmask! {
-    /// What is said of a member, an element, a literal.
+    /// Flags of a member, an element or a literal.
     pub(crate) struct MemberFlag: u16 {
-        /// With the next: what a reader does with a value that it cannot have. Alone: discard the sample.
+        /// With the next flag: treatment of values that the reader cannot represent. Alone: discard
+        /// the sample.
         const TRY_CONSTRUCT1 = 0;
         /// Alone: use the default.
         const TRY_CONSTRUCT2 = 1;
@@ -64,13 +65,13 @@ bitmask! {
         const IS_MUST_UNDERSTAND = 4;
         /// `@key`.
         const IS_KEY = 5;
-        /// The default case of a union, the default literal of an enumeration.
+        /// Default case of a union, default literal of an enumeration.
         const IS_DEFAULT = 6;
     }
 }
 
 bitmask! {
-    /// What is said of a type.
+    /// Flags of a type.
     pub(crate) struct TypeFlag: u16 {
         /// `@final`.
         const IS_FINAL = 0;
@@ -86,7 +87,7 @@ bitmask! {
 }
 
 impl MemberFlag {
-    /// `flag` where `condition` holds.
+    /// Adds `flag` if `condition` holds.
     #[must_use]
     pub(crate) fn with(self, flag: Self, condition: bool) -> Self {
         if condition { self | flag } else { self }
@@ -94,7 +95,7 @@ impl MemberFlag {
 }
 
 impl TypeFlag {
-    /// `flag` where `condition` holds.
+    /// Adds `flag` if `condition` holds.
     #[must_use]
     pub(crate) fn with(self, flag: Self, condition: bool) -> Self {
         if condition { self | flag } else { self }

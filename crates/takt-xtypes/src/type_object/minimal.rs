@@ -1,6 +1,8 @@
-//! Minimal type objects (XTypes 1.3 Annex B): what assignability needs, with hashes for names.
+//! Minimal type objects (XTypes 1.3 Annex B): the information for assignability, with hashes in
+//! place of names.
 //!
-//! As in [`complete`](super::complete), structures that are final there are written out in place.
+//! As in [`complete`](super::complete), structures that are final in Annex B are written out in
+//! place.
 
 use alloc::vec::Vec;
 
@@ -37,7 +39,8 @@ pub(crate) enum Minimal {
     Bitmask(Bitmask),
 }
 
-/// A header without content: MinimalUnionHeader, MinimalAliasHeader, MinimalBitsetHeader, MinimalAnnotationHeader.
+/// Empty header: MinimalUnionHeader, MinimalAliasHeader, MinimalBitsetHeader,
+/// MinimalAnnotationHeader.
 #[derive(Clone, Debug, Default, PartialEq, DdsType)]
 #[dds(crate = "crate", nested)]
 pub(crate) struct EmptyHeader {}
@@ -246,7 +249,7 @@ pub(crate) struct AnnotationType {
 }
 
 impl Minimal {
-    /// Shows the identifiers of all types that the type is made of.
+    /// Passes the identifiers of all types that the type refers to to `visit`.
     pub(crate) fn for_each_identifier<'a>(&'a self, visit: &mut dyn FnMut(&'a Identifier)) {
         match self {
             Self::Alias(alias) => visit(&alias.body.related_type),

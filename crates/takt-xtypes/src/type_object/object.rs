@@ -1,4 +1,5 @@
-//! TypeObject: the definition of a type, complete or minimal, and the hash that names it (XTypes 1.3 §7.3.1.2.1).
+//! TypeObject: the complete or minimal definition of a type, and the hash that identifies it
+//! (XTypes 1.3 §7.3.1.2.1).
 
 use alloc::vec::Vec;
 
@@ -12,14 +13,15 @@ use super::minimal::Minimal;
 use super::{TypeIdentifier, decode_plain, encode_plain, encoded_plain_len};
 use crate::{DecodeError, DecodeErrorKind};
 
-/// The longest type object that is parsed, in bytes: many times what a structure of 512 members takes.
+/// Maximum length of a parsed type object in bytes, a multiple of that of a structure with 512
+/// members.
 pub const MAX_TYPE_OBJECT_LEN: usize = 256 * 1024;
 
-/// The definition of a type. Opaque: [`DynamicType`](crate::dynamic::DynamicType) makes something of it.
+/// Definition of a type. Opaque: [`DynamicType`](crate::dynamic::DynamicType) interprets it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TypeObject(pub(crate) Object);
 
-/// The union TypeObject of Annex B.
+/// Union TypeObject of Annex B.
 #[derive(Clone, Debug, PartialEq, DdsType)]
 #[dds(crate = "crate", nested, discriminator = "u8")]
 pub(crate) enum Object {
@@ -30,11 +32,12 @@ pub(crate) enum Object {
 }
 
 impl TypeObject {
-    /// Reads XCDR2, little-endian, without encapsulation. Bytes behind the value are ignored.
+    /// Parses XCDR2, little-endian, without encapsulation. Bytes after the value are ignored.
     ///
     /// # Errors
-    /// If the bytes are no type object, or more than [`MAX_TYPE_OBJECT_LEN`], or are not what would be written again: a
-    /// structure that ends early, or holds what this crate does not know, would have another hash then.
+    /// Fails if the bytes are not a type object, exceed [`MAX_TYPE_OBJECT_LEN`], or would be
+    /// serialized differently. A structure that ends early, or has content unknown to this crate,
+    /// would change its hash.
     pub fn parse(bytes: &[u8]) -> Result<Self, DecodeError> {
         if bytes.len() > MAX_TYPE_OBJECT_LEN {
             return Err(DecodeError { offset: 0, kind: DecodeErrorKind::MemoryLimit });
@@ -46,22 +49,22 @@ impl TypeObject {
         Ok(object)
     }
 
-    /// Writes XCDR2, little-endian, without encapsulation.
+    /// Serializes to XCDR2, little-endian, without encapsulation.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         encode_plain(&self.0)
     }
 
-    /// How many bytes [`to_bytes`](Self::to_bytes) makes.
+    /// Returns the number of bytes that [`to_bytes`](Self::to_bytes) yields.
     #[must_use]
     pub fn serialized_len(&self) -> usize {
         encoded_plain_len(&self.0)
     }
 
-    /// The identifier that this definition has: its kind and hash.
+    /// Returns the identifier of this definition: its kind and hash.
     ///
-    /// A type that contains itself is named by its strongly connected component instead, which the definition alone
-    /// does not tell.
+    /// A recursive type is identified by its strongly connected component instead. That identifier
+    /// cannot be computed from this definition alone.
     #[must_use]
     pub fn identifier(&self) -> TypeIdentifier {
         let hash = equivalence_hash(&self.to_bytes());
@@ -71,13 +74,13 @@ impl TypeObject {
         })
     }
 
-    /// It has names.
+    /// Reports whether the type object is complete, that is, has names.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         matches!(self.0, Object::Complete(_))
     }
 
-    /// The identifiers of the type objects that are needed besides this one, in order, each once.
+    /// Returns the identifiers of the other type objects that are needed, in order, each once.
     #[must_use]
     pub fn dependencies(&self) -> Vec<TypeIdentifier> {
         let mut found: Vec<&Identifier> = Vec::new();
@@ -96,8 +99,9 @@ impl TypeObject {
     }
 }
 
-/// The hash that all types of a strongly connected component share (XTypes 1.3 §7.3.4.9): that of the sequence of
-/// their type objects, in which they name each other with a hash of zeros.
+/// Returns the hash that all types of a strongly connected component share (XTypes 1.3 §7.3.4.9).
+/// It is the hash of the sequence of their type objects, in which they refer to each other with a
+/// hash of zeros.
 pub(crate) fn component_hash(objects: &Vec<Object>) -> EquivalenceHash {
     equivalence_hash(&encode_plain(objects))
 }

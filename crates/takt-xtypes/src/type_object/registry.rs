@@ -1,4 +1,4 @@
-//! Type objects by identifier, with a bound on their bytes.
+//! Registry of type objects by identifier, limited in bytes.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -6,10 +6,10 @@ use alloc::vec::Vec;
 use super::identifier::Identifier;
 use super::{TypeError, TypeIdentifier, TypeIdentifierWithDependencies, TypeObject};
 
-/// Knows type objects: one's own, and those learned from peers.
+/// Registry of type objects: the program's own, and those received from peers.
 ///
-/// Learned ones are kept only if they hash to the identifier they came under, so no peer can replace the definition
-/// of another's type. Nothing is ever evicted: past the limit there is an error.
+/// A received type object is kept only if its hash equals its identifier, so no peer can replace
+/// the definition of another peer's type. Nothing is evicted: beyond the limit, insertion fails.
 #[derive(Clone, Debug)]
 pub struct TypeRegistry {
     objects: BTreeMap<TypeIdentifier, TypeObject>,
@@ -24,38 +24,39 @@ impl Default for TypeRegistry {
 }
 
 impl TypeRegistry {
-    /// Serialised bytes of learned type objects that are kept, unless a registry is told otherwise. In memory they
-    /// take a small multiple of it.
+    /// Default limit on the serialized bytes of received type objects. They take a small multiple
+    /// of it in memory.
     pub const DEFAULT_LIMIT: usize = 4 * 1024 * 1024;
 
-    /// An empty registry with the default limit.
+    /// Returns an empty registry with the default limit.
     #[must_use]
     pub const fn new() -> Self {
         Self::with_limit(Self::DEFAULT_LIMIT)
     }
 
-    /// An empty registry that learns up to this many serialised bytes.
+    /// Returns an empty registry that keeps up to this many serialized bytes.
     #[must_use]
     pub const fn with_limit(limit_bytes: usize) -> Self {
         Self { objects: BTreeMap::new(), len_bytes: 0, limit_bytes }
     }
 
-    /// Learns a definition under the identifier that it hashes to.
+    /// Adds a received definition under the identifier that it hashes to.
     ///
     /// # Errors
-    /// If the limit is reached.
+    /// Fails if the limit is reached.
     pub fn insert(&mut self, object: TypeObject) -> Result<TypeIdentifier, TypeError> {
         let identifier = object.identifier();
         self.keep(identifier.clone(), object)?;
         Ok(identifier)
     }
 
-    /// Learns a definition under the identifier that someone says it has.
+    /// Adds a received definition under the given identifier.
     ///
-    /// Members of a strongly connected component are believed: their hash covers all of them at once.
+    /// Members of a strongly connected component are not verified: their hash covers the whole
+    /// component.
     ///
     /// # Errors
-    /// If the definition hashes to another identifier, or the limit is reached.
+    /// Fails if the definition hashes to another identifier, or if the limit is reached.
     pub fn insert_as(&mut self, identifier: &TypeIdentifier, object: TypeObject) -> Result<(), TypeError> {
         let right = match &identifier.0 {
             Identifier::Component(_) => identifier.is_complete() == object.is_complete(),
@@ -80,47 +81,48 @@ impl TypeRegistry {
         Ok(())
     }
 
-    /// Keeps a definition of this program's own, which counts towards no limit.
+    /// Adds a definition of this program, which does not count towards the limit.
     pub(crate) fn keep_own(&mut self, identifier: TypeIdentifier, object: TypeObject) {
         self.objects.insert(identifier, object);
     }
 
-    /// The definition of a type.
+    /// Returns the definition of a type.
     #[must_use]
     pub fn get(&self, identifier: &TypeIdentifier) -> Option<&TypeObject> {
         self.objects.get(identifier)
     }
 
-    /// [`get`](Self::get), by what is within.
+    /// Returns the definition of a type by its inner identifier.
     pub(crate) fn definition(&self, identifier: &Identifier) -> Option<&TypeObject> {
         self.objects.get(identifier)
     }
 
-    /// All definitions, by identifier.
+    /// Returns all definitions, by identifier.
     pub fn iter(&self) -> impl Iterator<Item = (&TypeIdentifier, &TypeObject)> {
         self.objects.iter()
     }
 
-    /// How many definitions there are.
+    /// Returns the number of definitions.
     #[must_use]
     pub fn len(&self) -> usize {
         self.objects.len()
     }
 
-    /// There is none.
+    /// Reports whether there are no definitions.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty()
     }
 
-    /// The identifiers that `root` needs, directly or not, and whose definitions are not known: what to ask for next.
-    /// Contains `root` itself if that is one of them.
+    /// Returns the direct and indirect dependencies of `root` without a known definition, to be
+    /// requested next. The result contains `root` if it is one of them.
     #[must_use]
     pub fn missing(&self, root: &TypeIdentifier) -> Vec<TypeIdentifier> {
         self.closure(root).into_iter().filter(|identifier| !self.objects.contains_key(identifier)).collect()
     }
 
-    /// `root` if it is a hash, and all hashes it depends on as far as definitions are known, breadth first.
+    /// Returns `root` if it is a hash, and all hashes that it depends on as far as definitions are
+    /// known, breadth first.
     fn closure(&self, root: &TypeIdentifier) -> Vec<TypeIdentifier> {
         let mut found = Vec::new();
         let mut seen = BTreeSet::new();
@@ -135,7 +137,7 @@ impl TypeRegistry {
         found
     }
 
-    /// What to announce of a type whose definitions are all here.
+    /// Returns the announced dependencies of a type whose definitions are all known.
     #[must_use]
     pub fn with_dependencies(&self, root: &TypeIdentifier) -> TypeIdentifierWithDependencies {
         let size = |identifier: &TypeIdentifier| {

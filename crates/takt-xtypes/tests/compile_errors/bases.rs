@@ -1,4 +1,4 @@
-//! Structs that do not go with their base.
+//! Structs that are incompatible with their base.
 use takt_derive::DdsType;
 
 #[derive(Default, DdsType)]

@@ -1,4 +1,4 @@
-//! Enumerations and unions that IDL does not have.
+//! Enumerations and unions that have no IDL equivalent.
 use takt_derive::DdsType;
 
 #[derive(DdsType)]

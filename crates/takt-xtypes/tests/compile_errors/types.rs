@@ -1,4 +1,4 @@
-//! Members whose types have no encoding, and a type of topics without a default.
+//! Members whose types have no encoding, and a topic type without a default.
 use takt_derive::DdsType;
 
 #[derive(Default, DdsType)]

@@ -1,4 +1,5 @@
-//! Encoding never allocates; decoding does not, once the value has the capacity.
+//! Allocation tests: encoding never allocates. Decoding does not allocate if the value has
+//! sufficient capacity.
 
 use takt_testkit::memory::{allocations, peak_octets};
 use takt_xtypes::{Endianness, deserialize, key_hash, serialize, serialized_len};
@@ -54,7 +55,7 @@ fn check<T: takt_xtypes::TypeSupport + PartialEq + std::fmt::Debug>(value: &T) {
 }
 
 #[test]
-fn a_steady_state_does_not_allocate() {
+fn steady_state_does_not_allocate() {
     check(&collections());
     check(&mutable());
     check(&ShapeType { color: "RED".into(), additional_payload_size: vec![1; 10], ..Default::default() });
@@ -64,7 +65,7 @@ fn a_steady_state_does_not_allocate() {
 }
 
 #[test]
-fn the_counter_counts() {
+fn allocation_counter_detects_allocations() {
     assert_eq!(allocations(|| drop(std::hint::black_box(Box::new(1)))), 1);
     assert!(peak_octets(|| drop(std::hint::black_box(vec![0_u8; 1000]))) >= 1000);
 }

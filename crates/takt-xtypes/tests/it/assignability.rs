@@ -1,6 +1,6 @@
-//! Which writers' types a reader's accepts (XTypes 1.3 §7.2.4), case by case, and what holds for all types.
+//! Assignability tests (XTypes 1.3 §7.2.4): single cases, and properties of all types.
 //!
-//! Each case compares complete with complete, minimal with minimal, and one with the other.
+//! Each case compares complete with complete, minimal with minimal, and mixed forms.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use takt_xtypes::{Char8, Representation, TypeSupport, Uint8, bitmask};
 
 use crate::zoo;
 
-/// Both in all forms; the reason of the complete ones.
+/// Compares both types in all forms. Returns the result of the complete forms.
 fn in_all_forms<R: TypeSupport, W: TypeSupport>(
     check: impl Fn(TypeRef<'_>, TypeRef<'_>) -> Result<Vec<Caution>, Inassignable>,
 ) -> Result<Vec<Caution>, Inassignable> {
@@ -37,12 +37,12 @@ fn verdict<R: TypeSupport, W: TypeSupport>(rules: &Rules) -> String {
     }
 }
 
-/// With the rules of ALLOW_TYPE_COERCION.
+/// Compares with the rules of ALLOW_TYPE_COERCION.
 fn allowed<R: TypeSupport, W: TypeSupport>() -> String {
     verdict::<R, W>(&Rules::default())
 }
 
-/// A structure of one member of each type.
+/// Declares a structure with one member for each type.
 macro_rules! one {
     ($($name:ident $(($($attribute:tt)*))?: $type:ty;)*) => {$(
         #[derive(Clone, Debug, Default, PartialEq, DdsType)]
@@ -121,7 +121,7 @@ bitmask! {
 }
 
 bitmask! {
-    /// Eight bits, others.
+    /// Eight bits with different flags.
     pub struct OtherBits8: u8 {
         /// Another.
         const Z = 3;
@@ -211,7 +211,7 @@ one! {
 }
 
 #[test]
-fn primitive_types_are_assignable_to_themselves_alone() {
+fn primitive_types_are_assignable_only_to_themselves() {
     assert_eq!(allowed::<Long, Long>(), "ok");
     assert_eq!(allowed::<Long, Unsigned>(), "member 'value': int32 for the reader, uint32 from the writer");
     assert_eq!(allowed::<Long, Short>(), "member 'value': int32 for the reader, int16 from the writer");
@@ -222,7 +222,7 @@ fn primitive_types_are_assignable_to_themselves_alone() {
 }
 
 #[test]
-fn bounds_of_strings_count_if_they_are_not_ignored() {
+fn string_bounds_are_compared_unless_they_are_ignored() {
     let strict = Rules { ignore_string_bounds: false, ..Rules::default() };
     for (reader_holds_less, rules, expected) in [
         (verdict::<Text4, Text8>(&strict), strict, "member 'value': up to 4 for the reader, up to 8 from the writer"),
@@ -240,7 +240,7 @@ fn bounds_of_strings_count_if_they_are_not_ignored() {
 }
 
 #[test]
-fn bounds_of_keys_count_in_any_case() {
+fn key_bounds_are_always_compared() {
     assert_eq!(allowed::<KeyText8, KeyText4>(), "ok");
     assert_eq!(allowed::<KeyText4, KeyText8>(), "member 'value': up to 4 for the reader, up to 8 from the writer");
     assert_eq!(allowed::<KeyThree, KeyTwo>(), "ok");
@@ -248,7 +248,7 @@ fn bounds_of_keys_count_in_any_case() {
 }
 
 #[test]
-fn collections() {
+fn collections_are_assignable_by_kind_and_bound() {
     let strict = Rules { ignore_sequence_bounds: false, ..Rules::default() };
     assert_eq!(verdict::<List4, List8>(&strict), "member 'value': up to 4 for the reader, up to 8 from the writer");
     assert_eq!(verdict::<List8, List4>(&strict), "ok");
@@ -265,7 +265,7 @@ fn collections() {
 }
 
 #[test]
-fn enums_and_bitmasks() {
+fn enums_and_bitmasks_are_assignable_by_literals_and_size() {
     assert_eq!(allowed::<OfTwo, OfThree>(), "ok");
     assert_eq!(allowed::<OfThree, OfTwo>(), "ok");
     assert_eq!(allowed::<OfFinalTwo, OfFinalThree>(), "member 'value': literal C is not in the reader's type");
@@ -314,7 +314,7 @@ fn enums_of_different_extensibility_are_not_assignable() {
 }
 
 #[test]
-fn a_key_flag_within_a_final_structure_is_a_caution() {
+fn key_flag_within_a_final_structure_is_a_caution() {
     assert_eq!(
         allowed::<OfKeyedFinal, OfUnkeyedFinal>(),
         "ok, but member 'value': member 'a' is a key for the reader only"
@@ -323,14 +323,14 @@ fn a_key_flag_within_a_final_structure_is_a_caution() {
 }
 
 #[test]
-fn a_key_structure_without_key_members_is_compared_whole() {
+fn key_type_without_key_members_is_compared_completely() {
     assert_eq!(allowed::<KeyNarrow, KeyWide>(), "member 'value': the reader's type lacks the key member 'z'");
     assert_eq!(allowed::<KeyWide, KeyNarrow>(), "member 'value': the writer's type lacks the key member 'z'");
     assert_eq!(allowed::<KeyWide, KeyWide>(), "ok");
 }
 
 #[test]
-fn what_has_no_end_of_its_own_has_to_be_the_same() {
+fn undelimited_types_must_be_identical() {
     let xcdr1 = Rules { representation: Representation::Xcdr1, ..Rules::default() };
     assert_eq!(allowed::<OfInner, OfWideInner>(), "ok");
     assert_eq!(allowed::<OfWideInner, OfInner>(), "ok");
@@ -376,7 +376,7 @@ pub struct A2Optional {
 }
 
 #[test]
-fn structures_grow_as_their_extensibility_says() {
+fn structures_may_grow_according_to_their_extensibility() {
     assert_eq!(allowed::<A1, A2>(), "ok");
     assert_eq!(allowed::<A2, A1>(), "ok");
     assert_eq!(allowed::<F1, F2>(), "the reader's type lacks the member 'b'");
@@ -388,7 +388,7 @@ fn structures_grow_as_their_extensibility_says() {
 }
 
 #[test]
-fn members_fit_by_id_name_and_place() {
+fn members_match_by_id_name_and_position() {
     assert_eq!(allowed::<A2, A2Renamed>(), "member 1 is 'b' for the reader, 'c' from the writer");
     let nameless = Rules { ignore_member_names: true, ..Rules::default() };
     assert_eq!(verdict::<A2, A2Renamed>(&nameless), "ok");
@@ -402,7 +402,7 @@ fn members_fit_by_id_name_and_place() {
 }
 
 #[test]
-fn keys_and_what_must_be_understood_are_on_both_sides() {
+fn key_and_must_understand_members_must_exist_on_both_sides() {
     assert_eq!(allowed::<A1, A2Key>(), "the reader's type lacks the key member 'b'");
     assert_eq!(allowed::<A2Key, A1>(), "the writer's type lacks the key member 'b'");
     assert_eq!(allowed::<A1, A2Must>(), "the reader's type lacks the must_understand member 'b'");
@@ -435,7 +435,7 @@ key_structures! {
 }
 
 #[test]
-fn key_structure_without_key_members_is_compared_whole() {
+fn key_structure_without_key_members_is_compared_completely() {
     assert_eq!(allowed::<ByTwo, ByTwo>(), "ok");
     assert_eq!(allowed::<ByTwo, ByThree>(), "member 'n': the reader's type lacks the key member 'z'");
     assert_eq!(allowed::<ByThree, ByTwo>(), "member 'n': the writer's type lacks the key member 'z'");
@@ -485,7 +485,7 @@ unions! {
 }
 
 #[test]
-fn unions_by_what_their_labels_select() {
+fn unions_are_compared_by_the_cases_of_their_labels() {
     assert_eq!(allowed::<SomeCases, MoreCases>(), "ok");
     assert_eq!(allowed::<MoreCases, SomeCases>(), "ok");
     assert_eq!(allowed::<SomeCases, OtherNumber>(), "member 'Number': int32 for the reader, int16 from the writer");
@@ -504,7 +504,7 @@ fn unions_by_what_their_labels_select() {
 }
 
 #[test]
-fn default_cases_stand_for_all_other_labels() {
+fn default_case_covers_all_other_labels() {
     assert_eq!(allowed::<NumberDefault, NumberDefault>(), "ok");
     assert_eq!(
         allowed::<NumberDefault, ShortDefault>(),
@@ -535,7 +535,7 @@ mod inheriting {
 }
 
 #[test]
-fn inherited_members_count_as_if_they_were_the_first() {
+fn inherited_members_are_compared_as_first_members() {
     assert_eq!(allowed::<inheriting::Derived, A2>(), "ok");
     assert_eq!(allowed::<A2, inheriting::Derived>(), "ok");
     assert_eq!(allowed::<A1, inheriting::Derived>(), "ok");
@@ -563,7 +563,7 @@ mod recursive {
 }
 
 #[test]
-fn types_that_contain_themselves() {
+fn recursive_types_are_assignable_to_themselves() {
     assert_eq!(allowed::<recursive::Tree, recursive::Tree>(), "ok");
     assert_eq!(allowed::<recursive::Tree, recursive::WideTree>(), "ok");
     assert_eq!(allowed::<recursive::WideTree, recursive::Tree>(), "ok");
@@ -614,7 +614,7 @@ fn every_type_is_assignable_to_itself() {
 }
 
 #[test]
-fn equivalent_is_more_than_assignable() {
+fn equivalence_is_stricter_than_assignability() {
     let equivalent = |result: Result<Vec<Caution>, Inassignable>| result.map_err(|reason| reason.to_string());
     assert_eq!(equivalent(in_all_forms::<A2, A2>(is_equivalent)), Ok(Vec::new()));
     let differs = |words: &str| Err(words.to_owned());
@@ -634,7 +634,7 @@ fn equivalent_is_more_than_assignable() {
 }
 
 #[test]
-fn a_missing_definition_is_said() {
+fn missing_definition_is_reported() {
     let (mut all, none) = (TypeRegistry::new(), TypeRegistry::new());
     let information = A1::type_information(&mut all);
     let id = &information.complete.type_id;
@@ -645,14 +645,15 @@ fn a_missing_definition_is_said() {
 }
 
 #[test]
-fn the_work_is_bounded() {
-    // A structure of many members that is its own base's base: what a peer can make up.
+fn comparison_of_malicious_types_is_bounded() {
+    // A structure with many members that inherits from itself, as a malicious peer may send it.
     let (mut own, mut hostile) = (TypeRegistry::new(), TypeRegistry::new());
     let reader = recursive::Tree::type_information(&mut own);
     let writer = recursive::WideTree::type_information(&mut hostile);
     let root = &writer.complete.type_id;
     let bytes = hostile.get(root).expect("just described").to_bytes();
-    // Byte by byte damaged definitions under the right name, as members of a component are believed.
+    // Definitions damaged byte by byte under the correct identifier. Members of a component are not
+    // verified.
     let mut outcomes = [0_usize; 2];
     for at in 0..bytes.len() {
         for flip in [0x01, 0x10, 0xff] {

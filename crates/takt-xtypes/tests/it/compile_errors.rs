@@ -1,6 +1,6 @@
-//! What the derive refuses, and how it says so.
+//! Compile errors of the derive and their messages.
 
 #[test]
-fn messages() {
+fn derive_errors_have_the_expected_messages() {
     trybuild::TestCases::new().compile_fail("tests/compile_errors/*.rs");
 }

@@ -1,4 +1,4 @@
-//! The committed corpora of the fuzz targets `xcdr`, `types` and `sql`, replayed.
+//! Replay of the committed corpora of the fuzz targets `xcdr`, `types` and `sql`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -22,25 +22,25 @@ fn replay(target: &str, run: fn(&[u8])) -> usize {
 }
 
 #[test]
-fn what_was_read_can_be_written_and_read_again() {
+fn xcdr_corpus_round_trips() {
     let count = replay("xcdr", xcdr::run);
     assert!(count >= 60, "{count} inputs");
 }
 
 #[test]
-fn types_of_peers_and_their_values_can_be_written_and_read_again() {
+fn types_corpus_round_trips() {
     let count = replay("types", types::run);
     assert!(count >= 25, "{count} inputs");
 }
 
 #[test]
-fn filters_say_the_same_of_payloads_and_of_data() {
+fn sql_corpus_filters_agree_on_payloads_and_data() {
     let count = replay("sql", sql::run);
     assert!(count >= 30, "{count} inputs");
 }
 
 #[test]
-fn the_dictionary_has_every_word_of_the_language() {
+fn sql_dictionary_contains_every_keyword() {
     let dictionary = include_str!("../../../../fuzz/sql.dict");
     for word in "AND OR NOT BETWEEN LIKE MATCH TRUE FALSE ORDER BY SELECT FROM WHERE AS INNER NATURAL JOIN".split(' ') {
         assert!(dictionary.contains(&format!("{word} ")) || dictionary.contains(&format!("{word}\"")), "{word}");

@@ -1,4 +1,5 @@
-//! Values of types known at run time against derived types: the same bytes, both ways, whatever was received.
+//! Tests of dynamic types against derived types: both encode and decode the same bytes, for valid
+//! and malformed input.
 
 use std::fmt::Debug;
 
@@ -23,7 +24,8 @@ pub fn dynamic<T: TypeSupport>() -> DynamicType {
     DynamicType::new(&information.complete.type_id, &registry).expect("a type that compiles can be built")
 }
 
-/// A map of JSON loses the difference between a number and a name, nothing else.
+/// Converts data to JSON and back. A JSON map loses only the distinction between a number and a
+/// name.
 fn through_json(ty: &DynamicType, data: &DynamicData) -> DynamicData {
     ty.from_json(&ty.to_json(data)).expect("what was printed can be read")
 }
@@ -68,11 +70,11 @@ impl ForEachType for RoundTrip {
 }
 
 #[test]
-fn the_bytes_are_those_of_derived_types() {
+fn dynamic_and_derived_types_encode_the_same_bytes() {
     for_each_type(&mut RoundTrip(Rng(21)));
 }
 
-/// What a derived type accepts, a dynamic one accepts as the same value.
+/// Checks that a dynamic type decodes the same value as the derived type.
 fn agree<T: TypeSupport + PartialEq + Debug>(ty: &DynamicType, bytes: &[u8]) {
     let mut value = T::initial();
     let accepted = deserialize(&mut value, bytes).is_ok();
@@ -80,7 +82,7 @@ fn agree<T: TypeSupport + PartialEq + Debug>(ty: &DynamicType, bytes: &[u8]) {
     if accepted {
         let data = data.unwrap_or_else(|error| panic!("{} refuses {bytes:02x?}: {error}", T::TYPE_NAME));
         let again = ty.encode(&data, Representation::Xcdr2).expect("what was decoded can be encoded");
-        // Values that are not equal to themselves, NaN, are compared as they print.
+        // NaN differs from itself, so values are compared by their debug output.
         assert_eq!(format!("{:?}", decoded::<T>(&again)), format!("{value:?}"), "{bytes:02x?}");
     }
     let mut key = T::initial();
@@ -117,7 +119,7 @@ impl ForEachType for Hostile {
 }
 
 #[test]
-fn cut_and_mutated_payloads_mean_what_they_mean_to_derived_types() {
+fn truncated_and_mutated_payloads_decode_as_with_derived_types() {
     for_each_type(&mut Hostile(Rng(22)));
 }
 
@@ -129,7 +131,7 @@ impl ForEachType for Bounded {
         for _ in 0..50 {
             let header = payload(&T::initial(), Representation::Xcdr2, Endianness::Little);
             let mut bytes = header[..4].to_vec();
-            // Small words look like counts that fit.
+            // Small words pass as valid counts.
             bytes.extend((0..64).flat_map(|_| (self.0.below(300) as u32).to_le_bytes()));
             let peak = peak_octets(|| {
                 let _ = ty.decode(&bytes);
@@ -140,14 +142,14 @@ impl ForEachType for Bounded {
 }
 
 #[test]
-fn memory_is_bounded_by_the_payload() {
+fn decoding_memory_is_bounded_by_the_payload() {
     for_each_type(&mut Bounded(Rng(23)));
 }
 
 #[test]
 fn nesting_is_limited() {
     let ty = dynamic::<Tree>();
-    // XCDR1, appendable: value, one child, and so on; the recursion is not stopped by the length.
+    // XCDR1, appendable: value, one child, and so on. The length does not limit the recursion.
     let mut bytes = hex("0001 0000");
     for _ in 0..10_000 {
         bytes.extend(hex("07000000 01000000"));
@@ -164,15 +166,15 @@ fn nesting_is_limited() {
 }
 
 #[test]
-fn the_key_of_an_appendable_type_may_have_no_dheader() {
+fn key_of_an_appendable_type_may_lack_its_dheader() {
     let ty = dynamic::<ShapeType>();
-    // What CycloneDDS 0.10.2 sends: the length of the string where the DHEADER would be.
+    // Payload of CycloneDDS 0.10.2: the length of the string in place of the DHEADER.
     let data = ty.decode_key(&hex("0009 0003 05000000 424c5545 00000000")).expect("a key");
     assert_eq!(data.member("color"), Some(&DynamicData::String("BLUE".to_owned())));
 }
 
 #[test]
-fn a_structure_is_encoded_by_name_and_wants_all_its_members() {
+fn structure_is_encoded_by_name_and_requires_all_members() {
     let ty = dynamic::<Point>();
     let members = [("y".into(), DynamicData::F64(2.5)), ("x".into(), DynamicData::I32(1))];
     let bytes = ty.encode(&DynamicData::Struct(members.to_vec()), Representation::Xcdr1).expect("a point");
@@ -192,7 +194,7 @@ fn text(text: &str) -> JsonValue {
 }
 
 #[test]
-fn json_leaves_defaults_out_and_says_where_it_is_wrong() {
+fn json_fills_in_defaults_and_reports_the_path_of_an_error() {
     let ty = dynamic::<Unions>();
     let radius = |value| object([("Radius", value)]);
     let data = ty.from_json(&object([("b", radius(JsonValue::Integer(3)))])).expect("a value");
@@ -212,7 +214,7 @@ fn json_leaves_defaults_out_and_says_where_it_is_wrong() {
 }
 
 #[test]
-fn json_names_literals_flags_and_elements() {
+fn json_accepts_names_of_literals_and_flags() {
     let ty = dynamic::<Enums>();
     let value = Enums { color: Color::Blue, mask: Mask8::A | Mask8::C, colors: vec![Color::Green], ..Enums::default() };
     let data = ty.decode(&payload(&value, Representation::Xcdr2, Endianness::Little)).expect("a value");
@@ -231,7 +233,7 @@ fn json_names_literals_flags_and_elements() {
 }
 
 #[test]
-fn idl_defines_what_it_uses_first() {
+fn idl_defines_types_before_their_use() {
     let idl = dynamic::<Derived>().to_idl();
     assert_eq!(
         idl,

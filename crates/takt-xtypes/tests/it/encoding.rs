@@ -1,4 +1,4 @@
-//! Bytes worked out by hand from the rules of XTypes 1.3 §7.4, in both byte orders.
+//! Encoding tests: octets derived by hand from XTypes 1.3 §7.4, in both byte orders.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ fn check<T: TypeSupport + PartialEq + std::fmt::Debug>(
 }
 
 #[test]
-fn appendable_shape() {
+fn appendable_struct_is_encoded() {
     let value = ShapeType { color: "RED".into(), x: 1, y: 2, shapesize: 30, additional_payload_size: vec![0xfe, 0xff] };
     check(&value, Xcdr1, Little, "00010002 04000000 52454400 01000000 02000000 1e000000 02000000 feff0000");
     check(&value, Xcdr1, Big, "00000002 00000004 52454400 00000001 00000002 0000001e 00000002 feff0000");
@@ -43,7 +43,7 @@ fn final_struct_aligns_to_8_or_4() {
     check(&value, Xcdr2, Little, "00070000 01000000 000000000000f03f");
 }
 
-/// One member for every length code and every form of a parameter.
+/// Members for every length code and every form of a parameter.
 #[derive(Clone, Debug, Default, PartialEq, DdsType)]
 #[dds(crate = "takt_xtypes", extensibility = "mutable")]
 struct Codes {
@@ -74,7 +74,7 @@ fn codes() -> Codes {
 }
 
 #[test]
-fn mutable_struct_in_xcdr2() {
+fn mutable_struct_is_encoded_in_xcdr2() {
     let big = "000a0000 00000060
         00000000 01 000000
         10000001 0002 0000
@@ -98,8 +98,9 @@ fn mutable_struct_in_xcdr2() {
 }
 
 #[test]
-fn mutable_struct_in_xcdr1() {
-    // Lengths are padded to 4; alignment starts anew in each parameter; ids above 0x3f00 take the extended header.
+fn mutable_struct_is_encoded_in_xcdr1() {
+    // Lengths are padded to 4; alignment restarts in each parameter; ids above 0x3f00 take the
+    // extended header.
     let big = "00020000
         0000 0004 01000000
         0001 0004 0002 0000
@@ -125,7 +126,7 @@ fn mutable_struct_in_xcdr1() {
 }
 
 #[test]
-fn a_parameter_beyond_16_bits_has_the_extended_header() {
+fn parameter_longer_than_16_bits_has_an_extended_header() {
     let value = Codes { text: "x".repeat(70_000), ..Codes::default() };
     let value = Long { before: 1, text: value.text };
     let bytes = body(&value, Xcdr1, Big);
@@ -156,9 +157,10 @@ struct Optionals {
 }
 
 #[test]
-fn optional_members() {
+fn optional_members_are_encoded() {
     let value = Optionals { byte: 1, absent: None, number: Some(1.0), far: Some(2), last: 3 };
-    // XCDR1: a parameter each, with length 0 where there is no value, and alignment starting anew in the value.
+    // XCDR1: one parameter each, with length 0 for an absent value. Alignment restarts in the
+    // value.
     let big = "00000000 01 000000 0001 0000 4002 0008 3ff0000000000000 7f01 0008 00003f01 00000001 02 00 0003";
     check(&value, Xcdr1, Big, big);
     let little = "00010000 01 000000 0100 0000 0240 0800 000000000000f03f 017f 0800 013f0000 01000000 02 00 0300";
@@ -175,9 +177,9 @@ struct SmallNumbers {
     many: Vec<Uint8>,
 }
 
-/// As octets, and a type of its own all the same.
+/// `uint8` is encoded like `octet` but is a different type.
 #[test]
-fn small_numbers() {
+fn uint8_is_encoded_as_octet() {
     let value = SmallNumbers { one: Uint8(0x2a), many: vec![Uint8(0), Uint8(0xff)] };
     check(&value, Xcdr1, Big, "00000002 2a 000000 00000002 00ff 0000");
     check(&value, Xcdr2, Little, "00070002 2a 000000 02000000 00ff 0000");
@@ -195,7 +197,7 @@ struct Text {
 }
 
 #[test]
-fn text() {
+fn strings_and_characters_are_encoded() {
     let value = Text {
         letter: Char8(b'A'),
         wide_letter: Char16(0x6c34),
@@ -223,7 +225,7 @@ struct Maps {
 }
 
 #[test]
-fn maps() {
+fn maps_are_encoded() {
     let value =
         Maps { numbers: BTreeMap::from([(1, 2), (3, 4)]), words: BTreeMap::from([("b".into(), 6), ("a".into(), 5)]) };
     let numbers = "00000002 01 000000 00000002 03 000000 00000004";
@@ -234,21 +236,22 @@ fn maps() {
 }
 
 #[test]
-fn mutable_union() {
+fn mutable_union_is_encoded() {
     let value = MutableUnion::Text("a".into());
-    // The discriminator is member 0 and has to be understood; the member has the id it was given.
+    // The discriminator is member 0 and must be understood; the member has its declared id.
     check(&value, Xcdr2, Big, "000a0002 00000012 80000000 02 000000 50000009 00000002 6100 0000");
     check(&value, Xcdr2, Little, "000b0002 12000000 00000080 02 000000 09000050 02000000 6100 0000");
     check(&value, Xcdr1, Big, "00020000 4000 0004 02 000000 0009 0008 00000002 61000000 7f02 0000");
     check(&value, Xcdr1, Little, "00030000 0040 0400 02 000000 0900 0800 02000000 61000000 027f 0000");
-    // The first member's id is 1; without a member there is only the discriminator, the smallest one that is free.
+    // The first member's id is 1. Without a member, only the discriminator is encoded: the smallest
+    // unused value.
     check(&MutableUnion::Number(7), Xcdr2, Big, "000a0002 0000000e 80000000 01 000000 10000001 0007 0000");
     check(&MutableUnion::Nothing, Xcdr2, Big, "000a0003 00000005 80000000 00 000000");
     check(&MutableUnion::Nothing, Xcdr1, Big, "00020000 4000 0004 00 000000 7f02 0000");
 }
 
 #[test]
-fn unions_with_shared_and_default_labels() {
+fn unions_with_shared_and_default_labels_are_encoded() {
     let value = FinalUnion::Label("a".into());
     check(&value, Xcdr2, Big, "00060002 00000002 00000002 6100 0000");
     assert_eq!(decoded::<FinalUnion>(&hex("00060002 00000003 00000002 6100 0000")), value);
@@ -271,7 +274,7 @@ struct Arrays {
 }
 
 #[test]
-fn arrays_and_delimiters() {
+fn arrays_are_delimited_unless_their_elements_are_primitive() {
     let value = Arrays {
         plain: [[1, 2], [3, 4]],
         text: [["a".into()], ["b".into()]],
@@ -285,13 +288,14 @@ fn arrays_and_delimiters() {
     let text = "00000002 6100 0000 00000002 6200";
     let rest = |list: &str, masks: &str| format!("{list} 00000001 0506 0000 {masks} 00000001 04 000000 00000000 07");
     check(&value, Xcdr1, Big, &format!("00000003 {plain} {text} 0000 {} 000000", rest("", "")));
-    // Several dimensions are one array with one DHEADER; arrays and bitmasks are not primitive elements.
+    // Several dimensions are one array with one DHEADER. Arrays and bitmasks are not primitive
+    // elements.
     let delimited = rest("00000006", "00000005");
     check(&value, Xcdr2, Big, &format!("00060003 {plain} 0000000e {text} 0000 {delimited} 000000"));
 }
 
 #[test]
-fn recursive_types() {
+fn recursive_types_are_encoded() {
     let leaf = |value| Tree { value, ..Tree::default() };
     let value = Tree { value: 1, children: vec![leaf(2)], other: Some(Box::new(leaf(3))) };
     let leaf = |value: &str| format!("0000000d {value} 00000004 00000000 00");
@@ -304,7 +308,7 @@ fn recursive_types() {
 }
 
 #[test]
-fn nested_mutable_in_xcdr1_starts_its_own_alignment() {
+fn nested_mutable_struct_restarts_alignment_in_xcdr1() {
     #[derive(Clone, Debug, Default, PartialEq, DdsType)]
     #[dds(crate = "takt_xtypes", extensibility = "mutable")]
     struct Outer {
@@ -323,7 +327,7 @@ fn nested_mutable_in_xcdr1_starts_its_own_alignment() {
 }
 
 #[test]
-fn bases_come_first_and_are_part_of_the_struct() {
+fn base_members_come_first_without_a_header_of_their_own() {
     let value = OnlyBase { base: Derived { base: Base { id: 1, name: "a".into() }, extra: 1.0 } };
     check(&value, Xcdr2, Big, "00080000 00000014 00000001 00000002 6100 0000 3ff0000000000000");
     check(&Empty {}, Xcdr2, Big, "00080000 00000000");
@@ -331,7 +335,7 @@ fn bases_come_first_and_are_part_of_the_struct() {
 }
 
 #[test]
-fn member_ids_go_on_where_the_base_ends() {
+fn member_ids_continue_after_those_of_the_base() {
     #[derive(Clone, Debug, Default, PartialEq, DdsType)]
     #[dds(crate = "takt_xtypes", extensibility = "mutable")]
     struct First {
@@ -354,7 +358,7 @@ fn member_ids_go_on_where_the_base_ends() {
 }
 
 #[test]
-fn member_ids_from_hashes() {
+fn hash_ids_are_those_of_the_specification() {
     #[derive(Clone, Debug, Default, PartialEq, DdsType)]
     #[dds(crate = "takt_xtypes", extensibility = "mutable", autoid = "hash")]
     struct Hashed {
@@ -370,7 +374,7 @@ fn member_ids_from_hashes() {
 }
 
 #[test]
-fn bounds_hold_when_encoding() {
+fn encoding_fails_if_a_bound_is_exceeded() {
     #[derive(Clone, Debug, Default, PartialEq, DdsType)]
     #[dds(crate = "takt_xtypes")]
     struct Limits {
@@ -400,7 +404,7 @@ fn bounds_hold_when_encoding() {
 }
 
 #[test]
-fn a_value_nested_too_deep_is_not_written() {
+fn encoding_fails_if_a_value_nests_too_deeply() {
     let mut value = Tree::default();
     for _ in 0..200 {
         value = Tree { other: Some(Box::new(value)), ..Tree::default() };
@@ -410,7 +414,7 @@ fn a_value_nested_too_deep_is_not_written() {
 }
 
 #[test]
-fn error_of_a_value_comes_before_that_of_the_buffer() {
+fn error_of_the_value_precedes_that_of_the_buffer() {
     #[derive(DdsType, Default, Debug)]
     #[dds(crate = "takt_xtypes")]
     struct Text {
@@ -429,7 +433,7 @@ fn error_of_a_value_comes_before_that_of_the_buffer() {
 }
 
 #[test]
-fn string_with_a_nul_within_is_an_error_when_it_is_written() {
+fn encoding_fails_if_a_string_contains_a_nul() {
     for text in ["\0", "ab\0cd", "abc\0"] {
         let at = text.find('\0').expect("there is one");
         for representation in [Xcdr1, Xcdr2] {

@@ -1,4 +1,4 @@
-//! Writers and readers whose types differ (XTypes 1.3 §7.2.4, §7.4).
+//! Type evolution tests: writers and readers with different types (XTypes 1.3 §7.2.4, §7.4).
 
 use std::fmt::Debug;
 
@@ -7,7 +7,8 @@ use takt_xtypes::{DecodeErrorKind, Endianness, Representation, TypeSupport, dese
 
 use crate::support::{ENDIANNESSES, REPRESENTATIONS, decoded, hex, payload};
 
-/// Reads what another type wrote into a value that is not fresh.
+/// Encodes a value of one type and decodes it as another type into a copy of `into`, in both byte
+/// orders.
 fn read<W: TypeSupport, R: TypeSupport + Clone + PartialEq + Debug>(
     written: &W,
     into: &R,
@@ -136,11 +137,11 @@ fn trailing_bytes_are_counted() {
     let written = new::Appendable { a: 1, b: 2, ..used() };
     let mut value = old::Appendable::default();
     let report = deserialize_reporting(&mut value, &payload(&written, Representation::Xcdr1, Endianness::Little));
-    // In XCDR1 nothing delimits the value: all that c to f take, with the padding in front of c.
+    // XCDR1 does not delimit the value: the trailing bytes are c to f with the padding before c.
     assert_eq!(report.expect("assignable").trailing_bytes, 3 + 8 + 8 + 5 + 3 + 5);
     let report = deserialize_reporting(&mut value, &payload(&written, Representation::Xcdr2, Endianness::Little));
     assert_eq!(report.expect("assignable").trailing_bytes, 0);
-    // Padding that is not declared, as behind a final type.
+    // Undeclared padding, as after a final type.
     let mut point = crate::zoo::Point::default();
     let report = deserialize_reporting(&mut point, &hex("00070000 01000000 000000000000f03f 0102"));
     assert_eq!(report.expect("accepted").trailing_bytes, 2);
@@ -148,7 +149,7 @@ fn trailing_bytes_are_counted() {
 }
 
 #[test]
-fn delimited_types_evolve_wherever_they_are_nested() {
+fn delimited_types_may_evolve_at_any_nesting_level() {
     let representation = Representation::Xcdr2;
     let written = old::Holder {
         list: vec![old::Appendable { a: 1, b: 2 }, old::Appendable { a: 3, b: 4 }],
@@ -178,7 +179,8 @@ fn mutable_members_are_matched_by_id() {
 #[test]
 fn every_length_code_is_read() {
     let expected = new::Mutable { text: "abc".into(), fresh: None, number: 2, id: 1 };
-    // id: 4 bytes, or NEXTINT; text: NEXTINT, or its own length; number: 2 bytes, or NEXTINT.
+    // Forms of the members: id with 4 bytes or NEXTINT; text with NEXTINT or its own length; number
+    // with 2 bytes or NEXTINT.
     let forms = [
         "20000001 00000001  50000007 00000004 61626300  10000065 0002",
         "40000001 00000004 00000001  40000007 00000008 00000004 61626300  40000065 00000002 0002",
@@ -191,7 +193,8 @@ fn every_length_code_is_read() {
         payload.extend((members.len() as u32).to_be_bytes());
         payload.extend(members);
         if form == 2 {
-            // Code 6 promises 1 * 4 bytes behind the length, but the string takes its length as 1 byte: no NUL there.
+            // Code 6 declares 1 * 4 bytes after the length, but the string takes its length as 1
+            // byte and finds no NUL.
             let error = deserialize(&mut new::Mutable::default(), &payload).expect_err("not a string");
             assert_eq!(error.kind, DecodeErrorKind::Unterminated);
         } else {
@@ -201,13 +204,13 @@ fn every_length_code_is_read() {
 }
 
 #[test]
-fn of_a_repeated_member_the_last_counts() {
+fn last_occurrence_of_a_repeated_member_counts() {
     let payload = hex("000a0000 00000018 20000001 00000001 20000001 00000002 20000063 00000009");
     assert_eq!(decoded::<new::Mutable>(&payload).id, 2);
 }
 
 #[test]
-fn an_unknown_member_that_must_be_understood_is_refused() {
+fn unknown_must_understand_member_is_refused() {
     let refused = DecodeErrorKind::MustUnderstand { id: 99 };
     let mut value = new::Mutable::default();
     for payload in [
@@ -217,13 +220,13 @@ fn an_unknown_member_that_must_be_understood_is_refused() {
     ] {
         assert_eq!(deserialize(&mut value, &hex(payload)).expect_err("must be understood").kind, refused);
     }
-    // A known one may be flagged, and the flag on the extended header itself means nothing.
+    // A known member may be flagged. The flag on the extended header itself has no meaning.
     for payload in [
         "000a0000 00000008 a0000001 00000001",
         "00020000 4001 0004 00000001 7f02 0000",
         "00020000 3f01 0008 00000001 00000004 00000001 3f02 0000",
         "00020000 7f01 0008 00000063 00000004 00000009 4001 0004 00000001 7f02 0000",
-        // To be ignored, and reserved for implementations.
+        // One ignored parameter, and one reserved for implementations.
         "00020000 3f03 0004 00000009 8001 0004 00000009 0001 0004 00000001 7f02 0000",
     ] {
         deserialize(&mut value, &hex(payload)).expect("nothing unknown to understand");
@@ -232,7 +235,7 @@ fn an_unknown_member_that_must_be_understood_is_refused() {
 }
 
 #[test]
-fn a_key_member_cannot_be_missing() {
+fn missing_key_member_is_refused() {
     let mut value = new::Mutable::default();
     for payload in ["000a0000 00000000", "00020000 7f02 0000"] {
         let error = deserialize(&mut value, &hex(payload)).expect_err("no key");
@@ -244,7 +247,7 @@ fn a_key_member_cannot_be_missing() {
 }
 
 #[test]
-fn a_union_case_may_gain_or_lose_its_member() {
+fn union_case_may_gain_or_lose_its_member() {
     let representation = Representation::Xcdr2;
     let text = new::Union::Text("x".into());
     assert_eq!(read(&old::Union::Nothing, &text, representation), new::Union::Text(String::new()));
@@ -253,14 +256,15 @@ fn a_union_case_may_gain_or_lose_its_member() {
 }
 
 #[test]
-fn the_encapsulation_has_to_suit_the_type() {
+fn encapsulation_must_match_the_extensibility() {
     let body = payload(&old::Appendable { a: 1, b: 2 }, Representation::Xcdr2, Endianness::Little);
     for identifier in (0..=20).chain([0x0100, 0xffff]) {
         let mut payload = body.clone();
         payload[..2].copy_from_slice(&u16::to_be_bytes(identifier));
         let result = deserialize(&mut old::Appendable::default(), &payload);
         let refused = result.is_err_and(|error| error.kind == DecodeErrorKind::Encapsulation { identifier });
-        // CDR, CDR2 with delimiters; everything else is for types of other extensibility, or unknown.
+        // CDR, and CDR2 with delimiters. All other identifiers are unknown or for other
+        // extensibilities.
         assert_eq!(refused, ![0, 1, 8, 9].contains(&identifier), "{identifier:#06x}");
     }
 }

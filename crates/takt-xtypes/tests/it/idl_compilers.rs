@@ -1,5 +1,5 @@
-//! What `to_idl` prints, read by compilers of IDL that are installed: idlc of CycloneDDS makes the same type of it, Fast DDS's
-//! generator accepts it.
+//! Tests of `to_idl` with the installed IDL compilers: idlc of CycloneDDS compiles the text to the
+//! same type, and the generator of Fast DDS accepts it.
 
 use std::process::{Command, ExitStatus, Stdio};
 
@@ -49,7 +49,7 @@ enum ByLetter {
     Other(u8),
 }
 
-/// Names that are keywords of IDL, in a module and of a type that are some, too.
+/// Type with names that are keywords of IDL, in a module with such a name.
 #[derive(Clone, Debug, Default, PartialEq, DdsType)]
 #[dds(crate = "takt_xtypes", name = "module::struct", extensibility = "final")]
 struct Keywords {
@@ -93,7 +93,8 @@ struct Uses {
     keywords: Keywords,
 }
 
-/// An array as the element of a sequence has a name of its own in IDL. `uint8` is no `octet`.
+/// Arrays as sequence elements, which need a typedef in IDL, and `uint8`, which differs from
+/// `octet`.
 #[derive(Clone, Debug, Default, PartialEq, DdsType)]
 #[dds(crate = "takt_xtypes", name = "printed::Arrays")]
 struct Arrays {
@@ -127,13 +128,13 @@ fn compile(directory: &Directory, program: &str, arguments: &[&str], idl: &str) 
     directory.write("printed.idl", idl);
     let mut command = Command::new(program);
     let command = command.current_dir(directory.path()).args(arguments).arg("printed.idl").stdin(Stdio::null());
-    require::program(program).ok()?; // tidy-allow(dropped-cause): `None` says it
+    require::program(program).ok()?; // tidy-allow(dropped-cause): `None` means that the program is missing
     let output = waiting::output(command);
     let said = [output.stdout, output.stderr].concat();
     Some((output.status, String::from_utf8_lossy(&said).into_owned()))
 }
 
-/// What idlc makes of the printed type; `None` without idlc.
+/// Returns the type information that idlc generates from the printed type; `None` without idlc.
 fn through_idlc(ty: &DynamicType) -> Option<TypeInformation> {
     let directory = Directory::new(&format!("idl-{}", ty.name().replace("::", "-")));
     let idl = ty.to_idl();
@@ -157,7 +158,8 @@ fn compare<T: TypeSupport>() {
     assert_eq!(information.complete.type_id, own.complete.type_id, "complete form of\n{idl}");
 }
 
-/// INTEROP(CycloneDDS 0.10.2): idlc says TK_BYTE for `uint8` and TK_CHAR8 for `int8`, so types with these are left out.
+/// INTEROP(CycloneDDS 0.10.2): idlc uses TK_BYTE for `uint8` and TK_CHAR8 for `int8`, so types with
+/// these are left out.
 #[test]
 fn printed_idl_compiles_back_to_the_same_type() {
     compare::<Whole>();
@@ -170,7 +172,7 @@ fn printed_idl_compiles_back_to_the_same_type() {
 }
 
 #[test]
-fn arrays_in_collections_compile_by_a_name_of_their_own() {
+fn arrays_in_collections_are_printed_as_typedefs() {
     let idl = dynamic::<Arrays>().to_idl();
     assert!(
         idl.contains("typedef long array_long_of_3[3];") && idl.contains("typedef double array_double_of_4__2[4][2];")
@@ -181,10 +183,10 @@ fn arrays_in_collections_compile_by_a_name_of_their_own() {
     }
 }
 
-/// INTEROP(CycloneDDS 0.10.2): idlc refuses a module that is opened again behind a `typedef` of one of its types, unless the `typedef`
-/// stands in another module.
+/// INTEROP(CycloneDDS 0.10.2): idlc refuses a module that is reopened after a `typedef` of one of
+/// its types, unless the `typedef` is in another module.
 #[test]
-fn arrays_of_types_in_modules_compile_in_modules_of_their_own() {
+fn typedefs_of_types_in_modules_are_printed_in_separate_modules() {
     let idl = dynamic::<ArraysOfStructs>().to_idl();
     assert!(idl.contains("module array_printed__Item_of_2 {\n  typedef printed::Item element[2];\n};\n"), "{idl}");
     assert!(idl.contains("sequence<array_printed__Item_of_2::element> pairs;"), "{idl}");
@@ -194,7 +196,7 @@ fn arrays_of_types_in_modules_compile_in_modules_of_their_own() {
 }
 
 #[test]
-fn names_that_are_keywords_and_labels_of_other_modules_are_printed_so_that_they_are_found() {
+fn keywords_are_escaped_and_labels_of_other_modules_are_scoped() {
     let idl = dynamic::<Uses>().to_idl() + &dynamic::<Whole>().to_idl() + &dynamic::<Arrays>().to_idl();
     for line in [
         "module _module {",
@@ -219,7 +221,7 @@ fn names_that_are_keywords_and_labels_of_other_modules_are_printed_so_that_they_
 }
 
 #[test]
-fn the_generator_of_fast_dds_accepts_what_is_printed() {
+fn fast_dds_generator_accepts_printed_idl() {
     let arrays = [dynamic::<Arrays>().to_idl(), dynamic::<ArraysOfStructs>().to_idl()];
     for idl in [dynamic::<Whole>().to_idl(), dynamic::<zoo::Primitives>().to_idl()].into_iter().chain(arrays) {
         let directory = Directory::new("idl-fast");

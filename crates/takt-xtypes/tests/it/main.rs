@@ -1,4 +1,5 @@
-//! The codec against derived types: bytes, round trips, evolution, hostile input, allocation, compile errors.
+//! Integration tests of takt-xtypes with derived types: encoding, round trips, evolution, hostile
+//! input, allocation, compile errors.
 
 mod allocation;
 mod assignability;

@@ -1,4 +1,4 @@
-//! Random values of every type, from a seed.
+//! Random values of every test type, from a seed.
 
 use std::collections::BTreeMap;
 
@@ -208,7 +208,7 @@ impl Random for Tree {
     }
 }
 
-/// Runs a check for every top-level type of the zoo.
+/// Runs a check for every top-level type of the module `zoo`.
 pub trait ForEachType {
     fn visit<T>(&mut self)
     where

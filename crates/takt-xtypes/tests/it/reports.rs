@@ -1,4 +1,4 @@
-//! Published classes of malformed payloads, each a test with the name of its report.
+//! Published defects about malformed payloads, one test each, named after the report.
 
 use takt_derive::DdsType;
 use takt_xtypes::dynamic::DynamicType;
@@ -27,20 +27,21 @@ fn ros2_1690_sequence_length_without_elements() {
 }
 
 #[test]
-fn opendds_5288_sequence_longer_than_what_remains() {
+fn opendds_5288_sequence_longer_than_the_remaining_bytes() {
     assert_eq!(refused::<Octets>("00070000 05000000 01020304"), DecodeErrorKind::Count { count: 5 });
 }
 
 #[test]
 fn cyclonedds_2453_delimiter_off_by_one() {
-    // One more than there are; and one less than the first member has, with five it would be all there is.
+    // One more byte than present. Then one less than the first member needs, since five would be
+    // the whole payload.
     assert_eq!(refused::<Grown>("00080000 00000004 00000001 00 05"), DecodeErrorKind::Count { count: 1 });
     assert_eq!(refused::<Grown>("00080000 00000007 00000001 00 05"), DecodeErrorKind::EndOfInput);
 }
 
-/// Bytes behind a final type are padding, as other vendors have it; they are no elements.
+/// Bytes after a final type are padding, as in other implementations, and not elements.
 #[test]
-fn fast_dds_6512_empty_sequence_with_bytes_behind_it() {
+fn fast_dds_6512_empty_sequence_with_trailing_bytes() {
     let mut value = Octets { octets: vec![1] };
     deserialize(&mut value, &hex("00070000 00000000 01020304")).expect("an empty sequence");
     assert_eq!(value, Octets::default());

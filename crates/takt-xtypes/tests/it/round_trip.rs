@@ -1,4 +1,4 @@
-//! What is written is read back, whatever was in the value before.
+//! Round trip tests: decoding yields the encoded value, independent of the previous value.
 
 use std::fmt::Debug;
 
@@ -40,7 +40,7 @@ impl ForEachType for RoundTrip {
 }
 
 #[test]
-fn samples() {
+fn samples_round_trip() {
     for_each_type(&mut RoundTrip(Rng(1)));
 }
 
@@ -70,6 +70,6 @@ impl ForEachType for Keys {
 }
 
 #[test]
-fn keys() {
+fn keys_round_trip() {
     for_each_type(&mut Keys(Rng(2)));
 }

@@ -1,4 +1,5 @@
-//! Fields and filters on payloads against the same on data: every field of every type, whatever was received.
+//! Tests of fields and filters: results on payloads equal those on decoded data, for every field of
+//! every type and for malformed payloads.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use crate::random::{ForEachType, Random, Rng, for_each_type};
 use crate::support::{ENDIANNESSES, REPRESENTATIONS, payload};
 use crate::zoo::*;
 
-/// What a field holds, so that it can be compared and printed.
+/// Converts a field value to a form that can be compared and printed.
 fn shown(scalar: Option<Scalar<'_>>) -> String {
     match scalar {
         Some(Scalar::Text(text)) => format!("text {:?}", text.chars().collect::<String>()),
@@ -22,7 +23,7 @@ fn shown(scalar: Option<Scalar<'_>>) -> String {
     }
 }
 
-/// The paths of all that is in data and can be compared.
+/// Collects the paths of all comparable fields in data.
 fn paths(ty: &DynamicType, data: &DynamicData, path: &mut Vec<FieldPart>, found: &mut Vec<Vec<FieldPart>>) {
     let mut go = |parts: &[FieldPart], data: &DynamicData| {
         path.extend_from_slice(parts);
@@ -37,7 +38,7 @@ fn paths(ty: &DynamicType, data: &DynamicData, path: &mut Vec<FieldPart>, found:
         DynamicData::Sequence(elements) => {
             for (at, element) in elements.iter().enumerate() {
                 go(&[FieldPart::Index(at as u32)], element);
-                // Arrays of two dimensions all have two columns.
+                // All two-dimensional arrays have two columns.
                 go(&[FieldPart::Index(at as u32 / 2), FieldPart::Index(at as u32 % 2)], element);
             }
         }
@@ -81,7 +82,7 @@ impl ForEachType for Fields {
 }
 
 impl Fields {
-    /// The payload, prefixes of it and what chance makes of it.
+    /// Compares on the payload, on prefixes of it and on random mutations.
     fn compare<T: TypeSupport>(&mut self, ty: &DynamicType, known: &[(String, Field)], bytes: &[u8]) {
         let all_the_same = |bytes: &[u8]| {
             let decoded = ty.decode(bytes);
@@ -107,11 +108,11 @@ impl Fields {
 }
 
 #[test]
-fn a_field_of_a_payload_is_that_of_the_decoded_data() {
+fn field_of_a_payload_equals_that_of_the_decoded_data() {
     for_each_type(&mut Fields(Rng(31)));
 }
 
-/// A text that means the value of a field, or nearly.
+/// Returns a literal that equals the value of a field or is close to it.
 fn literal(rng: &mut Rng, scalar: Option<Scalar<'_>>) -> String {
     match scalar {
         Some(Scalar::Bool(value)) => if value { "true" } else { "FALSE" }.to_owned(),
@@ -140,7 +141,7 @@ struct Filters {
 }
 
 impl Filters {
-    /// A predicate on a field of the data, or on one of the other data.
+    /// Returns a predicate on a field of one of the two data values.
     fn predicate(&mut self, ty: &DynamicType, data: [&DynamicData; 2]) -> Option<String> {
         let mut found = Vec::new();
         paths(ty, data[self.rng.below(2)], &mut Vec::new(), &mut found);
@@ -177,7 +178,7 @@ impl ForEachType for Filters {
                 expression.push_str(&predicate);
             }
             let none: [&str; 0] = [];
-            // Not every predicate makes sense: there are no patterns for numbers.
+            // Some predicates are invalid: numbers have no patterns.
             let Ok(filter) = Filter::new(Arc::clone(&ty), &expression, &none) else { continue };
             let mut result = false;
             let count = allocations(|| result = filter.matches(&bytes).expect("a value"));
@@ -189,7 +190,7 @@ impl ForEachType for Filters {
 }
 
 #[test]
-fn a_filter_says_the_same_of_bytes_and_of_data_and_does_not_allocate() {
+fn filter_agrees_on_payload_and_data_and_does_not_allocate() {
     let mut filters = Filters { rng: Rng(32), passed: [0; 2] };
     for_each_type(&mut filters);
     assert!(filters.passed.iter().all(|count| *count > 200), "{:?}", filters.passed);
@@ -199,14 +200,14 @@ fn filter<T: TypeSupport>(expression: &str, parameters: &[&str]) -> Result<Filte
     Filter::new(Arc::new(dynamic::<T>()), expression, parameters).map_err(|error| error.to_string())
 }
 
-/// Whether a value passes.
+/// Reports whether a value passes the filter.
 fn passes<T: TypeSupport>(value: &T, expression: &str, parameters: &[&str]) -> bool {
     let filter = filter::<T>(expression, parameters).expect(expression);
     filter.matches(&payload(value, Representation::Xcdr2, Endianness::Little)).expect("a value")
 }
 
 #[test]
-fn every_operator_on_every_kind_of_field() {
+fn every_operator_works_on_every_kind_of_field() {
     let shape = ShapeType { color: "BLUE".into(), x: -5, y: 7, shapesize: 30, ..Default::default() };
     for (expression, result) in [
         ("x = -5 AND y = 0x7", true),
@@ -258,7 +259,7 @@ fn every_operator_on_every_kind_of_field() {
 }
 
 #[test]
-fn enumerators_have_names_quoted_or_not_and_numbers() {
+fn enumerators_may_be_quoted_unquoted_or_numbers() {
     let value = Enums { color: Color::Blue, ..Default::default() };
     for (expression, parameters, result) in [
         ("color = 'Blue'", &[][..], true),
@@ -281,7 +282,7 @@ fn enumerators_have_names_quoted_or_not_and_numbers() {
 }
 
 #[test]
-fn two_quotes_within_a_text_are_one() {
+fn doubled_quote_within_a_string_is_one_quote() {
     let value = ShapeType { color: "it's 'so'".to_owned(), ..ShapeType::default() };
     assert!(passes(&value, "color = 'it''s ''so'''", &[]));
     assert!(passes(&ShapeType::default(), "color = ''", &[]));
@@ -289,7 +290,7 @@ fn two_quotes_within_a_text_are_one() {
 }
 
 #[test]
-fn parameters_take_the_type_of_the_field_with_or_without_quotes() {
+fn parameters_have_the_type_of_the_field_quoted_or_not() {
     let shape = ShapeType { color: "BLUE".into(), x: 12, ..Default::default() };
     for blue in ["BLUE", "'BLUE'", "`BLUE'"] {
         assert!(passes(&shape, "color = %0 AND x > %1", &[blue, "11"]), "{blue}");
@@ -332,7 +333,7 @@ fn predicate_on_an_absent_member_is_unknown_and_so_is_its_negation() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_refused_with_its_position() {
+fn incomparable_operands_are_refused_with_their_position() {
     let refused = |expression: &str| filter::<ShapeType>(expression, &[]).expect_err(expression);
     for (expression, error) in [
         ("colour = 'RED'", "at position 0: ShapeType has no member 'colour'"),
@@ -364,7 +365,7 @@ fn what_cannot_be_compared_is_refused_with_its_position() {
 }
 
 #[test]
-fn queries_order_by_fields_the_first_one_first() {
+fn query_orders_by_its_fields_in_order_of_significance() {
     let ty = Arc::new(dynamic::<ShapeType>());
     let none: [&str; 0] = [];
     let query = Query::new(Arc::clone(&ty), "x > 0 ORDER BY color, x", &none).expect("a query");

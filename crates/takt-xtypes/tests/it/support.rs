@@ -1,11 +1,11 @@
-//! Helpers: hexadecimal, and payloads as vectors.
+//! Test helpers: hexadecimal octets, and payloads as vectors.
 
 use takt_xtypes::{Endianness, Representation, TypeSupport, deserialize_reporting, serialize_with, serialized_len};
 
 pub const REPRESENTATIONS: [Representation; 2] = [Representation::Xcdr1, Representation::Xcdr2];
 pub const ENDIANNESSES: [Endianness; 2] = [Endianness::Big, Endianness::Little];
 
-/// Bytes of a hexadecimal string; blanks are ignored.
+/// Parses hexadecimal octets; blanks are ignored.
 pub fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> =
         text.chars().filter(|c| !c.is_whitespace()).map(|c| c.to_digit(16).expect("hexadecimal digit") as u8).collect();
@@ -13,7 +13,8 @@ pub fn hex(text: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
 }
 
-/// The payload of a value; checks that its length was foretold and that nothing behind it is touched.
+/// Serializes a value. Checks that the predicted length is exact and that no octets after it are
+/// written.
 pub fn payload<T: TypeSupport>(value: &T, representation: Representation, endianness: Endianness) -> Vec<u8> {
     let len = serialized_len(value, representation);
     let mut out = vec![0xee; len + 8];
@@ -23,7 +24,7 @@ pub fn payload<T: TypeSupport>(value: &T, representation: Representation, endian
     out
 }
 
-/// The payload without encapsulation header and padding.
+/// Serializes a value without encapsulation header and padding.
 pub fn body<T: TypeSupport>(value: &T, representation: Representation, endianness: Endianness) -> Vec<u8> {
     let mut bytes = payload(value, representation, endianness);
     let padding = usize::from(bytes[3] & 3);
@@ -32,7 +33,7 @@ pub fn body<T: TypeSupport>(value: &T, representation: Representation, endiannes
     bytes.split_off(4)
 }
 
-/// Decodes a whole payload and checks that nothing of it is left.
+/// Deserializes a payload and checks that no bytes are left.
 pub fn decoded<T: TypeSupport>(payload: &[u8]) -> T {
     let mut value = T::default();
     let report = deserialize_reporting(&mut value, payload).expect("a well-formed payload");

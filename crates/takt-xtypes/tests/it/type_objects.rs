@@ -1,4 +1,5 @@
-//! Type objects of derived types against those of CycloneDDS' IDL compiler 0.10.2 (tests/vectors/type_objects.py).
+//! Tests of type objects: derived types against those of the CycloneDDS IDL compiler 0.10.2
+//! (tests/vectors/type_objects.py).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +28,7 @@ fn vectors(what: &str) -> impl Iterator<Item = (&'static str, Vec<u8>)> {
     })
 }
 
-/// The two sequences of pairs with which a type mapping starts.
+/// Parses the two sequences of pairs at the start of a type mapping.
 fn pairs(mapping: &[u8]) -> [Vec<TypeIdentifierTypeObjectPair>; 2] {
     let len = 4 + u32::from_le_bytes(mapping[..4].try_into().expect("a DHEADER")) as usize;
     let minimal = TypeIdentifierTypeObjectPair::parse_sequence(&mapping[..len]).expect("minimal pairs");
@@ -61,7 +62,7 @@ bitmask! {
         const A = 0;
         /// Second.
         const B = 1;
-        /// Apart.
+        /// Not adjacent to the others.
         const F = 5;
     }
 }
@@ -161,7 +162,8 @@ fn set(of: &TypeIdentifierWithDependencies) -> BTreeSet<(TypeIdentifier, u32)> {
     of.dependencies.iter().cloned().collect()
 }
 
-/// Says which of our type objects differs, member by member, when a hash does.
+/// Compares a derived type with the vector. If a hash differs, reports the differing type object
+/// member by member.
 fn compare<T: TypeSupport>() {
     let mut registry = TypeRegistry::new();
     let ours = T::type_information(&mut registry);
@@ -179,24 +181,24 @@ fn compare<T: TypeSupport>() {
 }
 
 #[test]
-fn a_struct_and_its_base_are_named_as_the_peer_names_them() {
+fn struct_and_base_have_the_identifiers_of_the_peer() {
     compare::<Base>();
     compare::<Derived>();
 }
 
 #[test]
-fn unions_are_named_as_the_peer_names_them() {
+fn unions_have_the_identifiers_of_the_peer() {
     compare::<Choice>();
     compare::<ByColor>();
 }
 
 #[test]
-fn every_kind_of_member_is_named_as_the_peer_names_it() {
+fn every_kind_of_member_has_the_identifier_of_the_peer() {
     compare::<Everything>();
 }
 
 #[test]
-fn what_the_peer_announces_survives() {
+fn type_information_of_the_peer_round_trips() {
     for (name, bytes) in vectors("info") {
         let information = TypeInformation::parse(&bytes).expect("type information");
         assert_eq!(information.to_bytes(), bytes, "{name}");
@@ -208,7 +210,7 @@ fn what_the_peer_announces_survives() {
 }
 
 #[test]
-fn the_peers_definitions_survive_and_hash_to_their_names() {
+fn type_objects_of_the_peer_round_trip_and_match_their_hashes() {
     for (name, bytes) in vectors("map") {
         let [minimal, complete] = pairs(&bytes);
         assert_eq!(minimal.len(), complete.len());
@@ -227,7 +229,7 @@ fn the_peers_definitions_survive_and_hash_to_their_names() {
 }
 
 #[test]
-fn a_type_is_built_from_what_the_peer_hands_out() {
+fn dynamic_type_is_built_from_type_objects_of_the_peer() {
     let information = TypeInformation::parse(&vector("objects::Everything", "info")).expect("type information");
     let root = &information.complete.type_id;
     let mut registry = TypeRegistry::new();
@@ -254,7 +256,7 @@ fn a_type_is_built_from_what_the_peer_hands_out() {
 }
 
 #[test]
-fn a_registry_believes_no_name_and_keeps_its_limit() {
+fn registry_verifies_identifiers_and_enforces_its_limit() {
     let [minimal, complete] = pairs(&vector("objects::Derived", "map"));
     let (first, other) = (&complete[0], &complete[1]);
     let mut registry = TypeRegistry::with_limit(first.type_object.serialized_len());
@@ -271,7 +273,7 @@ fn a_registry_believes_no_name_and_keeps_its_limit() {
 }
 
 #[test]
-fn types_that_contain_themselves_are_one_component() {
+fn recursive_types_form_one_component() {
     let mut registry = TypeRegistry::new();
     let information = zoo::Tree::type_information(&mut registry);
     assert_eq!(information.complete.dependent_count, 0);
@@ -285,7 +287,7 @@ fn types_that_contain_themselves_are_one_component() {
     assert!(ty.to_idl().contains("sequence<Tree> children;"));
 }
 
-/// Two types that contain each other, and one that contains them but is not contained.
+/// Two mutually recursive types, and a type that contains them.
 mod mutual {
     use super::*;
 
@@ -311,7 +313,7 @@ mod mutual {
 }
 
 #[test]
-fn the_names_of_a_component_do_not_depend_on_where_one_starts() {
+fn component_identifiers_are_independent_of_the_starting_type() {
     let mut registry = TypeRegistry::new();
     let outer = mutual::Outer::type_information(&mut registry);
     let odd = mutual::Odd::type_information(&mut TypeRegistry::new());
@@ -329,7 +331,7 @@ fn the_names_of_a_component_do_not_depend_on_where_one_starts() {
 }
 
 #[test]
-fn identifiers_that_nest_without_end_are_refused() {
+fn deeply_nested_identifiers_are_refused() {
     // sequence<sequence<sequence<...>>>: kind, header, bound, then the element.
     let mut bytes = Vec::new();
     for _ in 0..100_000 {
@@ -340,7 +342,8 @@ fn identifiers_that_nest_without_end_are_refused() {
 
 #[test]
 fn type_object_that_ends_early_is_refused() {
-    // A minimal structure whose last member lacks its name hash: a decoder that fills in defaults would write it longer.
+    // A minimal structure whose last member lacks its name hash. With defaults filled in, it would
+    // be serialized longer.
     let bytes = hex(
         "38000000f25102000f000000f20000000700000053365f33343300001c00000001000000140000000020000001000200060000006d305f7336000000",
     );

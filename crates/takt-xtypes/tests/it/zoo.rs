@@ -1,4 +1,4 @@
-//! A type of every kind. The names, members and ids are those of tests/vectors/generate.py.
+//! Test types of every kind. The names, members and ids equal those of tests/vectors/generate.py.
 
 use std::collections::BTreeMap;
 
@@ -85,7 +85,7 @@ bitmask! {
 }
 
 bitmask! {
-    /// Far apart.
+    /// Flags far apart.
     pub struct Mask64: u64 {
         /// Lowest.
         const LOW = 0;
@@ -282,7 +282,7 @@ pub struct MutableKeyed {
     pub flag: u8,
 }
 
-/// Recursive, through a sequence and through an optional box.
+/// Recursive type, through a sequence and through an optional box.
 #[derive(Clone, Debug, Default, PartialEq, DdsType)]
 #[dds(crate = "takt_xtypes")]
 pub struct Tree {
@@ -291,7 +291,7 @@ pub struct Tree {
     pub other: Option<Box<Tree>>,
 }
 
-/// Nothing at all, and nothing of its own.
+/// Struct without members.
 #[derive(Clone, Debug, Default, PartialEq, DdsType)]
 #[dds(crate = "takt_xtypes")]
 pub struct Empty {}
@@ -303,7 +303,8 @@ pub struct OnlyBase {
     pub base: Derived,
 }
 
-/// What the peer has no words for: wide text, maps, bounds within collections, mutable unions.
+/// Type with features that the peer does not support: wide text, maps, bounds within collections,
+/// mutable unions.
 #[derive(Clone, Debug, Default, PartialEq, DdsType)]
 #[dds(crate = "takt_xtypes", extensibility = "mutable", autoid = "hash")]
 pub struct Exotic {
