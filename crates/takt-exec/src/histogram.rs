@@ -1,9 +1,10 @@
-//! How long something took, as counts in bins: at most an eighth of the value apart, from a nanosecond to 18 minutes.
+//! Histogram of durations in logarithmic bins from one nanosecond to 18 minutes. The width of a bin
+//! is at most an eighth of its values.
 
 use alloc::boxed::Box;
 use alloc::vec;
 
-/// Bins of each doubling, and the values below which each has its own.
+/// Number of bins per doubling. Values below it have a bin each.
 const PARTS: u64 = 8;
 
 /// Doublings above [`PARTS`]: up to 2^40 ns.
@@ -11,8 +12,8 @@ const OCTAVES: usize = 37;
 
 const BINS: usize = (OCTAVES + 1) * PARTS as usize;
 
-/// Counts of durations in nanoseconds. What took longer than 2^40 ns counts in the last bin; [`max_ns`](Self::max_ns) is exact.
-/// Recording one is some two nanoseconds and allocates nothing.
+/// Counts of durations in nanoseconds. Durations above 2^40 ns count in the last bin;
+/// [`max_ns`](Self::max_ns) is exact. Recording takes about two nanoseconds and does not allocate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
     bins: Box<[u64]>,
@@ -29,13 +30,13 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// An empty one: 2.4 kB.
+    /// Returns an empty histogram of 2.4 kB.
     #[must_use]
     pub fn new() -> Self {
         Self { bins: vec![0; BINS].into_boxed_slice(), count: 0, sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }
     }
 
-    /// One more.
+    /// Records a duration.
     #[inline]
     pub fn record(&mut self, duration_ns: u64) {
         self.bins[bin_of(duration_ns)] += 1;
@@ -45,37 +46,38 @@ impl Histogram {
         self.max_ns = self.max_ns.max(duration_ns);
     }
 
-    /// How many there were.
+    /// Returns the number of durations.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The longest; 0 if there was none.
+    /// Returns the maximum; 0 if the histogram is empty.
     #[must_use]
     pub fn max_ns(&self) -> u64 {
         self.max_ns
     }
 
-    /// The shortest; 0 if there was none.
+    /// Returns the minimum; 0 if the histogram is empty.
     #[must_use]
     pub fn min_ns(&self) -> u64 {
         if self.count == 0 { 0 } else { self.min_ns }
     }
 
-    /// All together, modulo 2^64.
+    /// Returns the sum modulo 2^64.
     #[must_use]
     pub fn sum_ns(&self) -> u64 {
         self.sum_ns
     }
 
-    /// The mean; 0 if there was none.
+    /// Returns the mean; 0 if the histogram is empty.
     #[must_use]
     pub fn mean_ns(&self) -> u64 {
         self.sum_ns.checked_div(self.count).unwrap_or(0)
     }
 
-    /// What this share of them, 0 to 1, did not exceed: the upper end of its bin, never above the longest. 0 if there was none.
+    /// Returns the quantile for a share from 0 to 1: the upper end of its bin, at most the maximum.
+    /// 0 if the histogram is empty.
     #[must_use]
     pub fn quantile_ns(&self, share: f64) -> u64 {
         let wanted = (share.clamp(0.0, 1.0) * self.count as f64).max(1.0);
@@ -89,13 +91,13 @@ impl Histogram {
         self.max_ns
     }
 
-    /// The bins that are not empty: their first value, their last one, and how many there were.
+    /// Returns the nonempty bins: first value, last value and count of each.
     pub fn bins(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
         let filled = self.bins.iter().enumerate().filter(|(_, count)| **count > 0);
         filled.map(|(bin, count)| (first_of(bin), last_of(bin), *count))
     }
 
-    /// Adds those of another one.
+    /// Adds the counts of another histogram.
     pub fn merge(&mut self, other: &Self) {
         for (bin, count) in self.bins.iter_mut().zip(&other.bins) {
             *bin += count;
@@ -106,14 +108,14 @@ impl Histogram {
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
-    /// Forgets all.
+    /// Removes all counts.
     pub fn clear(&mut self) {
         self.bins.fill(0);
         (self.count, self.sum_ns, self.min_ns, self.max_ns) = (0, 0, u64::MAX, 0);
     }
 }
 
-/// The bin of a duration.
+/// Returns the bin of a duration.
 #[inline]
 fn bin_of(duration_ns: u64) -> usize {
     if duration_ns < PARTS {
@@ -124,7 +126,7 @@ fn bin_of(duration_ns: u64) -> usize {
     ((octave + 1) * PARTS as usize + part).min(BINS - 1)
 }
 
-/// The first duration of a bin.
+/// Returns the first duration of a bin.
 fn first_of(bin: usize) -> u64 {
     let (octave, part) = (bin / PARTS as usize, (bin % PARTS as usize) as u64);
     match octave {
@@ -133,7 +135,7 @@ fn first_of(bin: usize) -> u64 {
     }
 }
 
-/// The last duration of a bin. The last bin has all that took longer.
+/// Returns the last duration of a bin. The last bin holds all longer durations.
 fn last_of(bin: usize) -> u64 {
     if bin + 1 == BINS { u64::MAX } else { first_of(bin + 1) - 1 }
 }
@@ -144,7 +146,7 @@ mod tests {
     use alloc::vec::Vec;
 
     #[test]
-    fn each_duration_is_in_the_bin_that_holds_it() {
+    fn duration_is_in_the_bin_of_its_range() {
         let around =
             |shift: u32| [(1_u64 << shift) - 1, 1 << shift, (1 << shift) + 1, (1 << shift) + (1 << shift >> 1)];
         for duration_ns in (0..40).flat_map(around).filter(|duration_ns| *duration_ns < 1 << 40) {
@@ -156,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_not_below_the_truth_and_an_eighth_above_at_most() {
+    fn quantiles_overestimate_by_at_most_an_eighth() {
         let mut histogram = Histogram::new();
         assert_eq!((histogram.quantile_ns(0.5), histogram.min_ns(), histogram.mean_ns()), (0, 0, 0));
         (1..=10_000).for_each(|duration_ns| histogram.record(duration_ns));
@@ -171,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_the_bins_is_not_told_as_less() {
+    fn durations_beyond_the_bins_are_not_underestimated() {
         let mut histogram = Histogram::new();
         [0, u64::MAX, 1 << 40].into_iter().for_each(|duration_ns| histogram.record(duration_ns));
         assert_eq!((histogram.quantile_ns(0.0), histogram.quantile_ns(0.99)), (0, u64::MAX));
@@ -181,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn two_together_are_as_one() {
+    fn merged_histogram_equals_a_common_one() {
         let (mut both, mut one, mut other) = (Histogram::new(), Histogram::new(), Histogram::new());
         for duration_ns in [5, 70, 3_000_000_000_000, 1] {
             both.record(duration_ns);

@@ -1,4 +1,4 @@
-//! What jobs an executor runs, and how long each class of them took.
+//! Jobs of an executor: kinds, and statistics of execution times by kind and priority.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -7,28 +7,29 @@ use crate::histogram::Histogram;
 use crate::priority::{LEVELS, Priority};
 use crate::trace::{Trace, TraceRecord};
 
-/// What a job does. Each is bounded: one at a time, never interrupted by another job of the same executor.
+/// Kind of a job. Each job is bounded, and no other job of the same executor preempts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum JobKind {
-    /// One datagram that has arrived: read, put in order, acknowledged if need be.
+    /// Processing of one received datagram: parsing, ordering, and acknowledgement if required.
     Receive,
-    /// Some datagrams that leave: data, repairs, heartbeats, acknowledgements, announcements.
+    /// Transmission of some datagrams: data, retransmissions, heartbeats, acknowledgements,
+    /// announcements.
     Transmit,
-    /// One call of a listener.
+    /// One listener call.
     Callback,
-    /// One batch of timers: heartbeats, leases, deadlines, repairs, housekeeping.
+    /// One batch of timers: heartbeats, leases, deadlines, retransmissions, maintenance.
     Timers,
-    /// One run of a job of the application.
+    /// One run of an application job.
     Application,
-    /// The executor's thread waited for the lock of a participant before a job, since a call of another thread held it. Of the
-    /// priority of that job. No job itself.
+    /// Time that the executor's thread waits for the lock of a participant before a job, while a
+    /// call of another thread holds it. It has the priority of that job. Not a job.
     LockWait,
-    /// A call of another thread held the lock of a participant. No job itself.
+    /// Time that a call of another thread holds the lock of a participant. Not a job.
     LockHold,
 }
 
 impl JobKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 7] = [
         Self::Receive,
         Self::Transmit,
@@ -39,7 +40,7 @@ impl JobKind {
         Self::LockHold,
     ];
 
-    /// Its name.
+    /// Returns the name of the kind.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -60,54 +61,54 @@ impl fmt::Display for JobKind {
     }
 }
 
-/// A job that ran.
+/// Completed run of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// What it did.
+    /// Kind of the job.
     pub kind: JobKind,
-    /// How urgent it was.
+    /// Priority of the job.
     pub priority: Priority,
-    /// On whose behalf: a number that the executor's user gives a meaning; 0 for nobody's.
+    /// Owner of the job: a number that the executor's user defines; 0 for none.
     pub owner: u32,
-    /// When it began, in nanoseconds of CLOCK_MONOTONIC.
+    /// Start time in nanoseconds of CLOCK_MONOTONIC.
     pub began_ns: u64,
-    /// When it ended.
+    /// End time in nanoseconds of CLOCK_MONOTONIC.
     pub ended_ns: u64,
 }
 
 impl Run {
-    /// How long it took.
+    /// Returns the execution time in nanoseconds.
     #[must_use]
     pub fn duration_ns(&self) -> u64 {
         self.ended_ns.saturating_sub(self.began_ns)
     }
 }
 
-/// The jobs of one kind and priority.
+/// Statistics of the jobs of one kind and priority.
 #[derive(Clone, Debug)]
 pub struct JobClass {
-    /// What they do.
+    /// Kind of the jobs.
     pub kind: JobKind,
-    /// How urgent they are.
+    /// Priority of the jobs.
     pub priority: Priority,
-    /// How long one may take; `None` for as long as it takes.
+    /// Execution time budget of a job in nanoseconds; `None` for no budget.
     pub budget_ns: Option<u64>,
-    /// Those that took longer.
+    /// Number of jobs that exceeded the budget.
     pub overruns: u64,
-    /// How long they took.
+    /// Execution times.
     pub durations: Histogram,
 }
 
-/// What all jobs of an executor took.
+/// Execution time statistics of all jobs of an executor.
 #[derive(Debug)]
 pub struct Accounts {
     classes: Vec<JobClass>,
-    /// Where the class of a kind and level stands.
+    /// Index of the class of each kind and priority level.
     places: [[u8; LEVELS]; JobKind::ALL.len()],
     trace: Option<Trace>,
 }
 
-/// Classes at most; what would be further ones counts with those of [`Priority::NORMAL`].
+/// Maximum number of classes. Jobs of further classes count as [`Priority::NORMAL`].
 const CLASSES_MAX: usize = u8::MAX as usize;
 
 impl Default for Accounts {
@@ -117,7 +118,7 @@ impl Default for Accounts {
 }
 
 impl Accounts {
-    /// One of nothing, with a class of [`Priority::NORMAL`] of each kind.
+    /// Returns empty statistics, with a class of [`Priority::NORMAL`] for each kind.
     #[must_use]
     pub fn new() -> Self {
         let class = |kind| JobClass {
@@ -134,7 +135,7 @@ impl Accounts {
         Self { classes: JobKind::ALL.map(class).into(), places, trace: None }
     }
 
-    /// From now on jobs of this kind and priority are a class of their own. Allocates for a new one.
+    /// Returns the class of this kind and priority. Creates it, which allocates, if there is none.
     pub fn open(&mut self, kind: JobKind, priority: Priority) -> &mut JobClass {
         let place = usize::from(self.places[kind as usize][priority.level()]);
         if self.classes[place].priority == priority || self.classes.len() >= CLASSES_MAX {
@@ -145,7 +146,7 @@ impl Accounts {
         self.classes.last_mut().expect("one was added")
     }
 
-    /// Counts a job. Says by how long a budget its class has, if it took longer than that.
+    /// Records a job. If it exceeded the budget of its class, returns the excess in nanoseconds.
     #[inline]
     pub fn record(&mut self, run: &Run) -> Option<u64> {
         let place = self.places[run.kind as usize][run.priority.level()];
@@ -160,18 +161,18 @@ impl Accounts {
         Some(budget_ns)
     }
 
-    /// All classes.
+    /// Returns all classes.
     #[must_use]
     pub fn classes(&self) -> &[JobClass] {
         &self.classes
     }
 
-    /// Keeps so many of the jobs that ran last; none with 0. Allocates.
+    /// Keeps a trace of the last `jobs` jobs; 0 disables the trace. Allocates.
     pub fn keep_trace(&mut self, jobs: usize) {
         self.trace = (jobs > 0).then(|| Trace::new(jobs));
     }
 
-    /// The jobs that ran last, if they are kept.
+    /// Returns the trace of the last jobs, if enabled.
     #[must_use]
     pub fn trace(&self) -> Option<&Trace> {
         self.trace.as_ref()
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn each_class_has_an_account_and_others_count_with_the_normal_ones() {
+    fn jobs_without_a_class_count_as_normal_priority() {
         let mut accounts = Accounts::new();
         accounts.open(JobKind::Callback, Priority::new(5));
         accounts.open(JobKind::Callback, Priority::new(5));
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_longer_than_its_budget_is_told() {
+    fn budget_overrun_is_reported() {
         let mut accounts = Accounts::new();
         accounts.open(JobKind::Timers, Priority::NORMAL).budget_ns = Some(50);
         let told = [50, 51, 10].map(|duration_ns| accounts.record(&run(JobKind::Timers, 0, duration_ns)));
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_an_end_to_classes() {
+    fn number_of_classes_is_limited() {
         let mut accounts = Accounts::new();
         for kind in JobKind::ALL {
             for priority in -64..64 {

@@ -1,26 +1,28 @@
-//! What an executor is made of: jobs by priority and their accounts, and the scheduling, processors, memory and sleep states of
-//! its thread, set and then looked at.
+//! Building blocks of an executor: prioritized jobs, execution time statistics, and real-time
+//! settings of threads and processes.
 //!
-//! | module | what it is |
+//! Scheduling, processor affinity, memory locking and CPU sleep states are set and then verified.
+//!
+//! | module | content |
 //! |---|---|
-//! | [`priority`] | how urgent a job is: [`Priority`] |
-//! | [`queue`] | jobs that wait: [`PriorityQueue`] |
-//! | [`jobs`] | what jobs there are, and what they took: [`Accounts`] |
-//! | [`lock`] | how often jobs wait for locks: [`lock_waits`] |
-//! | [`report`] | accounts as a file, for the timing analysis |
-//! | [`histogram`] | how long something took: [`Histogram`] |
-//! | [`trace`] | the jobs that ran last: [`Trace`] |
-//! | [`thread`] | what one thread is given: [`ThreadSettings`] |
-//! | [`process`] | what a whole process, or the machine for as long as it lives, is given: [`ProcessSettings`] |
-//! | [`refusal`] | [`Refusal`]: what is not as asked, why, and what would mend it |
+//! | [`priority`] | priority of a job: [`Priority`] |
+//! | [`queue`] | queue of ready jobs: [`PriorityQueue`] |
+//! | [`jobs`] | kinds of jobs and their execution times: [`Accounts`] |
+//! | [`lock`] | maximum number of lock waits: [`lock_waits`] |
+//! | [`report`] | execution times as a file for the timing analysis |
+//! | [`histogram`] | histogram of durations: [`Histogram`] |
+//! | [`trace`] | trace of the last jobs: [`Trace`] |
+//! | [`thread`] | settings of a thread: [`ThreadSettings`] |
+//! | [`process`] | settings of a process, and of the machine while it runs: [`ProcessSettings`] |
+//! | [`refusal`] | [`Refusal`]: a setting that failed, its cause, and the remedy |
 //!
-//! The loop that runs the jobs is in the crate `takt`, which knows where they come from.
+//! The loop that runs the jobs is in the crate `takt`, which knows their sources.
 //!
 //! Invariants:
-//! - to queue, to take and to count a job allocates nothing once there is room for it;
-//! - whatever is set is read back; what is not as asked is an error, never silence;
-//! - a refusal names the capability or the limit that is missing;
-//! - nothing is kept open but what has to be ([`Held`]), and nothing on the machine outlives it.
+//! - Queuing, dequeuing and recording a job do not allocate once the capacity suffices.
+//! - Every setting is read back; a difference is always an error.
+//! - A refusal names the missing capability or limit.
+//! - Only necessary files stay open ([`Held`]), and no machine setting outlives it.
 
 #![cfg_attr(not(feature = "std"), no_std)]
 #![deny(unsafe_code)]

@@ -1,28 +1,30 @@
-//! How urgent a job is.
+//! Priority of jobs.
 
 use core::fmt;
 use core::time::Duration;
 
-/// How urgent a job is: the larger, the more. What nobody gave a priority has [`NORMAL`](Self::NORMAL).
+/// Priority of a job: a larger number is more urgent. The default is [`NORMAL`](Self::NORMAL).
 ///
-/// The scale is that of TRANSPORT_PRIORITY (DDS 1.4 §2.2.3.15) where it is a DSCP, so that a topic has one priority in
-/// the network and in the executor: 0 to 63. Below 0 is what even discovery comes before, down to -64.
+/// From 0 to 63, the scale is that of TRANSPORT_PRIORITY (DDS 1.4 §2.2.3.15) as a DSCP, so a topic
+/// has the same priority in the network and in the executor. Priorities from -1 down to -64 are
+/// less urgent than discovery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Priority(i8);
 
 impl Priority {
-    /// The least urgent.
+    /// Lowest priority.
     pub const MIN: Self = Self(-64);
-    /// That of discovery, of housekeeping, and of what nobody gave one.
+    /// Priority of discovery, maintenance, and jobs without a priority.
     pub const NORMAL: Self = Self(0);
-    /// The most urgent.
+    /// Highest priority.
     pub const MAX: Self = Self(63);
 
-    /// How long jobs above [`NORMAL`](Self::NORMAL) keep those of normal priority waiting without a pause. Then one job that receives,
-    /// sends or runs timers at normal priority goes first, so that leases are kept, and another one after as long again.
+    /// Time for which jobs above [`NORMAL`](Self::NORMAL) may delay those of normal priority
+    /// without a pause. Then one normal-priority job that receives, sends or runs timers goes
+    /// first, so that leases do not expire. The next one follows after the same time.
     pub const REST_PERIOD: Duration = Duration::from_millis(10);
 
-    /// The priority of a number; beyond [`MIN`](Self::MIN) and [`MAX`](Self::MAX) it is the nearest of them.
+    /// Returns the priority with this number, clamped to [`MIN`](Self::MIN) and [`MAX`](Self::MAX).
     #[must_use]
     pub const fn new(value: i32) -> Self {
         if value < Self::MIN.0 as i32 {
@@ -34,21 +36,22 @@ impl Priority {
         }
     }
 
-    /// The priority of what may take so long from end to end, if nothing else is said: the shorter, the more urgent. It is
-    /// 2 less for each doubling from 1 us on, which has 46, and at least 1: 28 for a millisecond, 8 for a second.
+    /// Returns the default priority for an end-to-end latency limit: the shorter, the more urgent.
+    /// It is 46 at 1 us and decreases by 2 for each doubling, down to 1: 28 for a millisecond, 8
+    /// for a second.
     #[must_use]
     pub fn of_latency(limit: Duration) -> Self {
         let microseconds = limit.as_micros().clamp(1, 1 << 22);
         Self::new(46 - 2 * microseconds.ilog2().cast_signed())
     }
 
-    /// Its number.
+    /// Returns the number of the priority.
     #[must_use]
     pub const fn get(self) -> i32 {
         self.0 as i32
     }
 
-    /// Its place among all priorities, 0 for the least urgent.
+    /// Returns the index among all priorities; 0 is the lowest priority.
     pub(crate) const fn level(self) -> usize {
         (self.0 - Self::MIN.0) as u8 as usize
     }
@@ -57,36 +60,36 @@ impl Priority {
         Self::new(level as i32 + Self::MIN.0 as i32)
     }
 
-    /// The next lower one; `None` below [`MIN`](Self::MIN).
+    /// Returns the next lower priority; `None` below [`MIN`](Self::MIN).
     #[must_use]
     pub const fn below(self) -> Option<Self> {
         if self.0 == Self::MIN.0 { None } else { Some(Self(self.0 - 1)) }
     }
 }
 
-/// A set of priorities.
+/// Set of priorities.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PrioritySet(u128);
 
 impl PrioritySet {
-    /// Adds one.
+    /// Adds a priority.
     pub const fn insert(&mut self, priority: Priority) {
         self.0 |= 1 << priority.level();
     }
 
-    /// Adds all of another set.
+    /// Adds all priorities of another set.
     pub const fn add(&mut self, other: Self) {
         self.0 |= other.0;
     }
 
-    /// The highest.
+    /// Returns the highest priority.
     #[inline]
     #[must_use]
     pub fn highest(self) -> Option<Priority> {
         LEVELS.checked_sub(1 + self.0.leading_zeros() as usize).map(Priority::of_level)
     }
 
-    /// Those above `than`, the highest first.
+    /// Returns the priorities above `than`, the highest first.
     #[inline]
     pub fn above(self, than: Option<Priority>) -> impl Iterator<Item = Priority> {
         let mut left = self;
@@ -98,7 +101,7 @@ impl PrioritySet {
     }
 }
 
-/// How many priorities there are.
+/// Number of priorities.
 pub(crate) const LEVELS: usize = 128;
 
 impl fmt::Display for Priority {
@@ -112,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_beyond_the_scale_are_its_ends() {
+    fn numbers_beyond_the_scale_are_clamped() {
         assert_eq!(Priority::new(i32::MAX), Priority::MAX);
         assert_eq!(Priority::new(i32::MIN), Priority::MIN);
         assert_eq!((Priority::new(-1).get(), Priority::default()), (-1, Priority::NORMAL));
@@ -120,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_are_all_priorities() {
+    fn levels_cover_all_priorities() {
         for value in -64..=63 {
             let priority = Priority::new(value);
             assert_eq!(Priority::of_level(priority.level()), priority);
@@ -129,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_lists_its_priorities_from_the_highest_down() {
+    fn set_lists_its_priorities_in_descending_order() {
         let mut set = PrioritySet::default();
         assert_eq!((set.highest(), set.above(None).count()), (None, 0));
         [3, -64, 63, 3, 0].into_iter().for_each(|value| set.insert(Priority::new(value)));
@@ -141,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_less_time_is_more_urgent() {
+    fn shorter_latency_limit_means_higher_priority() {
         let of = |micros| Priority::of_latency(Duration::from_micros(micros)).get();
         assert_eq!([0, 1, 2, 100, 1000, 10_000, 1_000_000].map(of), [46, 46, 44, 34, 28, 20, 8]);
         assert_eq!(Priority::of_latency(Duration::MAX).get(), 2);

@@ -1,4 +1,5 @@
-//! What a whole process is given, and the machine for as long as it lives.
+//! Real-time settings of a process, and of the machine while it runs: locked memory, CPU sleep
+//! states.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -7,31 +8,33 @@ use std::time::Duration;
 use crate::refusal::Refusal;
 use crate::syscall;
 
-/// Where the kernel takes requests for short sleep states (its PM QoS interface).
+/// Device file of the kernel's PM QoS interface, which takes requests for short sleep states.
 const LATENCY_FILE: &str = "/dev/cpu_dma_latency";
 
-/// What a process is to have. The default asks for nothing.
+/// Settings of a process. The default changes nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProcessSettings {
-    /// All its memory stays in RAM, what it maps later included, and is there before it is touched: no page faults. Takes as much RAM
-    /// as all its address space, stacks of threads (8 MiB each unless asked otherwise) and shared memory included.
+    /// Locks all memory in RAM, including later mappings, and populates it in advance: no page
+    /// faults occur. It takes as much RAM as the whole address space, including thread stacks (8
+    /// MiB each by default) and shared memory.
     pub lock_memory: bool,
-    /// Sleep states of the processors that take longer to leave than this are not entered, on the whole machine. Zero: none
-    /// is, which makes idle processors as hot as busy ones.
+    /// Maximum exit latency of CPU sleep states on the whole machine. States with a longer exit
+    /// latency are not entered. Zero disables all of them, which makes idle processors as hot as
+    /// busy ones.
     pub cpu_latency: Option<Duration>,
 }
 
-/// What a process was given that ends when this is dropped: the request for short sleep states. Locked memory stays.
+/// Settings that end when this is dropped: the request for short sleep states. Memory stays locked.
 #[derive(Debug)]
 pub struct Held {
     _cpu_latency: Option<File>,
 }
 
 impl ProcessSettings {
-    /// Gives them to this process, and looks whether it has them.
+    /// Applies the settings to this process and verifies them.
     ///
     /// # Errors
-    /// What is not as asked.
+    /// Fails with the setting that could not be applied.
     pub fn apply(&self) -> Result<Held, Refusal> {
         if self.lock_memory {
             lock_memory()?;
@@ -54,10 +57,10 @@ fn lock_memory() -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Memory that is locked, of the text of /proc/self/status.
+/// Returns the locked memory in KiB from the text of /proc/self/status.
 fn locked_kib(status: &str) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix("VmLck:"));
-    line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0) // tidy-allow(dropped-cause): no number, none locked.
+    line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0) // tidy-allow(dropped-cause): no number, no locked memory.
 }
 
 fn request_cpu_latency(wanted: Duration) -> Result<File, Refusal> {
@@ -72,7 +75,7 @@ fn request_cpu_latency(wanted: Duration) -> Result<File, Refusal> {
     let wanted_us = i32::try_from(wanted.as_micros()).unwrap_or(i32::MAX);
     let mut file = File::options().read(true).write(true).open(LATENCY_FILE).map_err(refused)?;
     file.write_all(&wanted_us.to_ne_bytes()).map_err(refused)?;
-    // Read back, it is the shortest of all requests.
+    // The value read back is the minimum of all requests.
     let mut found = [0; 4];
     file.rewind().and_then(|()| file.read_exact(&mut found)).map_err(refused)?;
     let found_us = i32::from_ne_bytes(found);
@@ -87,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn locked_memory_is_read() {
+    fn locked_memory_is_parsed() {
         assert_eq!(locked_kib("Name:\ttakt\nVmLck:\t    1234 kB\nVmPin:\t 5 kB\n"), 1234);
         assert_eq!(locked_kib("VmLck:\t x kB\n"), 0);
         assert_eq!(locked_kib(""), 0);

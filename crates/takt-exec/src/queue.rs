@@ -1,16 +1,16 @@
-//! Jobs that wait: the most urgent first, and those of one priority in the order in which they came.
+//! Priority queue of ready jobs, FIFO within a priority.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use crate::priority::{LEVELS, Priority};
 
-/// A queue by priority. Adding and taking one take the same time whatever is queued, and allocate nothing within what was
-/// [reserved](Self::reserve).
+/// Queue by priority. Adding and removing take constant time, and do not allocate within the
+/// [reserved](Self::reserve) capacity.
 #[derive(Clone, Debug)]
 pub struct PriorityQueue<T> {
     levels: Vec<VecDeque<T>>,
-    /// The levels that are not empty.
+    /// Levels that are not empty.
     waiting: u128,
     len: usize,
 }
@@ -22,7 +22,7 @@ impl<T> Default for PriorityQueue<T> {
 }
 
 impl<T> PriorityQueue<T> {
-    /// An empty one.
+    /// Returns an empty queue.
     #[must_use]
     pub fn new() -> Self {
         let mut levels = Vec::new();
@@ -30,13 +30,13 @@ impl<T> PriorityQueue<T> {
         Self { levels, waiting: 0, len: 0 }
     }
 
-    /// Makes room for so many of one priority.
+    /// Reserves capacity for `count` jobs of one priority.
     pub fn reserve(&mut self, priority: Priority, count: usize) {
         let level = &mut self.levels[priority.level()];
         level.reserve(count.saturating_sub(level.len()));
     }
 
-    /// Adds one behind all that is as urgent.
+    /// Adds a job behind all others of its priority.
     #[inline]
     pub fn push(&mut self, priority: Priority, item: T) {
         self.levels[priority.level()].push_back(item);
@@ -44,7 +44,7 @@ impl<T> PriorityQueue<T> {
         self.len += 1;
     }
 
-    /// Takes the first of the most urgent.
+    /// Removes the first job of the highest priority.
     #[inline]
     pub fn pop(&mut self) -> Option<(Priority, T)> {
         let priority = self.first_priority()?;
@@ -57,7 +57,8 @@ impl<T> PriorityQueue<T> {
         Some((priority, item))
     }
 
-    /// Takes the first of this priority that is `meant`, wherever it stands: as many steps as there are of that priority.
+    /// Removes the first job of this priority for which `meant` returns true. It takes as many
+    /// steps as there are jobs of that priority.
     pub fn remove(&mut self, priority: Priority, meant: impl FnMut(&T) -> bool) -> Option<T> {
         let level = &mut self.levels[priority.level()];
         let item = level.iter().position(meant).and_then(|place| level.remove(place))?;
@@ -68,13 +69,13 @@ impl<T> PriorityQueue<T> {
         Some(item)
     }
 
-    /// What [`pop`](Self::pop) would take.
+    /// Returns the job that [`pop`](Self::pop) would remove.
     #[must_use]
     pub fn first(&self) -> Option<&T> {
         self.levels[self.first_priority()?.level()].front()
     }
 
-    /// The priority of the most urgent.
+    /// Returns the highest priority in the queue.
     #[inline]
     #[must_use]
     pub fn first_priority(&self) -> Option<Priority> {
@@ -82,27 +83,27 @@ impl<T> PriorityQueue<T> {
         Some(Priority::of_level(level))
     }
 
-    /// Whether one of this priority waits.
+    /// Reports whether a job of this priority is queued.
     #[inline]
     #[must_use]
     pub fn has(&self, priority: Priority) -> bool {
         self.waiting >> priority.level() & 1 != 0
     }
 
-    /// How many wait.
+    /// Returns the number of queued jobs.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether none waits.
+    /// Reports whether the queue is empty.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Forgets all.
+    /// Removes all jobs.
     pub fn clear(&mut self) {
         self.levels.iter_mut().for_each(VecDeque::clear);
         (self.waiting, self.len) = (0, 0);
@@ -114,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_most_urgent_comes_first_and_equals_in_their_order() {
+    fn pop_returns_the_highest_priority_and_fifo_within_it() {
         let mut queue = PriorityQueue::new();
         for (item, priority) in [0, 5, 0, -64, 63, 5, 63].into_iter().enumerate() {
             queue.push(Priority::new(priority), item);
@@ -127,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_is_not_waited_for() {
+    fn removed_job_is_not_popped() {
         let mut queue = PriorityQueue::new();
         [3, 4, 3].into_iter().for_each(|item| queue.push(Priority::NORMAL, item));
         queue.push(Priority::MAX, 4);
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_was_cleared_is_empty() {
+    fn cleared_queue_is_empty() {
         let mut queue = PriorityQueue::new();
         queue.push(Priority::MIN, 1);
         queue.clear();

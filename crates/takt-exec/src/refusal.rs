@@ -1,17 +1,17 @@
-//! What is not as asked.
+//! Error of a setting that could not be applied.
 
 use std::error::Error;
 use std::fmt;
 use std::io;
 
-/// Something that was asked for, and is not so.
+/// Setting that could not be applied.
 #[derive(Debug)]
 pub struct Refusal {
-    /// What was asked for, in words.
+    /// Description of the setting.
     pub what: String,
-    /// What the kernel said, or what was found afterwards.
+    /// Error of the kernel, or the value read back.
     pub why: io::Error,
-    /// What would mend it.
+    /// Remedy.
     pub remedy: String,
 }
 
@@ -20,7 +20,7 @@ impl Refusal {
         Self { what: what.to_string(), why, remedy: remedy.to_string() }
     }
 
-    /// The kernel took it and did not do it.
+    /// Returns the error for a setting that the kernel accepted but did not apply.
     pub(crate) fn unlike(what: impl fmt::Display, found: impl fmt::Display) -> Self {
         Self::new(what, io::Error::other(format!("afterwards it is {found}")), "look for what sets it otherwise")
     }

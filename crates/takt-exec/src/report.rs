@@ -1,7 +1,10 @@
-//! What an executor's jobs took, as a file for the timing analysis (`takt analyze --measured`).
+//! Execution time report of an executor as a file for the timing analysis
+//! (`takt analyze --measured`).
 //!
-//! One JSON object: `executor`, `participants` (how many it drives), `version`, `machine` (`host`, `kernel`, `processor`), and `jobs`, each with `kind`, `name` if it is one of
-//! the application, `priority`, `count`, and `p999_ns` and `max_ns` in nanoseconds. What never ran is left out.
+//! The file is one JSON object: `executor`, `participants` (number that it drives), `version`,
+//! `machine` (`host`, `kernel`, `processor`), and `jobs`. Each job has `kind`, `name` if it is an
+//! application job, `priority`, `count`, and `p999_ns` and `max_ns` in nanoseconds. Jobs that never
+//! ran are left out.
 
 use std::fs;
 use std::io;
@@ -11,16 +14,16 @@ use crate::jobs::{JobClass, JobKind};
 use crate::priority::Priority;
 use crate::trace::Escaped;
 
-/// The jobs of one kind and priority, or of one name.
+/// Execution times of the jobs of one kind and priority, or of one name.
 #[derive(Clone, Copy, Debug)]
 pub struct JobAccount<'a> {
-    /// What they do.
+    /// Kind of the jobs.
     pub kind: JobKind,
-    /// Which job of the application it is.
+    /// Name of the application job.
     pub name: Option<&'a str>,
-    /// How urgent they are.
+    /// Priority of the jobs.
     pub priority: Priority,
-    /// How long they took.
+    /// Execution times.
     pub durations: &'a Histogram,
 }
 
@@ -30,19 +33,19 @@ impl<'a> From<&'a JobClass> for JobAccount<'a> {
     }
 }
 
-/// The machine that something was measured on. What the kernel does not tell is empty.
+/// Machine of a measurement. Values that the kernel does not provide are empty.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    /// Its name.
+    /// Host name.
     pub host: String,
-    /// The release of its kernel.
+    /// Kernel release.
     pub kernel: String,
-    /// The model of its processors.
+    /// Processor model.
     pub processor: String,
 }
 
 impl Machine {
-    /// This one, as it is now.
+    /// Reads the values of this machine.
     #[must_use]
     pub fn now() -> Self {
         let [host, kernel] = ["hostname", "osrelease"].map(|name| told(&format!("/proc/sys/kernel/{name}")));
@@ -53,10 +56,10 @@ impl Machine {
     }
 }
 
-/// Writes the accounts of the executor of this name, which drives so many participants. `version` is that of the program's middleware.
+/// Writes the execution times of an executor. `version` is that of the program's middleware.
 ///
 /// # Errors
-/// Those of `out`.
+/// Fails if writing to `out` fails.
 pub fn write_accounts<'a>(
     mut out: impl io::Write,
     (executor, participants): (&str, usize),
@@ -82,7 +85,7 @@ pub fn write_accounts<'a>(
     out.write_all(b"\n ]}\n")
 }
 
-/// What the kernel tells, without the end of the line; empty if it does not.
+/// Returns the content of a kernel file without the newline; empty if it cannot be read.
 fn told(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default().trim_end().to_owned()
 }
@@ -92,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_escaped_and_what_never_ran_is_left_out() {
+    fn names_are_escaped_and_jobs_that_never_ran_are_left_out() {
         let (mut some, none) = (Histogram::new(), Histogram::new());
         [5, 7_000].into_iter().for_each(|ns| some.record(ns));
         let priority = Priority::new(-3);

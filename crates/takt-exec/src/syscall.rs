@@ -1,4 +1,5 @@
-//! The system calls, each with its arguments from Rust references that outlive it.
+//! System calls for scheduling and memory. Arguments come from Rust references that outlive the
+//! call.
 
 #![allow(unsafe_code)]
 
@@ -17,23 +18,23 @@ fn empty_set() -> libc::cpu_set_t {
     unsafe { MaybeUninit::zeroed().assume_init() }
 }
 
-/// The calling thread's processors; each below [`CPUS_MAX`].
+/// Sets the calling thread's processors, each below [`CPUS_MAX`].
 pub(crate) fn set_affinity(cpus: &[usize]) -> io::Result<()> {
     let mut set = empty_set();
     for cpu in cpus {
-        // SAFETY: the set is initialised; `CPU_SET` checks its bounds.
+        // SAFETY: the set is initialized; `CPU_SET` checks its bounds.
         unsafe { libc::CPU_SET(*cpu, &mut set) };
     }
-    // SAFETY: the set is as long as said.
+    // SAFETY: the given length is that of the set.
     check(unsafe { libc::sched_setaffinity(0, size_of_val(&set), &set) }.into()).map(drop)
 }
 
-/// The calling thread's processors, ascending.
+/// Returns the calling thread's processors in ascending order.
 pub(crate) fn affinity() -> io::Result<Vec<usize>> {
     let mut set = empty_set();
-    // SAFETY: the set has the room that is said.
+    // SAFETY: the given length is that of the set.
     check(unsafe { libc::sched_getaffinity(0, size_of_val(&set), &mut set) }.into())?;
-    // SAFETY: the set is initialised; `CPU_ISSET` checks its bounds.
+    // SAFETY: the set is initialized; `CPU_ISSET` checks its bounds.
     Ok((0..CPUS_MAX).filter(|cpu| unsafe { libc::CPU_ISSET(*cpu, &set) }).collect())
 }
 
@@ -84,15 +85,15 @@ pub(crate) fn set_scheduling(wanted: Scheduling) -> io::Result<()> {
             attributes.sched_period = nanoseconds(period);
         }
     }
-    // SAFETY: the attributes say how long they are; thread 0 is the calling one.
+    // SAFETY: the attributes contain their length; thread 0 is the calling thread.
     check(unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) }).map(drop)
 }
 
-/// `None` for what is no real-time policy.
+/// Returns the real-time policy of the calling thread; `None` for other policies.
 pub(crate) fn scheduling() -> io::Result<Option<Scheduling>> {
     let mut attributes = no_attributes();
     let len = attributes.size;
-    // SAFETY: there is room for as many octets as said; any are valid in it.
+    // SAFETY: the buffer has the given length, and any octets are valid in it.
     check(unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, len, 0) })?;
     let priority = u8::try_from(attributes.sched_priority).unwrap_or(u8::MAX);
     Ok(match attributes.sched_policy.cast_signed() {

@@ -1,4 +1,4 @@
-//! What one thread is given.
+//! Real-time settings of a thread: scheduling policy, processor affinity, timer slack.
 
 use std::fmt;
 use std::io;
@@ -7,24 +7,25 @@ use std::time::Duration;
 use crate::refusal::Refusal;
 use crate::syscall;
 
-/// Processors that can be named, 0 to 1023.
+/// Number of processors that can be selected, 0 to 1023.
 pub const CPUS_MAX: usize = 1024;
 
-/// How the kernel chooses when a thread runs; sched(7).
+/// Scheduling policy of a thread; see sched(7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheduling {
-    /// SCHED_FIFO: before all that is less urgent, until it waits. 1 to 99.
+    /// SCHED_FIFO: runs until it blocks or a thread of higher priority preempts it. 1 to 99.
     Fifo(u8),
-    /// SCHED_RR: as FIFO, by turns with those of the same priority.
+    /// SCHED_RR: like SCHED_FIFO, with time slices among threads of the same priority.
     RoundRobin(u8),
-    /// SCHED_DEADLINE: `runtime` in each `period`, done by `deadline` after its beginning; admitted by the kernel or refused.
-    /// Such a thread can have no children, and no processors of its own.
+    /// SCHED_DEADLINE: `runtime` in each `period`, within `deadline` from its start. The kernel
+    /// performs admission control. Such a thread cannot fork, and cannot have its own processor
+    /// affinity.
     Deadline {
-        /// At least 1024 ns.
+        /// Runtime, at least 1024 ns.
         runtime: Duration,
-        /// At least the runtime.
+        /// Relative deadline, at least the runtime.
         deadline: Duration,
-        /// At least the deadline.
+        /// Period, at least the deadline.
         period: Duration,
     },
 }
@@ -41,23 +42,25 @@ impl fmt::Display for Scheduling {
     }
 }
 
-/// What a thread is to have. The default asks for nothing.
+/// Settings of a thread. The default changes nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ThreadSettings {
-    /// How it is scheduled.
+    /// Scheduling policy.
     pub scheduling: Option<Scheduling>,
-    /// Processors that it may run on; empty: those that it has.
+    /// Processors on which the thread may run. Empty keeps the current affinity.
     pub cpus: Vec<usize>,
-    /// How much later than asked it may be woken, at least a nanosecond. 50 us unless set; the kernel ignores it for SCHED_FIFO,
-    /// SCHED_RR and SCHED_DEADLINE, whose threads are woken in time.
+    /// Maximum delay of timer expirations, at least a nanosecond. The default is 50 us. The kernel
+    /// ignores it for SCHED_FIFO, SCHED_RR and SCHED_DEADLINE, whose threads wake without slack.
     pub timer_slack: Option<Duration>,
 }
 
 impl ThreadSettings {
-    /// Gives them to the calling thread, and looks whether it has them. Threads that it starts later inherit them.
+    /// Applies the settings to the calling thread and verifies them. Threads that it starts later
+    /// inherit them.
     ///
     /// # Errors
-    /// What is not as asked; what comes after it in the order of the fields' names `cpus`, `timer_slack`, `scheduling` is not tried.
+    /// Fails with the first setting that could not be applied. The order is `cpus`, `timer_slack`,
+    /// `scheduling`; later settings are not tried.
     pub fn apply(&self) -> Result<(), Refusal> {
         if !self.cpus.is_empty() {
             bind(&self.cpus)?;
@@ -81,7 +84,7 @@ fn bind(cpus: &[usize]) -> Result<(), Refusal> {
     let remedy = "name processors that are online and in this process's cpuset; see taskset -p $$";
     syscall::set_affinity(&wanted).map_err(|why| Refusal::new(&what, why, remedy))?;
     match syscall::affinity() {
-        // The kernel leaves out those that are not there, as long as one is.
+        // The kernel ignores nonexistent processors, as long as one exists.
         Ok(found) if found == wanted => Ok(()),
         Ok(found) => Err(Refusal::new(what, io::Error::other(format!("afterwards they are {found:?}")), remedy)),
         Err(why) => Err(Refusal::new(what, why, remedy)),
@@ -97,7 +100,7 @@ fn set_timer_slack(slack: Duration) -> Result<(), Refusal> {
     }
     let found = syscall::set_timer_slack(wanted).and_then(|()| syscall::timer_slack());
     match found.map_err(|why| Refusal::new(&what, why, "ask for less than two seconds"))? {
-        // A thread under SCHED_FIFO, SCHED_RR or SCHED_DEADLINE has none.
+        // A thread under SCHED_FIFO, SCHED_RR or SCHED_DEADLINE has no slack.
         found if found == wanted || found == 0 => Ok(()),
         found => Err(Refusal::unlike(what, format_args!("{found} ns"))),
     }

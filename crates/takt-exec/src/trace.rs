@@ -1,4 +1,4 @@
-//! The jobs that ran last, kept in memory, and their form for Chrome's and Perfetto's viewers.
+//! Trace of the last jobs in memory, and its export for the trace viewers of Chrome and Perfetto.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -8,18 +8,18 @@ use std::io;
 use crate::jobs::{JobKind, Run};
 use crate::priority::Priority;
 
-/// A job that ran, in 24 octets.
+/// Run of a job in 24 octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceRecord {
-    /// When it began, in nanoseconds of CLOCK_MONOTONIC.
+    /// Start time in nanoseconds of CLOCK_MONOTONIC.
     pub began_ns: u64,
-    /// How long it took; at most some 4.3 s.
+    /// Execution time in nanoseconds, saturated at some 4.3 s.
     pub duration_ns: u32,
-    /// On whose behalf; see [`Run::owner`].
+    /// Owner of the job; see [`Run::owner`].
     pub owner: u32,
-    /// What it did.
+    /// Kind of the job.
     pub kind: JobKind,
-    /// How urgent it was.
+    /// Priority of the job.
     pub priority: Priority,
 }
 
@@ -30,16 +30,16 @@ impl TraceRecord {
     }
 }
 
-/// A ring of the jobs that ran last. The oldest makes room for the newest.
+/// Ring buffer of the last jobs. The newest job overwrites the oldest.
 #[derive(Clone, Debug)]
 pub struct Trace {
     records: Box<[TraceRecord]>,
-    /// How many were ever kept.
+    /// Number of jobs ever recorded.
     count: u64,
 }
 
 impl Trace {
-    /// One of so many jobs, at least one.
+    /// Returns a trace of the last `jobs` jobs, at least one.
     #[must_use]
     pub fn new(jobs: usize) -> Self {
         let none =
@@ -54,25 +54,26 @@ impl Trace {
         self.count += 1;
     }
 
-    /// From the oldest to the newest.
+    /// Returns the records from the oldest to the newest.
     pub fn records(&self) -> impl Iterator<Item = &TraceRecord> {
         let room = self.records.len() as u64;
         let first = self.count.saturating_sub(room);
         (first..self.count).map(move |number| &self.records[(number % room) as usize])
     }
 
-    /// Jobs that ran, but had to make room.
+    /// Returns the number of overwritten records.
     #[must_use]
     pub fn overwritten(&self) -> u64 {
         self.count.saturating_sub(self.records.len() as u64)
     }
 }
 
-/// Writes jobs in Chrome's trace event format, as `chrome://tracing` and Perfetto read it: complete events (`"ph":"X"`), times in
-/// microseconds. `thread` is told as the thread's name; `name_of` names each job.
+/// Writes jobs in Chrome's trace event format, which `chrome://tracing` and Perfetto read: complete
+/// events (`"ph":"X"`), times in microseconds. `thread` is the name of the thread; `name_of` names
+/// each job.
 ///
 /// # Errors
-/// Those of `out`.
+/// Fails if writing to `out` fails.
 #[cfg(feature = "std")]
 pub fn write_chrome<'a, N: std::fmt::Display>(
     mut out: impl io::Write,
@@ -93,7 +94,7 @@ pub fn write_chrome<'a, N: std::fmt::Display>(
     out.write_all(b"]}\n")
 }
 
-/// Text within a JSON string.
+/// Text escaped for a JSON string.
 #[cfg(feature = "std")]
 pub(crate) struct Escaped<'a>(pub(crate) &'a str);
 
@@ -123,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_take_the_place_of_the_oldest() {
+    fn newest_records_overwrite_the_oldest() {
         let mut trace = Trace::new(3);
         assert_eq!(trace.records().count(), 0);
         (1..=5).for_each(|began_ns| trace.push(record(began_ns)));
@@ -132,14 +133,14 @@ mod tests {
     }
 
     #[test]
-    fn a_long_job_is_told_as_long_as_can_be() {
+    fn duration_of_a_long_job_saturates() {
         let run = Run { began_ns: 0, ended_ns: u64::MAX, kind: JobKind::Receive, priority: Priority::MAX, owner: 0 };
         assert_eq!(TraceRecord::of(&run).duration_ns, u32::MAX);
     }
 
     #[cfg(feature = "std")]
     #[test]
-    fn what_chrome_reads() {
+    fn chrome_trace_has_the_expected_format() {
         let mut out = Vec::new();
         write_chrome(&mut out, "takt \"rx\"", &[record(1_234_567)], |record| format!("a\n{}", record.owner))
             .expect("memory");

@@ -1,4 +1,4 @@
-//! A process without rights is told what it lacks. The test starts itself again, as nobody.
+//! Error messages of a process without privileges. The test runs itself again as the user nobody.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -9,7 +9,8 @@ use takt_testkit::{not_run, require};
 
 const NOBODY: u32 = 65_534;
 
-/// What is asked for by the process that may not, and what it has to be told.
+/// Returns the error of each setting in an unprivileged process, and the text that the error must
+/// contain.
 fn asks() -> [(String, &'static str); 3] {
     let fifo = ThreadSettings { scheduling: Some(Scheduling::Fifo(80)), ..ThreadSettings::default() };
     let locked = ProcessSettings { lock_memory: true, ..ProcessSettings::default() };

@@ -1,4 +1,5 @@
-//! What was asked for is so, as the kernel tells others; and what is refused is explained.
+//! Integration tests of takt-exec: settings are verified through the kernel, and refusals are
+//! explained.
 
 mod as_nobody;
 mod process;

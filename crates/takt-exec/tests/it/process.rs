@@ -1,4 +1,4 @@
-//! What a process has, seen from outside.
+//! Tests of process settings, verified from outside of the process.
 
 use std::io::Read;
 use std::process::Command;
@@ -16,12 +16,12 @@ fn shortest_latency_us() -> i32 {
 }
 
 #[test]
-fn short_sleep_states_are_held_as_long_as_asked() {
+fn sleep_state_request_lasts_until_it_is_dropped() {
     if let Err(why) = require::root().and_then(|()| require::file(LATENCY)) {
         return not_run(why);
     }
     let before = shortest_latency_us();
-    // Opening it to look makes a request of its own, of the default.
+    // Opening the file to read it adds a request of its own, with the default value.
     assert!(before > 7, "somebody holds it at {before} us");
     let wanted = Duration::from_micros(7);
     let held = ProcessSettings { cpu_latency: Some(wanted), ..ProcessSettings::default() }.apply().expect("it may");
@@ -30,7 +30,7 @@ fn short_sleep_states_are_held_as_long_as_asked() {
     assert_eq!(shortest_latency_us(), before);
 }
 
-/// In a process of its own: it cannot be undone.
+/// Runs in a separate process, since memory cannot be unlocked.
 #[test]
 fn locked_memory_is_there_before_it_is_touched() {
     if let Err(why) = require::root() {

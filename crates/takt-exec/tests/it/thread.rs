@@ -1,4 +1,4 @@
-//! Each test has a thread of its own to change.
+//! Tests of thread settings. Each test changes a thread of its own.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -6,7 +6,8 @@ use std::time::Duration;
 use takt_exec::{Refusal, Scheduling, ThreadSettings};
 use takt_testkit::{not_run, require};
 
-/// Applies settings to a new thread, and returns what a file of /proc tells of that thread afterwards.
+/// Applies settings to a new thread. Returns the content of a file in /proc of that thread
+/// afterwards.
 fn applied(settings: ThreadSettings, file: &'static str) -> Result<String, Refusal> {
     let thread = std::thread::spawn(move || {
         settings.apply()?;
@@ -21,14 +22,14 @@ fn scheduled(scheduling: Scheduling) -> Result<String, Refusal> {
     applied(ThreadSettings { scheduling: Some(scheduling), ..ThreadSettings::default() }, "stat")
 }
 
-/// Priority and policy of the text of `stat`; proc_pid_stat(5), fields 40 and 41.
+/// Returns priority and policy from the text of `stat`; proc_pid_stat(5), fields 40 and 41.
 fn priority_and_policy(stat: &str) -> (u32, u32) {
     let fields: Vec<_> = stat.rsplit(')').next().expect("a name").split_whitespace().collect();
     (fields[40 - 3].parse().expect("a number"), fields[41 - 3].parse().expect("a number"))
 }
 
 #[test]
-fn policies_and_priorities_are_those_asked_for() {
+fn policy_and_priority_are_applied() {
     if let Err(why) = require::root() {
         return not_run(why);
     }
@@ -38,23 +39,23 @@ fn policies_and_priorities_are_those_asked_for() {
     assert_eq!(priority_and_policy(&stat), (99, libc::SCHED_RR as u32));
 }
 
-/// Tries SCHED_DEADLINE on a thread of its own without Takt's code: 1 ms every 100 ms, sched_setattr(2).
+/// Tries SCHED_DEADLINE on a new thread without Takt's code: 1 ms every 100 ms, sched_setattr(2).
 fn has_deadline_scheduling() -> Result<(), String> {
     let attempt = std::thread::spawn(|| {
         let ms = 1_000_000;
         let policy = u64::from(libc::SCHED_DEADLINE as u32) << 32;
         // struct sched_attr: size and policy, flags, nice and priority, runtime, deadline, period.
         let attributes: [u64; 6] = [48 | policy, 0, 0, ms, 10 * ms, 100 * ms];
-        // SAFETY: the structure has the 48 octets that its first field says.
+        // SAFETY: the structure has 48 octets, as its first field says.
         let result = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, attributes.as_ptr(), 0) };
         if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
     });
-    // EPERM for root: the thread's cpuset is not a root domain of its own.
+    // EPERM for root: the cpuset of the thread is not a separate root domain.
     attempt.join().expect("it does not panic").map_err(|why| format!("the kernel refuses SCHED_DEADLINE here: {why}"))
 }
 
 #[test]
-fn deadline_scheduling_is_as_asked() {
+fn deadline_scheduling_is_applied() {
     if let Err(why) = require::root().and_then(|()| has_deadline_scheduling()) {
         return not_run(why);
     }
@@ -79,7 +80,7 @@ fn refused_deadline_scheduling_names_the_root_domain() {
 }
 
 #[test]
-fn priorities_that_do_not_exist_are_refused() {
+fn invalid_priorities_are_refused() {
     for scheduling in [Scheduling::Fifo(0), Scheduling::Fifo(100), Scheduling::RoundRobin(255)] {
         let refusal = scheduled(scheduling).expect_err("there is none");
         assert_eq!(refusal.why.kind(), ErrorKind::InvalidInput, "{refusal}");
@@ -91,13 +92,13 @@ fn priorities_that_do_not_exist_are_refused() {
 }
 
 #[test]
-fn a_thread_runs_where_it_is_told() {
+fn thread_runs_on_the_given_processors() {
     let bound = |cpus: Vec<usize>| applied(ThreadSettings { cpus, ..ThreadSettings::default() }, "status");
     let status = bound(vec![0, 0]).expect("there is one");
     assert!(status.contains("\nCpus_allowed_list:\t0\n"), "{status}");
     let refusal = bound(vec![1024]).expect_err("beyond all that can be named");
     assert!(refusal.to_string().contains("at most 1024"), "{refusal}");
-    // One that is not there, alone and beside one that is.
+    // A nonexistent processor, alone and with an existing one.
     for cpus in [vec![1023], vec![0, 1023]] {
         let refusal = bound(cpus).expect_err("no such processor");
         assert!(refusal.to_string().contains("online"), "{refusal}");
@@ -105,7 +106,7 @@ fn a_thread_runs_where_it_is_told() {
 }
 
 #[test]
-fn timer_slack_is_as_asked() {
+fn timer_slack_is_applied() {
     let slack = |slack| ThreadSettings { timer_slack: Some(slack), ..ThreadSettings::default() };
     let text = applied(slack(Duration::from_nanos(1)), "timerslack_ns");
     assert_eq!(text.expect("anybody may").trim(), "1");
@@ -114,7 +115,7 @@ fn timer_slack_is_as_asked() {
 }
 
 #[test]
-fn nothing_asked_changes_nothing() {
+fn default_settings_change_nothing() {
     let before = std::fs::read_to_string("/proc/thread-self/stat").map(|stat| priority_and_policy(&stat));
     ThreadSettings::default().apply().expect("nothing is asked for");
     let after = std::fs::read_to_string("/proc/thread-self/stat").map(|stat| priority_and_policy(&stat));
