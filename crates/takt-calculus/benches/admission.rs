@@ -1,7 +1,9 @@
-//! Time of one admission: 10,000 flows over 100 switches, admitted one by one.
+//! Benchmark of admission control: 10,000 flows over 100 switches, admitted one by one.
 //!
-//! `cargo bench -p takt-calculus --bench admission`. Switches stand in a grid of 10 by 10, two hosts at each, all links 1 Gbit/s. Flows go
-//! along the row and then along the column, each 5 to 100 ms, 200 to 1,400 octets, in one of four classes, with limits from 2 to 100 ms.
+//! Run: `cargo bench -p takt-calculus --bench admission`. The switches form a grid of 10 by 10 with
+//! two hosts each; all links have 1 Gbit/s. Flows are routed along the row and then along the
+//! column. Each has a period of 5 to 100 ms, 200 to 1,400 octets, one of four classes, and a limit
+//! of 2 to 100 ms.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +15,7 @@ const HOSTS: usize = 2 * SIDE * SIDE;
 const FLOWS: usize = 10_000;
 const MILLISECOND: u64 = 1_000_000;
 
-/// SplitMix64.
+/// SplitMix64 pseudo-random number generator.
 struct Random(u64);
 
 impl Random {
@@ -26,7 +28,8 @@ impl Random {
     }
 }
 
-/// Ports of a switch: east, west, south, north, and to its two hosts; behind those of all switches the hosts' own.
+/// Returns the index of a switch port: east, west, south, north, and to its two hosts. The ports of
+/// the hosts follow those of all switches.
 fn port_of(switch: usize, direction: usize) -> usize {
     switch * 6 + direction
 }
@@ -51,7 +54,7 @@ fn way(from: usize, to: usize) -> Vec<usize> {
 
 fn flow(random: &mut Random, number: usize) -> Flow {
     let from = random.between(0, HOSTS as u64 - 1) as usize;
-    // Three quarters stay near.
+    // Three quarters of the flows go to nearby hosts.
     let span = if random.between(0, 3) == 0 { HOSTS - 1 } else { 8 };
     let to = (from + random.between(1, span as u64) as usize) % HOSTS;
     let class = random.between(0, 3) as usize;

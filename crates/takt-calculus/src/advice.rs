@@ -1,4 +1,5 @@
-//! What a bound is made of, and what would change it.
+//! Advice about bounds: the dominating stage of a flow, and changes that would make a system
+//! feasible.
 
 use alloc::vec::Vec;
 
@@ -6,14 +7,16 @@ use crate::server::{self, Job};
 use crate::system::{Infeasible, analyse};
 use crate::{Certificate, System};
 
-/// The stage that a flow spends most of its bound at, and how much of it, its delay included. `None` for a flow without bound.
+/// Returns the stage with the largest share of a flow's bound, and that share with the delay of the
+/// stage. `None` for a flow without bound.
 pub fn binding_stage(certificate: &Certificate, flow: usize) -> Option<(usize, u64)> {
     let stages = certificate.flows.get(flow)?.stages.iter().zip(&certificate.system.flows.get(flow)?.stages);
     let times = stages.map(|(claim, stage)| claim.response_ns.saturating_add(stage.delay_ns)).enumerate();
     times.max_by_key(|(at, time_ns)| (*time_ns, usize::MAX - at))
 }
 
-/// How much of a resource all flows use together, in parts of a million, rounded up; `None` if one comes without limit.
+/// Returns the utilization of a resource by all flows in parts of a million, rounded up; `None` if
+/// a flow has no arrival bound.
 pub fn utilisation_ppm(system: &System, resource: usize) -> Option<u64> {
     let stages = system.flows.iter().flat_map(|flow| flow.stages.iter().map(|stage| (flow.arrivals, stage)));
     let Some(here) = system.resources.get(resource) else { return Some(0) };
@@ -22,8 +25,9 @@ pub fn utilisation_ppm(system: &System, resource: usize) -> Option<u64> {
     server::utilisation_ppm(&jobs.collect::<Vec<Job>>())
 }
 
-/// The first flow, in the system's order, that cannot be admitted to those before it: with it one of them, or it, has no bound or
-/// a limit that is not kept. One analysis for each flow.
+/// Returns the first flow, in the order of the system, that cannot be admitted after the previous
+/// ones. With it, one of these flows has no bound or exceeds its limit. Takes one analysis per
+/// flow.
 pub fn first_misfit(system: &System) -> Result<Option<usize>, Infeasible> {
     system.check()?;
     let resources = system.resources.clone();
@@ -31,8 +35,9 @@ pub fn first_misfit(system: &System) -> Result<Option<usize>, Infeasible> {
     Ok((1..=system.flows.len()).find(|count| !fits(*count)).map(|count| count - 1))
 }
 
-/// How much slower every stage of every flow may become, in thousandths, with all limits kept; 1000 is as it is. `None` if they are not
-/// kept as it is. At most 1,000,000. Some twenty analyses.
+/// Returns the largest factor by which every stage of every flow may slow down while all limits
+/// hold, in thousandths; 1000 is the current speed, 1,000,000 the maximum. `None` if the limits do
+/// not hold now. Takes some twenty analyses.
 pub fn headroom_permille(system: &System) -> Option<u64> {
     largest(1000, 1_000_000, |permille| {
         let mut slower = system.clone();
@@ -44,8 +49,8 @@ pub fn headroom_permille(system: &System) -> Option<u64> {
     })
 }
 
-/// The shortest period that a flow may have with all limits kept; `None` if they are not kept as it is, or it has no period. Some sixty
-/// analyses at most.
+/// Returns the shortest period of a flow for which all limits hold. `None` if they do not hold now,
+/// or if the flow has no period. Takes at most some sixty analyses.
 pub fn shortest_period_ns(system: &System, flow: usize) -> Option<u64> {
     let period_ns = system.flows.get(flow)?.arrivals?.period_ns;
     let faster_by = largest(0, period_ns.saturating_sub(1), |less| {
@@ -62,7 +67,8 @@ fn fits(system: &System) -> bool {
     analyse(system).is_ok_and(|certificate| certificate.is_kept())
 }
 
-/// The largest value between two that `holds`, which is so below any for which it is so.
+/// Returns the largest value in the range for which `holds` is true. `holds` must be monotone: true
+/// up to some value, false above.
 fn largest(from: u64, to: u64, holds: impl Fn(u64) -> bool) -> Option<u64> {
     if !holds(from) {
         return None;

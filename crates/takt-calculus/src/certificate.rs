@@ -1,4 +1,4 @@
-//! The outcome of an analysis, with what proves it.
+//! Certificate of an analysis: the bounds with the data that proves them.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -8,20 +8,22 @@ use serde::{Deserialize, Serialize};
 use crate::server::Point;
 use crate::{Arrivals, System};
 
-/// A system and a bound for each of its flows. That it is true can be seen without computing it: [`verify`](crate::verify()).
+/// System with a bound for each flow. [`verify`](crate::verify()) checks it without repeating the
+/// analysis.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Certificate {
-    /// What was analysed.
+    /// Analyzed system.
     pub system: System,
-    /// For each flow, in the system's order.
+    /// Claims about the flows, in the order of the system.
     pub flows: Vec<FlowClaim>,
-    /// Which times were measured. The others are declared.
+    /// Execution times that were measured. The others are declared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub measured: Vec<MeasuredTime>,
 }
 
-/// Where the time of a stage comes from, if it was measured: its jobs' longest times together, times the margin, rounded up.
+/// Source of a measured stage time: the sum of the maximum execution times of its jobs, times the
+/// margin, rounded up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MeasuredTime {
@@ -29,52 +31,54 @@ pub struct MeasuredTime {
     pub flow: usize,
     /// Index of the stage.
     pub stage: usize,
-    /// What the stage does, one directly after the other.
+    /// Jobs of the stage, executed one directly after the other.
     pub jobs: Vec<MeasuredJobs>,
-    /// What the longest times were multiplied with, in thousandths; at least 1000.
+    /// Factor on the maximum execution times in thousandths, at least 1000.
     pub margin_permille: u64,
-    /// Names of the accounts.
+    /// Names of the measurement files.
     pub from: Vec<String>,
 }
 
-/// Jobs that were measured.
+/// Measured jobs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MeasuredJobs {
-    /// Their kind, or the name of a job of the application.
+    /// Kind of the jobs, or name of an application job.
     pub name: String,
-    /// How many there were.
+    /// Number of jobs.
     pub count: u64,
-    /// How long the longest took.
+    /// Maximum execution time in nanoseconds.
     pub max_ns: u64,
 }
 
-/// What is claimed of a flow.
+/// Claim about a flow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlowClaim {
-    /// For each stage; empty for a flow that comes as often as it can.
+    /// Claim about each stage; empty for a flow without an arrival bound.
     pub stages: Vec<StageClaim>,
-    /// From the arrival at the first stage to the end of the last one's delay, at most.
+    /// Maximum time from the arrival at the first stage to the end of the delay of the last stage,
+    /// in nanoseconds.
     pub bound_ns: Option<u64>,
 }
 
-/// What is claimed of a flow at one stage.
+/// Claim about a flow at one stage.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StageClaim {
-    /// How its events come there.
+    /// Arrival bound at the stage.
     pub arrivals: Arrivals,
-    /// From an event's arrival until it is done, at most.
+    /// Maximum response time from the arrival of an event to its completion, in nanoseconds.
     pub response_ns: u64,
-    /// How long work of this priority and above is never absent there, at most.
+    /// Maximum busy period of this priority and above, in nanoseconds.
     pub busy_ns: u64,
-    /// For each event that could be the latest: when its last piece is begun, at the latest.
+    /// For each event that could have the maximum response time: the latest start of its last
+    /// piece.
     pub points: Vec<Point>,
 }
 
 impl MeasuredTime {
-    /// What the stage takes for that reason, `u64::MAX` beyond counting.
+    /// Returns the time of the stage that follows from the measurement, saturated at `u64::MAX`.
     pub fn time_ns(&self) -> u64 {
         let longest: u128 = self.jobs.iter().map(|job| u128::from(job.max_ns)).sum();
         let with_margin = longest.saturating_mul(self.margin_permille.into()).div_ceil(1000);
@@ -83,7 +87,7 @@ impl MeasuredTime {
 }
 
 impl Certificate {
-    /// Indices of the flows whose bound is above their limit.
+    /// Returns the indexes of the flows whose bound exceeds their limit.
     pub fn violations(&self) -> impl Iterator<Item = usize> {
         let pairs = self.system.flows.iter().zip(&self.flows).enumerate();
         pairs
@@ -91,7 +95,7 @@ impl Certificate {
             .map(|(at, _)| at)
     }
 
-    /// Does every flow keep its limit?
+    /// Reports whether every flow keeps its limit.
     pub fn is_kept(&self) -> bool {
         self.violations().next().is_none()
     }

@@ -1,11 +1,12 @@
-//! One bound from the source's program to the sink's: stages of a host, the network, stages of another host.
+//! End-to-end bounds over the stages of a host, the network, and the stages of another host.
 //!
-//! The bounds add up. What leaves the source's stages comes to the network within the arrivals that its flow was admitted with. The network
-//! keeps each event within the flow's limit for as long as it is admitted, so what comes to the sink has as much more jitter at most. The sink's
-//! stages were analysed with that jitter.
+//! The bounds add up. Events leave the source's stages within the arrival bound for which the flow
+//! was admitted to the network. The network keeps each event within the flow's limit while the flow
+//! is admitted, so the arrivals at the sink have at most that much additional jitter. The sink's
+//! stages were analyzed with that jitter.
 //!
-//! An event's frames may come to the network one by one, up to the end of the last stage: each comes within the jitter that is counted, and its
-//! time in the network is counted from its own arrival.
+//! The frames of an event may enter the network one by one, up to the end of the last stage. Each
+//! arrives within the counted jitter, and its time in the network is counted from its own arrival.
 
 use core::fmt;
 
@@ -17,31 +18,32 @@ use crate::system::{Infeasible, Stage};
 use crate::verify::verify;
 use crate::{Arrivals, Certificate, System, analyse};
 
-/// A flow in the system of one host.
+/// Flow in the system of one host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostFlow {
-    /// All that shares the host's resources.
+    /// System with all flows that share the host's resources.
     pub system: System,
     /// Index of the flow.
     pub flow: usize,
 }
 
-/// A flow that was bounded in the system of one host.
+/// Bounded flow in the system of one host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostPart {
-    /// The proof of the host's flows.
+    /// Certificate of the host's flows.
     pub certificate: Certificate,
     /// Index of the flow.
     pub flow: usize,
-    /// The stages of the flow that are on the host: from the first one to before the second one; `None`: all.
+    /// Range of the flow's stages on the host: from the first index to before the second one.
+    /// `None` means all stages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stages: Option<(usize, usize)>,
 }
 
 impl HostPart {
-    /// Its stages with what is claimed of them, at least one.
+    /// Returns the stages of this part with their claims, at least one.
     fn parts(&self) -> Option<(&[Stage], &[StageClaim])> {
         let stages = &self.certificate.system.flows.get(self.flow)?.stages;
         let claims = &self.certificate.flows.get(self.flow)?.stages;
@@ -49,7 +51,8 @@ impl HostPart {
         Some((stages.get(from..to)?, claims.get(from..to)?)).filter(|(stages, _)| !stages.is_empty())
     }
 
-    /// From an event's arrival at the first stage until the end of the last one's delay.
+    /// Returns the bound from the arrival of an event at the first stage to the end of the delay of
+    /// the last stage.
     pub fn bound_ns(&self) -> Option<u64> {
         if self.stages.is_none() {
             return self.certificate.flows.get(self.flow)?.bound_ns;
@@ -59,7 +62,7 @@ impl HostPart {
         each.sum()
     }
 
-    /// How events leave the last stage; without a distance between them.
+    /// Returns the arrival bound of events that leave the last stage, without a distance.
     fn leaves(&self) -> Option<Arrivals> {
         let (stages, claims) = self.parts()?;
         let (stage, claim) = (stages.last()?, claims.last()?);
@@ -67,36 +70,36 @@ impl HostPart {
     }
 }
 
-/// How an end-to-end limit is divided.
+/// Division of an end-to-end limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Division {
-    /// How events come to the network.
+    /// Arrival bound at the network.
     pub arrivals: Arrivals,
-    /// What they may take there.
+    /// Limit for the network in nanoseconds.
     pub network_limit_ns: u64,
-    /// The source's stages.
+    /// Stages of the source.
     pub source: Option<HostPart>,
-    /// The sink's.
+    /// Stages of the sink.
     pub sink: Option<HostPart>,
 }
 
-/// Why a limit is not divided.
+/// Reason why a limit cannot be divided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Indivisible {
-    /// The source's stages have no bounds.
+    /// The stages of the source have no bounds.
     Source(Infeasible),
-    /// The sink's stages have no bounds, if events come with the jitter of source and network.
+    /// The stages of the sink have no bounds for events with the jitter of source and network.
     Sink(Infeasible),
-    /// There is no such flow in a system, or it has no arrivals.
+    /// The flow does not exist in a system, or has no arrival bound.
     NoFlow,
-    /// The stages alone take the whole limit.
+    /// The stages of the hosts use up the limit.
     Late {
-        /// The bound of the source's stages.
+        /// Bound of the source's stages in nanoseconds.
         source_ns: u64,
-        /// The bound of the sink's stages; 0 if the source's take it all.
+        /// Bound of the sink's stages in nanoseconds; 0 if those of the source use up the limit.
         sink_ns: u64,
-        /// The limit.
+        /// Limit in nanoseconds.
         limit_ns: u64,
     },
 }
@@ -115,11 +118,15 @@ impl fmt::Display for Indivisible {
     }
 }
 
-/// Divides a limit: what the source's stages need, what the sink's need if the network takes all the rest, and what is left for the network.
-/// `arrivals` are those at the first stage. The sink's flow gets the arrivals that follow. The work is that of [`analyse`] for both systems.
+/// Divides a limit into the bound of the source's stages, the bound of the sink's stages, and the
+/// remainder for the network. The sink's stages are bounded under the assumption that the network
+/// uses the whole remainder.
+///
+/// `arrivals` is the arrival bound at the first stage. The sink's flow gets the arrival bound that
+/// follows. The work is that of [`analyse`] for both systems.
 ///
 /// # Errors
-/// A system without bounds, or one that leaves nothing to the network.
+/// Fails if a system has no bounds, or if nothing remains for the network.
 pub fn divide(
     arrivals: Arrivals,
     limit_ns: u64,
@@ -147,39 +154,40 @@ fn bound(part: &HostFlow, arrivals: Arrivals) -> Result<HostPart, Infeasible> {
     Ok(HostPart { certificate: analyse(&system)?, flow: part.flow, stages: None })
 }
 
-/// A bound from the first stage of the source's host to the end of the sink's, with its proof.
+/// Bound from the first stage of the source's host to the end of the sink's, with its proof.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EndToEnd {
-    /// How often events come to the first stage.
+    /// Arrival bound at the first stage.
     pub arrivals: Arrivals,
-    /// The source's stages; `None`: events begin at the network.
+    /// Stages of the source. `None`: events start at the network.
     pub source: Option<HostPart>,
-    /// The proof of the network's flows.
+    /// Certificate of the network's flows.
     pub network: NetworkCertificate,
-    /// Index of the flow there.
+    /// Index of the flow in the network.
     pub flow: usize,
-    /// The sink's stages; `None`: events end at the network.
+    /// Stages of the sink. `None`: events end at the network.
     pub sink: Option<HostPart>,
-    /// What is claimed.
+    /// Claimed bound in nanoseconds.
     pub bound_ns: u64,
 }
 
-/// What an end-to-end certificate claims without proving it.
+/// Claim of an end-to-end certificate that is not proven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unproven {
-    /// The stages of the source.
+    /// The stages of the source are not proven.
     Source,
-    /// The network.
+    /// The network is not proven.
     Network,
-    /// The stages of the sink.
+    /// The stages of the sink are not proven.
     Sink,
-    /// Events may leave the source's stages more densely than the network counts.
+    /// Events may leave the source's stages more densely than the network's arrival bound permits.
     ToNetwork,
-    /// Events may leave the network more densely than the sink's stages count.
+    /// Events may leave the network more densely than the arrival bound of the sink's stages
+    /// permits.
     ToSink,
-    /// The parts take more than the bound.
+    /// The sum of the parts exceeds the bound.
     Sum,
 }
 
@@ -196,19 +204,21 @@ impl fmt::Display for Unproven {
     }
 }
 
-/// How often events come: period, jitter.
+/// Period and jitter of arrivals.
 type Coming = (u128, u128);
 
-/// Whether arrivals allow all that comes so. Arrivals with a distance allow less.
+/// Reports whether an arrival bound covers these arrivals. An arrival bound with a distance covers
+/// less.
 fn covers(arrivals: Arrivals, (period, jitter): Coming) -> bool {
     let Arrivals { period_ns, jitter_ns, distance_ns } = arrivals;
     u128::from(period_ns) <= period && u128::from(jitter_ns) >= jitter && distance_ns == 0
 }
 
-/// Checks each part, that the arrivals of each follow from the part before, and the sum. It computes no bound again.
+/// Checks each part, the arrival bounds between the parts, and the sum. It does not repeat the
+/// analysis.
 ///
 /// # Errors
-/// The first claim that is not proven.
+/// Returns the first claim that is not proven.
 pub fn check(claim: &EndToEnd) -> Result<(), Unproven> {
     let flow = claim.network.flows.get(claim.flow).ok_or(Unproven::Network)?;
     network::check(&claim.network).map_err(|_| Unproven::Network)?;
@@ -222,7 +232,7 @@ pub fn check(claim: &EndToEnd) -> Result<(), Unproven> {
         if !is_counted || distance_ns > claim.arrivals.distance_ns {
             return Err(Unproven::Source);
         }
-        // Events that come more rarely than the stages count leave so.
+        // Events that arrive less often than the stages assume leave with their own period.
         coming.1 = left.1;
     }
     if !covers(flow.arrivals, coming) {
@@ -238,9 +248,9 @@ pub fn check(claim: &EndToEnd) -> Result<(), Unproven> {
     if sum > claim.bound_ns.into() { Err(Unproven::Sum) } else { Ok(()) }
 }
 
-/// The bound of a host's flow if it is proven, how its events come, and how they leave.
+/// Returns the bound of a host's flow if it is proven, its arrivals, and its departures.
 fn host(part: &HostPart) -> Option<(u128, Arrivals, Coming)> {
-    verify(&part.certificate).ok()?; // tidy-allow(dropped-cause): the part that is not proven is named.
+    verify(&part.certificate).ok()?; // tidy-allow(dropped-cause): the error names the part that is not proven.
     let bound_ns = part.bound_ns()?;
     let (stages, claims) = part.parts()?;
     let (stage, claim) = (stages.last()?, claims.last()?);

@@ -1,30 +1,35 @@
-//! Timing analysis: how late may it be, at worst?
+//! Worst-case timing analysis: response times, end-to-end bounds, and admission control of flows.
 //!
-//! A [`System`] is a set of [`Resource`]s that serve one piece of work at a time (an executor's thread, a link) and of [`Flow`]s that
-//! pass some of them one after the other. [`analyse`] computes for each flow a time that no event of it takes longer, from its
-//! arrival at the first stage until the last has done with it; or says which resource is overloaded. The outcome is a [`Certificate`], that
-//! [`verify`] checks with arithmetic of its own, without computing anything again.
+//! A [`System`] consists of [`Resource`]s that serve one piece of work at a time (an executor's
+//! thread, a link) and of [`Flow`]s that pass some of them in sequence. [`analyse`] computes for
+//! each flow an upper bound on the time of any event, from its arrival at the first stage to its
+//! completion at the last one. If there is none, it names the overloaded resource. The result is a
+//! [`Certificate`]. [`verify`] checks it with arithmetic of its own, without repeating the
+//! analysis.
 //!
-//! | module | what it is |
+//! | module | content |
 //! |---|---|
-//! | [`arrivals`] | how often something happens at most |
-//! | [`server`] | fixed priorities without preemption: response times at one resource |
-//! | [`system`] | flows over resources, jitter handed on from stage to stage |
-//! | [`advice`] | what binds a flow, which flow breaks a system, and what would mend it |
-//! | [`link`] | how long frames take on Ethernet |
-//! | [`network`] | flows through switches: delay and backlog of queues, end-to-end bounds, admission one by one |
-//! | [`certificate`] | the outcome, with what proves it |
+//! | [`arrivals`] | arrival bounds of events |
+//! | [`server`] | response times at one resource with fixed priorities without preemption |
+//! | [`system`] | flows over resources, with jitter propagated from stage to stage |
+//! | [`advice`] | the dominating stage of a flow, the flow that makes a system infeasible, and possible changes |
+//! | [`link`] | transmission times of Ethernet frames |
+//! | [`network`] | flows through switches: delay and backlog of queues, end-to-end bounds, incremental admission |
+//! | [`certificate`] | the result with its proof |
 //! | [`verify`](mod@verify) | the checker of certificates |
-//! | [`composition`] | one bound over a host, the network and another host |
+//! | [`composition`] | end-to-end bounds over a host, the network and another host |
 //!
-//! The analysis is that of fixed-priority non-preemptive scheduling by busy periods: Davis, Burns, Bril, Lukkien, "Controller Area
-//! Network (CAN) schedulability analysis: Refuted, revisited and revised" (Real-Time Systems 35, 2007), with equal priorities in no
-//! promised order; and compositional analysis by event models: Richter, Jersak, Ernst (2002, 2005).
+//! The analysis is that of fixed-priority non-preemptive scheduling by busy periods: Davis, Burns,
+//! Bril, Lukkien, "Controller Area Network (CAN) schedulability analysis: Refuted, revisited and
+//! revised" (Real-Time Systems 35, 2007), with equal priorities in arbitrary order; and
+//! compositional analysis by event models: Richter, Jersak, Ernst (2002, 2005).
 //!
 //! Invariants:
-//! - all times are whole nanoseconds in `u64`; nothing wraps, a sum that is too large is [`Unbounded`];
-//! - a bound is never too small for any arrivals that keep to their model, at whatever real-valued times; it may be too large;
-//! - no I/O, no clock, and every call has a stated bound of work.
+//! - All times are whole nanoseconds in `u64`. Arithmetic does not wrap; a sum that is too large is
+//!   [`Unbounded`].
+//! - A bound is never too small for arrivals that satisfy their model, at any real-valued times. It
+//!   may be too large.
+//! - No I/O and no clock. Every call has a documented bound of work.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -47,7 +52,7 @@ pub use server::{Job, Response, Unbounded};
 pub use system::{Flow, Resource, Stage, System, analyse};
 pub use verify::verify;
 
-/// The programs of the documents, as tests.
+/// Example programs of the documentation, run as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/network-analysis.md")]
 struct Documents;

@@ -1,8 +1,11 @@
-//! One resource with fixed priorities that is never interrupted: an executor's thread, or a link with queues of strict priority.
+//! Response times at one resource with fixed priorities without preemption: an executor's thread,
+//! or a link with strict-priority queues.
 //!
-//! The waiting piece with the highest priority is served to its end. Among equals no order is promised: a job's own events keep theirs,
-//! and each of those of its equals may go first. Work of lower priority delays by the one piece that was begun when more urgent work
-//! came. A job's events may consist of several pieces ([`Job::pieces`], the frames of a large sample), between which others are served.
+//! The waiting piece with the highest priority is served to completion. The order within a priority
+//! is arbitrary: a job's own events keep their order, and each event of a job of equal priority may
+//! precede. Lower-priority work blocks for at most one piece, started before more urgent work
+//! arrived. An event may consist of several pieces ([`Job::pieces`], the frames of a large sample),
+//! between which other jobs are served.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -12,62 +15,66 @@ use serde::{Deserialize, Serialize};
 use crate::Arrivals;
 use crate::system::Server;
 
-/// Times of arrival within one busy period that are looked at for one job, at most.
+/// Maximum number of arrival times examined for a job within one busy period.
 pub const POINTS_MAX: usize = 10_000;
 
-/// Steps towards one fixed point, at most.
+/// Maximum number of iterations towards a fixed point.
 const STEPS_MAX: usize = 1_000_000;
 
-/// Busy periods beyond are taken for endless: one hour.
+/// Limit on busy periods, in nanoseconds: one hour. Longer ones count as unbounded.
 pub const HORIZON_NS: u64 = 3_600_000_000_000;
 
-/// What one flow asks of a resource.
+/// Load of one flow on a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Job {
-    /// The larger, the more urgent.
+    /// Priority; a larger number is more urgent.
     pub priority: i32,
-    /// `None`: as often as it can be served. Such a job has no bound, and leaves none to those that are not more urgent.
+    /// Arrival bound. `None` means that events arrive as fast as they are served. Such a job has no
+    /// bound, and neither have jobs of the same or lower priority.
     pub arrivals: Option<Arrivals>,
-    /// How long one piece takes at most.
+    /// Maximum execution time of one piece, in nanoseconds.
     pub piece_ns: u64,
-    /// Pieces of one event, at least 1. All arrive at once, or within the jitter of the arrivals.
+    /// Number of pieces of an event, at least 1. All arrive at once, or within the jitter of the
+    /// arrivals.
     pub pieces: u64,
 }
 
 impl Job {
-    /// How long all that comes in an interval of `window_ns`, ends included, takes at most.
+    /// Returns the maximum execution time of all events that arrive in a closed interval of
+    /// `window_ns`.
     fn demand(&self, window_ns: u64) -> Option<u64> {
         self.arrivals?.count(window_ns).checked_mul(self.pieces)?.checked_mul(self.piece_ns)
     }
 }
 
-/// An event of a job, by when it comes within a busy period.
+/// Event of a job, identified by its arrival within a busy period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Point {
-    /// When it comes, from the beginning of the busy period.
+    /// Arrival time from the start of the busy period, in nanoseconds.
     pub arrival_ns: u64,
-    /// When its last piece begins to be served, at the latest.
+    /// Latest start of service of the last piece, in nanoseconds.
     pub start_ns: u64,
 }
 
-/// What bounds a job's time at a resource.
+/// Bounds of a job at a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Response {
-    /// From an event until it is done, at most.
+    /// Maximum time from the arrival of an event to its completion, in nanoseconds.
     pub response_ns: u64,
-    /// How long work of this priority and above is never absent, at most.
+    /// Maximum busy period of this priority and above, in nanoseconds.
     pub busy_ns: u64,
-    /// All events that could be the latest.
+    /// All events that could have the maximum response time.
     pub points: Vec<Point>,
 }
 
-/// Why there is no bound.
+/// Reason why there is no bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unbounded {
-    /// Work of this priority and above keeps the resource busy, or would for an hour.
+    /// Work of this priority and above keeps the resource busy forever, or for more than an hour.
     Overload,
-    /// More than [`POINTS_MAX`] events in one busy period, or a search of more than a million steps.
+    /// A busy period has more than [`POINTS_MAX`] events, or a search takes more than a million
+    /// steps.
     TooComplex,
 }
 
@@ -80,7 +87,8 @@ impl fmt::Display for Unbounded {
     }
 }
 
-/// How much of a resource `jobs` use, in parts of a million, rounded up; `None` if one of them is without limit.
+/// Returns the utilization of a resource by `jobs` in parts of a million, rounded up; `None` if one
+/// of them has no arrival bound.
 pub fn utilisation_ppm<'a>(jobs: impl IntoIterator<Item = &'a Job>) -> Option<u64> {
     jobs.into_iter().try_fold(0_u64, |sum, job| {
         let work = (u128::from(job.pieces) * u128::from(job.piece_ns)).saturating_mul(1_000_000);
@@ -89,16 +97,19 @@ pub fn utilisation_ppm<'a>(jobs: impl IntoIterator<Item = &'a Job>) -> Option<u6
     })
 }
 
-/// The longest time from an event of `jobs[at]` until it is done. The work grows with the number of events in a busy period, times the
-/// number of jobs; limits are stated above. `server` delays jobs above its priority; its pieces are in none of `jobs`.
+/// Computes the maximum response time of `jobs[at]`.
+///
+/// The work grows with the number of events in a busy period, times the number of jobs; the limits
+/// are the constants above. `server` delays jobs above its priority; its pieces are not part of
+/// `jobs`.
 ///
 /// # Panics
-/// If there is no such job, or one with a period of 0 or without pieces.
+/// Panics if the job does not exist, or if a job has a period of 0 or no pieces.
 pub fn respond(jobs: &[Job], at: usize, server: Option<Server>) -> Result<Response, Unbounded> {
     let own = jobs[at];
     let server = server.filter(|server| server.priority < own.priority);
     let blocking_ns = blocking(jobs, own.priority, server).ok_or(Unbounded::Overload)?;
-    // Any of its equals may be served first.
+    // Any job of equal priority may be served first.
     let rivals = jobs.iter().enumerate().filter(|(n, job)| *n != at && job.priority >= own.priority);
     let rivals: Vec<Job> = rivals.map(|(_, job)| *job).collect();
     let level = || rivals.iter().chain([&own]);
@@ -113,7 +124,7 @@ pub fn respond(jobs: &[Job], at: usize, server: Option<Server>) -> Result<Respon
     }
     let served =
         |window_ns: u64| server.map_or(Some(0), |server| server.piece_ns.checked_mul(window_ns / server.period_ns));
-    // What comes at its very end begins another.
+    // Work that arrives exactly at the end of the busy period begins another one.
     let first = total(level(), 0).and_then(|work| work.checked_add(blocking_ns)).ok_or(Unbounded::Overload)?;
     let busy_ns = fixed_point(first, |busy_ns| {
         let window_ns = busy_ns.saturating_sub(1);
@@ -123,10 +134,11 @@ pub fn respond(jobs: &[Job], at: usize, server: Option<Server>) -> Result<Respon
     let (mut response_ns, mut begun_ns) = (0, 0);
     let mut points = Vec::new();
     for arrival_ns in arrivals_of(&own, busy_ns)? {
-        // Its own events until then, but for the last piece of all, and its rivals until that begins.
+        // Its own events up to that arrival without the very last piece, and the work of its rivals
+        // up to the start of that piece.
         let before = own.demand(arrival_ns).map(|work| work - own.piece_ns);
         let before = before.and_then(|work| work.checked_add(blocking_ns)).ok_or(Unbounded::Overload)?;
-        // A later event is not begun earlier.
+        // A later event does not start earlier.
         let from = before.max(begun_ns);
         let start_ns = fixed_point(from, |start_ns| {
             total(rivals.iter(), start_ns)?.checked_add(served(start_ns)?)?.checked_add(before)
@@ -139,11 +151,12 @@ pub fn respond(jobs: &[Job], at: usize, server: Option<Server>) -> Result<Respon
     Ok(Response { response_ns, busy_ns, points })
 }
 
-/// The longest that a job of this priority waits for work of lower priority that goes first at the begin of its busy period. The further
-/// turns of the server are no part of it.
+/// Returns the maximum blocking time of a job with this priority: lower-priority work served at the
+/// start of its busy period. Later turns of the server are not included.
 ///
-/// Behind a job at or below the server's priority, or behind idle time, the server has its next turn one period later. Behind a job between the
-/// server's priority and this one, and where the busy period before ended just now, it may have one at once.
+/// After a job at or below the server's priority, or after idle time, the server's next turn is one
+/// period later. After a job between the server's priority and this one, or directly after the
+/// previous busy period, the server may have a turn immediately.
 fn blocking(jobs: &[Job], priority: i32, server: Option<Server>) -> Option<u64> {
     let served_from = server.map_or(i32::MAX, |server| server.priority);
     let at_once_ns = server.map_or(0, |server| server.piece_ns);
@@ -153,12 +166,12 @@ fn blocking(jobs: &[Job], priority: i32, server: Option<Server>) -> Option<u64> 
         .try_fold(at_once_ns, |longest, ns| Some(longest.max(ns?)))
 }
 
-/// All work of the jobs that comes in an interval, ends included.
+/// Returns the work of the jobs that arrives in a closed interval.
 fn total<'a>(mut jobs: impl Iterator<Item = &'a Job>, window_ns: u64) -> Option<u64> {
     jobs.try_fold(0_u64, |sum, job| sum.checked_add(job.demand(window_ns)?))
 }
 
-/// The smallest value from `from` on that `next` leaves as it is. `next` never falls.
+/// Returns the smallest fixed point of `next` that is at least `from`. `next` must be monotone.
 pub(crate) fn fixed_point(from: u64, mut next: impl FnMut(u64) -> Option<u64>) -> Result<u64, Unbounded> {
     let mut value = from;
     for _ in 0..STEPS_MAX {
@@ -171,7 +184,8 @@ pub(crate) fn fixed_point(from: u64, mut next: impl FnMut(u64) -> Option<u64>) -
     Err(Unbounded::TooComplex)
 }
 
-/// When a job's events can come first, within a busy period, ascending. Those that can come at once are one point, the last of them.
+/// Returns the earliest arrival times of a job's events within a busy period, in ascending order.
+/// Simultaneous events are one point, the last of them.
 fn arrivals_of(job: &Job, busy_ns: u64) -> Result<Vec<u64>, Unbounded> {
     let Some(arrivals) = job.arrivals else { return Err(Unbounded::Overload) };
     let later = (arrivals.at_once()..).map(|n| arrivals.span(n)).take_while(|span| *span < busy_ns);
@@ -193,45 +207,49 @@ mod tests {
     }
 
     #[test]
-    fn alone_a_job_takes_what_it_takes() {
+    fn response_time_of_a_single_job_is_its_execution_time() {
         assert_eq!(response(&[job(1, 100, 30)], 0), 30);
-        // As long as it is not busy for ever.
+        // Unless the resource is overloaded.
         assert_eq!(response(&[job(1, 30, 30)], 0), 30);
         assert_eq!(respond(&[job(1, 29, 30)], 0, None), Err(Unbounded::Overload));
     }
 
-    /// The example of Davis et al. (2007) which the older analysis got wrong: the second event of the lowest is the latest.
+    /// Example of Davis et al. (2007), which the older analysis got wrong: the second event of the
+    /// lowest-priority job has the maximum response time.
     #[test]
-    fn the_refuted_example_of_can() {
+    fn second_event_can_be_the_latest_as_in_the_refuted_can_analysis() {
         let jobs = [job(3, 250, 100), job(2, 350, 100), job(1, 350, 100)];
         assert_eq!([0, 1, 2].map(|at| response(&jobs, at)), [200, 300, 350]);
     }
 
     #[test]
-    fn equals_may_go_first_however_late_they_come() {
+    fn jobs_of_equal_priority_may_precede_regardless_of_arrival() {
         let jobs = [job(1, 100, 10), job(1, 100, 20), job(1, 100, 30)];
         assert_eq!([0, 1, 2].map(|at| response(&jobs, at)), [60, 60, 60]);
-        // A frequent equal delays as one with a higher priority does.
+        // A frequent job of equal priority delays like one of higher priority.
         for priority in [1, 2] {
             let jobs = [job(priority, 20, 5), job(1, 1000, 18), job(1, 1000, 18)];
             assert_eq!(response(&jobs, 1), 5 + 18 + 5 + 18, "{priority}");
         }
-        // Two equals that are always there again keep a third away for as long as one of them waits.
+        // Two jobs of equal priority that alternate delay a third one for as long as one of them
+        // waits.
         let (a, b) = (job(40, 5_000_000, 2_500_000), job(40, 6_000_000, 2_500_000));
         assert_eq!(response(&[a, b, job(40, 100_000_000, 250_000)], 2), 17_750_000);
     }
 
-    /// An event of a burst waits for those before it, and its equals may pass while it does.
+    /// An event of a burst waits for the previous ones, and jobs of equal priority may overtake it
+    /// meanwhile.
     #[test]
-    fn an_event_waits_for_its_own_flow_in_order() {
+    fn event_waits_for_earlier_events_of_its_flow() {
         let burst = Job { arrivals: Some(Arrivals::bursts(1000, 3)), ..job(1, 1, 10) };
-        // Two of its own pieces and the rivals of 0 and 12 go before its last piece, which begins at 22.
+        // Two of its own pieces and the rivals' events of 0 and 12 precede its last piece, which
+        // starts at 22.
         assert_eq!(response(&[burst, job(1, 12, 1)], 0), 32);
         assert_eq!(response(&[burst, job(2, 12, 1)], 0), 32);
     }
 
     #[test]
-    fn a_job_without_limit_delays_the_more_urgent_by_one_piece() {
+    fn job_without_arrival_bound_blocks_higher_priorities_for_one_piece() {
         let flood = Job { priority: 0, arrivals: None, piece_ns: 12, pieces: 1 };
         let jobs = [flood, job(1, 100, 10), job(2, 100, 10)];
         assert_eq!([1, 2].map(|at| response(&jobs, at)), [32, 22]);
@@ -240,15 +258,16 @@ mod tests {
     }
 
     #[test]
-    fn others_are_served_between_the_pieces_of_an_event() {
+    fn other_jobs_are_served_between_the_pieces_of_an_event() {
         let large = Job { pieces: 5, ..job(1, 1000, 10) };
         assert_eq!(response(&[job(2, 1000, 7), large], 0), 17, "one piece is before it");
         assert_eq!(response(&[job(2, 25, 7), large], 1), 50 + 3 * 7);
     }
 
-    /// The server's turn comes a period after idle time or work of its priority, and may come at once behind work above it.
+    /// The server's turn follows one period after idle time or work of its priority. After work
+    /// above its priority it may follow immediately.
     #[test]
-    fn the_server_has_its_turn_at_once_only_behind_work_above_its_priority() {
+    fn server_has_an_immediate_turn_only_after_work_above_its_priority() {
         let server = Some(Server { priority: 0, period_ns: 100, piece_ns: 20 });
         let bound = |jobs: &[Job]| respond(jobs, 0, server).expect("bounded").response_ns;
         let (own, long) = (job(5, 1000, 10), job(5, 1000, 95));
@@ -262,13 +281,13 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_waits_for_itself() {
+    fn burst_delays_its_own_events() {
         let burst = Job { arrivals: Some(Arrivals::bursts(100, 4)), ..job(1, 1, 10) };
         assert_eq!(response(&[burst], 0), 40);
     }
 
     #[test]
-    fn too_much_at_once_is_told() {
+    fn too_complex_busy_period_is_reported() {
         let long = Job { arrivals: Some(Arrivals::sporadic(HORIZON_NS)), piece_ns: HORIZON_NS, ..job(1, 1, 1) };
         assert_eq!(respond(&[long, job(1, 100, 1)], 0, None), Err(Unbounded::Overload));
         let busy = Job { arrivals: Some(Arrivals::sporadic(1_000_000_000)), piece_ns: 500_000_000, ..job(1, 1, 1) };

@@ -1,5 +1,7 @@
-//! Flows over resources. What leaves one stage comes to the next with more jitter; that may delay what comes back, so all stages are
-//! computed again until nothing changes.
+//! Analysis of flows over several resources.
+//!
+//! Events leave a stage with more jitter than they arrive with. The additional jitter may increase
+//! delays at other stages, so all stages are computed again until a fixed point is reached.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -12,33 +14,34 @@ use crate::Arrivals;
 use crate::certificate::{Certificate, FlowClaim, StageClaim};
 use crate::server::{self, Job, Response, Unbounded};
 
-/// How often all stages are computed at most.
+/// Maximum number of iterations over all stages.
 const ROUNDS_MAX: usize = 1000;
 
-/// What serves one piece of work at a time: an executor's thread, or an interface that sends.
+/// Resource that serves one piece of work at a time: an executor's thread, or a network interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Resource {
-    /// For people.
+    /// Name for display.
     pub name: String,
-    /// How long each piece may have to wait, once, for a lock that others hold; 0 for a link.
+    /// Maximum lock wait of each piece, in nanoseconds; 0 for a link.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lock_ns: u64,
-    /// Work that goes before what is more urgent, now and then; none on a link.
+    /// Server whose lower-priority work periodically precedes more urgent work; none on a link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Server>,
 }
 
-/// Work of one priority of which one piece goes before what is more urgent, once that has kept the resource for a period, and another one after
-/// each further period: the normal server of an executor.
+/// Server of one priority: the normal server of an executor. One piece of its work precedes more
+/// urgent work after that has kept the resource busy for a period, and another one after each
+/// further period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Server {
-    /// What is above this priority is delayed by it.
+    /// Priority of the server. Jobs above it are delayed.
     pub priority: i32,
-    /// From the begin of one piece to that of the next, at least. At least 1.
+    /// Minimum time between the starts of two pieces, in nanoseconds. At least 1.
     pub period_ns: u64,
-    /// How long one piece takes at most.
+    /// Maximum execution time of one piece, in nanoseconds.
     pub piece_ns: u64,
 }
 
@@ -47,38 +50,39 @@ const fn is_zero(value: &u64) -> bool {
 }
 
 impl Resource {
-    /// A resource without lock and server.
+    /// Returns a resource without lock waits and server.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), lock_ns: 0, server: None }
     }
 
-    /// The server, whose pieces wait for the lock as others do.
+    /// Returns the server with the lock wait of its pieces included.
     fn server_with_lock(&self) -> Option<Server> {
         self.server.map(|server| Server { piece_ns: server.piece_ns.saturating_add(self.lock_ns), ..server })
     }
 }
 
-/// One resource on a flow's way.
+/// Resource on the route of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stage {
     /// Index into [`System::resources`].
     pub resource: usize,
-    /// The larger, the more urgent.
+    /// Priority; a larger number is more urgent.
     pub priority: i32,
-    /// How long one piece takes at most.
+    /// Maximum execution time of one piece, in nanoseconds.
     pub piece_ns: u64,
-    /// How long one piece takes at least.
+    /// Minimum execution time of one piece, in nanoseconds.
     #[serde(default)]
     pub piece_ns_min: u64,
-    /// Pieces of one event, between which others may be served.
+    /// Number of pieces of an event. Other work may be served between them.
     #[serde(default = "one")]
     pub pieces: u64,
-    /// What passes until the next stage, or the end, without anybody's doing: cables, interrupts, a wait to be woken. At most.
+    /// Maximum delay up to the next stage or the end that uses no resource, in nanoseconds: cables,
+    /// interrupts, wake-up latency.
     #[serde(default)]
     pub delay_ns: u64,
-    /// The same, at least.
+    /// Minimum delay, in nanoseconds.
     #[serde(default)]
     pub delay_ns_min: u64,
 }
@@ -87,52 +91,53 @@ const fn one() -> u64 {
     1
 }
 
-/// Events that pass some stages one after the other.
+/// Events that pass some stages in sequence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
-    /// For people.
+    /// Name for display.
     pub name: String,
-    /// At the first stage; `None`: as often as can be.
+    /// Arrival bound at the first stage; `None` for events that arrive as fast as they are served.
     pub arrivals: Option<Arrivals>,
-    /// The way, at least one stage.
+    /// Stages, at least one.
     pub stages: Vec<Stage>,
-    /// From the arrival at the first stage to the end of the last one's delay: what is asked for.
+    /// Required limit in nanoseconds, from the arrival at the first stage to the end of the delay
+    /// of the last one.
     #[serde(default)]
     pub limit_ns: Option<u64>,
 }
 
-/// All that shares some resources.
+/// Flows and the resources that they share.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct System {
-    /// What the flows share.
+    /// Resources that the flows share.
     pub resources: Vec<Resource>,
-    /// In the order of their importance: who comes first is admitted first.
+    /// Flows in the order of importance: earlier flows are admitted first.
     pub flows: Vec<Flow>,
 }
 
-/// Why a system has no certificate.
+/// Reason why a system has no certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Infeasible {
-    /// The description makes no sense.
+    /// The description is invalid.
     Nonsense {
         /// Index of the flow.
         flow: usize,
-        /// What is wrong.
+        /// Description of the error.
         what: &'static str,
     },
-    /// A flow's stage has no bound.
+    /// A stage of a flow has no bound.
     Unbounded {
         /// Index of the flow.
         flow: usize,
         /// Index of the stage.
         stage: usize,
-        /// Why.
+        /// Reason.
         why: Unbounded,
     },
-    /// The bounds of stages that depend on each other grow and grow.
+    /// The bounds of mutually dependent stages grow without limit.
     Diverges,
 }
 
@@ -147,7 +152,7 @@ impl fmt::Display for Infeasible {
 }
 
 impl System {
-    /// Says what is wrong with the description.
+    /// Checks the description.
     pub fn check(&self) -> Result<(), Infeasible> {
         if self.resources.iter().any(|resource| resource.server.is_some_and(|server| server.period_ns == 0)) {
             return Err(Infeasible::Nonsense { flow: 0, what: "the server of a resource has a period of 0" });
@@ -175,12 +180,13 @@ impl System {
 }
 
 impl Stage {
-    /// How events leave that came so and took `response_ns` at most, `None` beyond `u64`.
+    /// Returns the arrival bound behind the stage, for arrivals `came` and the maximum response
+    /// time `response_ns`. `None` beyond `u64`.
     pub(crate) fn pass_on(&self, came: Arrivals, response_ns: u64) -> Option<Arrivals> {
-        // The first piece of one may be as early as another's last is late.
+        // The first piece of one event may be earliest while the last piece of another is latest.
         let spread = (response_ns - self.piece_ns_min).checked_add(self.delay_ns - self.delay_ns_min)?;
         let apart = came.distance_ns.saturating_sub(spread);
-        // Nothing else is served meanwhile.
+        // No other work is served in between.
         let served =
             if self.pieces == 1 { self.piece_ns_min.saturating_sub(self.delay_ns - self.delay_ns_min) } else { 0 };
         Some(Arrivals {
@@ -190,18 +196,19 @@ impl Stage {
         })
     }
 
-    /// What it asks of its resource, the wait of each piece for the lock included.
+    /// Returns the load on the resource, with the lock wait of each piece included.
     pub(crate) fn job(&self, resource: &Resource, arrivals: Option<Arrivals>) -> Job {
         let piece_ns = self.piece_ns.saturating_add(resource.lock_ns);
         Job { priority: self.priority, arrivals, piece_ns, pieces: self.pieces }
     }
 }
 
-/// The state of the search: how events come to each stage of each flow.
+/// State of the iteration: arrival bounds of each flow at each stage.
 type Guess = Vec<Vec<Option<Arrivals>>>;
 
-/// Bounds all flows that have arrivals. Whether they keep their limits is [`Certificate::violations`]. The work is that of
-/// [`server::respond`] for each stage, a thousand times at most.
+/// Bounds all flows that have an arrival bound. [`Certificate::violations`] reports which of them
+/// exceed their limits. The work is that of [`server::respond`] for each stage, at most a thousand
+/// times.
 pub fn analyse(system: &System) -> Result<Certificate, Infeasible> {
     system.check()?;
     let mut guess: Guess =
@@ -217,9 +224,9 @@ pub fn analyse(system: &System) -> Result<Certificate, Infeasible> {
     Err(Infeasible::Diverges)
 }
 
-/// The responses of each stage of each flow that has arrivals.
+/// Computes the response times of each stage of all flows that have an arrival bound.
 fn respond_all(system: &System, guess: &Guess) -> Result<Vec<Vec<Response>>, Infeasible> {
-    // Who meets at each resource: its jobs, and for each flow and stage which job is its.
+    // Jobs of each resource, and for each flow and stage the index of its job.
     let mut jobs: BTreeMap<usize, Vec<Job>> = BTreeMap::new();
     let mut places: Vec<Vec<usize>> = Vec::new();
     for (flow, arrivals) in system.flows.iter().zip(guess) {
@@ -243,7 +250,7 @@ fn respond_all(system: &System, guess: &Guess) -> Result<Vec<Vec<Response>>, Inf
     bounded.map(respond_flow).collect()
 }
 
-/// How events come to each stage, if they take so long at the one before.
+/// Returns the arrival bounds at each stage that follow from the responses of the previous stages.
 fn pass_on_all(system: &System, responses: &[Vec<Response>]) -> Result<Guess, Infeasible> {
     let mut guess = Guess::new();
     for (at, (flow, responses)) in system.flows.iter().zip(responses).enumerate() {

@@ -1,8 +1,9 @@
-//! The checker of certificates. It shares the types with the analysis, and not one line of arithmetic.
+//! Checker of certificates. It shares the types with the analysis, but no arithmetic.
 //!
-//! It does not look for fixed points. A claimed time `w` is late enough if the work that may come before `w` is done by `w`: one
-//! evaluation of the demand, whose growth with `w` proves that the true time is not later. Sums are in `u128`; what exceeds it
-//! is refused, and so are more than 2^20 jobs and claims of a period of 0.
+//! It does not search for fixed points. A claimed time `w` is late enough if the work that may
+//! arrive before `w` is completed by `w`. One evaluation of the demand, which is monotone in `w`,
+//! proves that the true time is not later. Sums are in `u128`. The checker refuses sums beyond
+//! that, more than 2^20 jobs, and claims with a period of 0.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -10,17 +11,17 @@ use core::fmt;
 use crate::certificate::{MeasuredTime, StageClaim};
 use crate::{Arrivals, Certificate, Resource, Stage};
 
-/// Jobs at all resources together, at most.
+/// Maximum number of jobs at all resources.
 const JOBS_MAX: usize = 1 << 20;
 
-/// What a certificate claims without proving it.
+/// Claim of a certificate that is not proven.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unproven {
     /// Index of the flow.
     pub flow: usize,
-    /// Index of the stage, if it is about one.
+    /// Index of the stage, if the claim is about one.
     pub stage: Option<usize>,
-    /// What is not proven.
+    /// Description of the claim.
     pub what: &'static str,
 }
 
@@ -33,7 +34,7 @@ impl fmt::Display for Unproven {
     }
 }
 
-/// One flow at one resource, as it is claimed to come there.
+/// Flow at one resource, with its claimed arrivals.
 struct Load {
     flow: usize,
     stage: usize,
@@ -41,12 +42,13 @@ struct Load {
     priority: i32,
     piece: u128,
     pieces: u128,
-    /// `None`: without limit.
+    /// Claimed arrival bound; `None` if there is none.
     comes: Option<Arrivals>,
 }
 
 impl Load {
-    /// Work that comes from a first event on for `window`, both ends included; `None` if there is no limit, or one beyond counting.
+    /// Returns the work of the events in a closed interval of `window` from a first event. `None`
+    /// if there is no arrival bound, or on overflow.
     fn within(&self, window: u128) -> Option<u128> {
         let comes = self.comes?;
         let mut events =
@@ -58,8 +60,9 @@ impl Load {
     }
 }
 
-/// Checks that every bound of a certificate follows from its system, that every limit is kept, and that what is said to be measured is in
-/// the system with its margin. The work is that of one look at each claimed point, times the jobs at its resource.
+/// Checks that every bound of a certificate follows from its system, that every limit holds, and
+/// that measured times are in the system with their margin. The work is one evaluation of each
+/// claimed point, times the jobs at its resource.
 pub fn verify(certificate: &Certificate) -> Result<(), Unproven> {
     let system = &certificate.system;
     let whole = |flow, what| Unproven { flow, stage: None, what };
@@ -93,7 +96,7 @@ pub fn verify(certificate: &Certificate) -> Result<(), Unproven> {
     certificate.measured.iter().try_for_each(|time| check_measured(certificate, time))
 }
 
-/// A stage takes as long as was measured of its jobs, times the margin, at least.
+/// Checks that a stage takes at least the measured time of its jobs, times the margin.
 fn check_measured(certificate: &Certificate, time: &MeasuredTime) -> Result<(), Unproven> {
     let unproven = |what| Unproven { flow: time.flow, stage: Some(time.stage), what };
     let flow = certificate.system.flows.get(time.flow);
@@ -135,27 +138,29 @@ fn loads(certificate: &Certificate) -> Result<Vec<Load>, Unproven> {
     Ok(loads)
 }
 
-/// How what came as claimed leaves.
+/// Returns the arrival bound behind a stage that follows from the claim.
 fn leaves(stage: &Stage, said: &StageClaim) -> Option<Arrivals> {
     let latest = u128::from(said.response_ns) + u128::from(stage.delay_ns);
     let earliest = u128::from(stage.piece_ns_min) + u128::from(stage.delay_ns_min);
     let spread = latest.checked_sub(earliest)?;
     let wobble = stage.delay_ns - stage.delay_ns_min;
     let gap = if stage.pieces == 1 && stage.piece_ns_min > wobble { stage.piece_ns_min - wobble } else { 0 };
-    let jitter = u64::try_from(u128::from(said.arrivals.jitter_ns) + spread).ok()?; // tidy-allow(dropped-cause): said by the caller.
+    let jitter = u64::try_from(u128::from(said.arrivals.jitter_ns) + spread).ok()?; // tidy-allow(dropped-cause): the caller reports it.
     let kept = u128::from(said.arrivals.distance_ns).saturating_sub(spread) as u64;
     Some(Arrivals { period_ns: said.arrivals.period_ns, jitter_ns: jitter, distance_ns: kept.max(gap) })
 }
 
-/// What a resource's server may put before work above its priority in `window`, both ends included, except for a turn at its begin.
+/// Returns the work of a resource's server that may precede work above its priority in a closed
+/// interval of `window`, without a turn at its start.
 fn served_within(resource: &Resource, priority: i32, window: u128) -> Option<u128> {
     let Some(server) = resource.server.filter(|server| priority > server.priority) else { return Some(0) };
     let turns = window.checked_div(server.period_ns.into())?;
     turns.checked_mul(u128::from(server.piece_ns) + u128::from(resource.lock_ns))
 }
 
-/// What may go first at the begin of a busy period of this priority: a piece of lower priority that was begun, a turn of the server, or both where
-/// the server is below that piece.
+/// Returns the maximum blocking at the start of a busy period of this priority: a piece of lower
+/// priority that has started, a turn of the server, or both if the server's priority is below that
+/// of the piece.
 fn begun_before(here: &[&Load], resource: &Resource, priority: i32) -> u128 {
     let server = resource.server.filter(|server| priority > server.priority);
     let turn = server.map_or(0, |server| u128::from(server.piece_ns) + u128::from(resource.lock_ns));
@@ -176,7 +181,7 @@ fn check_stage(
     let own = loads.iter().find(|load| load.flow == flow && load.stage == stage).ok_or("it is not there")?;
     let here: Vec<&Load> = loads.iter().filter(|load| load.resource == own.resource).collect();
     let begun = begun_before(&here, resource, own.priority);
-    // Whatever else is as urgent may be served before it, whenever it comes.
+    // Any other work of the same priority may be served first, regardless of its arrival.
     let others = |window: u128| {
         let others = here
             .iter()
@@ -208,10 +213,10 @@ fn check_stage(
     Ok(())
 }
 
-/// Every event that may be the latest has a point.
+/// Checks that every event that may have the maximum response time has a point.
 fn check_points(own: &Load, busy: u128, said: &StageClaim) -> Result<(), &'static str> {
     let comes = own.comes.ok_or("work without limit has no points")?;
-    // Those that come at once are one.
+    // Simultaneous events are one point.
     let at_once = if comes.distance_ns > 0 { 0 } else { comes.jitter_ns.checked_div(comes.period_ns).unwrap_or(0) };
     for n in u128::from(at_once).. {
         let by_period = (n * u128::from(comes.period_ns)).saturating_sub(comes.jitter_ns.into());

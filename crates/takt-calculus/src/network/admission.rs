@@ -1,13 +1,18 @@
-//! Admission of flows one by one.
+//! Incremental admission control of flows.
 //!
-//! Every queue keeps a budget that is at least its bound. A flow is admitted if the queues on its way keep theirs, or may raise them: a
-//! budget is raised by a quarter more than is needed, so that the next flows fit without raising it, and only as far as every flow through
-//! the queue keeps its limit. If a flow would be late, the budgets on its way fall to what is needed, once. A changed budget changes the
-//! jitter of the flows that leave the queue; the ports after it are bounded again. A decision touches the ports on the flow's way and those
-//! that changed budgets lead to, [`PORTS_MAX`] at most; a flow that would need more is refused. Several flows may be admitted in one
-//! decision: then each port is bounded once for all of them.
+//! Every queue has a budget that is at least its bound. A flow is admitted if the queues on its
+//! route keep their budgets, or may raise them. A budget is raised to a quarter more than needed,
+//! so that the next flows fit without raising it, but only as far as every flow through the queue
+//! keeps its limit. If a flow would exceed its limit, the budgets on its route are lowered to the
+//! needed values, once.
 //!
-//! Budgets fall only while [`Admission::hold_budgets`] allows it: a frame that was delayed under the larger budget may still be at a later port.
+//! A changed budget changes the jitter of the flows that leave the queue; the ports after it are
+//! bounded again. A decision examines the ports on the flow's route and those that changed budgets
+//! affect, at most [`PORTS_MAX`]; a flow that would need more is refused. Several flows may be
+//! admitted in one decision: then each port is bounded once for all of them.
+//!
+//! Budgets are lowered only while [`Admission::hold_budgets`] permits it: a frame that was delayed
+//! under the larger budget may still be at a later port.
 
 mod draft;
 mod drain;
@@ -26,34 +31,35 @@ use super::queue::PortView;
 use super::{Flow, FlowBound, Hop, NetworkCertificate, Port, QueueClaim, QueueFault, separated};
 use crate::server::Unbounded;
 
-/// Ports that one decision bounds at most, each as often as a budget before it changes.
+/// Maximum number of port evaluations in one decision. A port counts each time that an earlier
+/// budget changes.
 pub const PORTS_MAX: usize = 1024;
 
-/// Why a flow is not admitted.
+/// Reason why a flow is not admitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refused {
-    /// The description makes no sense.
+    /// The description is invalid.
     Nonsense(&'static str),
-    /// A queue has no bound with it, or too small a depth.
+    /// With the flow, a queue has no bound, or exceeds its depth.
     Queue {
-        /// Which.
+        /// Queue.
         hop: Hop,
-        /// Why.
+        /// Reason.
         fault: QueueFault,
     },
     /// The end-to-end bound of a flow would exceed its limit.
     Late {
-        /// The flow that would be late: the new one, or an admitted one.
+        /// Flow that would exceed its limit: the new one, or an admitted one.
         flow: FlowId,
-        /// Its bound with the new one.
+        /// Bound of that flow with the new one, in nanoseconds.
         bound_ns: u64,
-        /// What it may take.
+        /// Limit of that flow in nanoseconds.
         limit_ns: u64,
-        /// The queue that it would spend most of the bound at.
+        /// Queue with the largest share of the bound.
         hop: Hop,
     },
-    /// The decision would touch too many ports.
+    /// The decision would examine too many ports.
     TooFar,
 }
 
@@ -72,33 +78,34 @@ impl fmt::Display for Refused {
     }
 }
 
-/// Names an admitted flow for as long as it is admitted.
+/// Id of an admitted flow, valid while it is admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowId(pub usize);
 
-/// Admitted flows in a network.
+/// Admitted flows of a network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Admission {
     ports: Vec<Port>,
-    /// By [`FlowId`]; free places are used again.
+    /// Flows by [`FlowId`]; free entries are reused.
     flows: Vec<Option<Flow>>,
     loads: Vec<Loads>,
-    /// For each port and class.
+    /// Claims by port and class.
     queues: Vec<Vec<QueueClaim>>,
-    /// Removed flows whose work is still counted.
+    /// Removed flows whose load is still counted.
     departed: BTreeSet<FlowId>,
-    /// Free places of `flows` before its end.
+    /// Free entries of `flows` before its end.
     free: BTreeSet<FlowId>,
-    /// Flows that keep their limits by separated-flow analysis only: the sum of their budgets exceeds it.
+    /// Flows that keep their limits only by separated-flow analysis: the sum of their budgets
+    /// exceeds the limit.
     by_separated: BTreeSet<FlowId>,
-    /// Whether no budget falls for a flow that would be late.
+    /// True if budgets are not lowered for a flow that would exceed its limit.
     is_held: bool,
-    /// What the attempts under way have changed.
+    /// Changes of the attempts in progress.
     journal: Journal,
     work: Work,
 }
 
-/// Queues that were bounded so far. Networks are equal whatever work they took.
+/// Number of queues bounded so far. It is ignored when networks are compared.
 #[derive(Debug, Default)]
 struct Work(AtomicUsize);
 
@@ -116,10 +123,11 @@ impl PartialEq for Work {
 
 impl Eq for Work {}
 
-/// The flows that a decision is about, by ascending name.
+/// Flows of a decision, by ascending id.
 type New<'a> = &'a [(FlowId, &'a Flow)];
 
-/// The next port that is to be bounded: the last one of `own` that is, and when there is none the first of all.
+/// Returns the next port to be bounded: the last port of `own` that is still due, otherwise the
+/// first port that is due.
 fn next_port(own: &mut Vec<usize>, todo: &mut BTreeMap<usize, usize>) -> Option<(usize, usize)> {
     while let Some(port) = own.pop() {
         if let Some(next) = todo.remove_entry(&port) {
@@ -130,10 +138,10 @@ fn next_port(own: &mut Vec<usize>, todo: &mut BTreeMap<usize, usize>) -> Option<
 }
 
 impl Admission {
-    /// A network without flows.
+    /// Returns a network without flows.
     ///
     /// # Errors
-    /// Index of a port, and what is wrong with it.
+    /// Returns the index of an invalid port, and the reason.
     pub fn new(ports: Vec<Port>) -> Result<Self, (usize, &'static str)> {
         for (at, port) in ports.iter().enumerate() {
             port.check().map_err(|what| (at, what))?;
@@ -154,10 +162,11 @@ impl Admission {
         })
     }
 
-    /// Adds a port, and gives its index. Ports stay: the flows of one that is gone are to be removed.
+    /// Adds a port and returns its index. Ports are permanent: if a port disappears, its flows must
+    /// be removed.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Returns the reason if the port is invalid.
     pub fn add_port(&mut self, port: Port) -> Result<usize, &'static str> {
         port.check()?;
         self.queues.push(alloc::vec![QueueClaim::default(); port.classes.len()]);
@@ -166,8 +175,9 @@ impl Admission {
         Ok(self.ports.len() - 1)
     }
 
-    /// Makes several changes to flows, or none: if they fail, all is as it was before. Attempts may contain others. The work of going back is that
-    /// of the changes. Ports must not be added meanwhile.
+    /// Makes several changes to flows atomically: if they fail, all of them are undone. Attempts
+    /// may be nested. Undoing takes work proportional to the changes. Ports must not be added in an
+    /// attempt.
     pub fn attempt<T, E>(&mut self, changes: impl FnOnce(&mut Self) -> Result<T, E>) -> Result<T, E> {
         let from = self.journal.begin();
         let outcome = changes(self);
@@ -190,7 +200,7 @@ impl Admission {
         }
     }
 
-    /// Puts a flow into a set, or takes it out; gives whether it was in.
+    /// Adds a flow to a set or removes it. Returns whether the set contained it.
     fn put_into(&mut self, set: Set, id: FlowId, is_in: bool) -> bool {
         let set = match set {
             Set::Departed => &mut self.departed,
@@ -210,49 +220,51 @@ impl Admission {
         self.journal.note(|| Change::Flow(id, before));
     }
 
-    /// How much of a port its flows use, in parts of a million, each rounded up.
+    /// Returns the utilization of a port by its flows in parts of a million. The share of each flow
+    /// is rounded up.
     pub fn utilisation_ppm(&self, port: usize) -> u64 {
         self.loads[port].iter().fold(0_u64, |sum, load| sum.saturating_add(load.share_ppm))
     }
 
-    /// The ports.
+    /// Returns the ports.
     pub fn ports(&self) -> &[Port] {
         &self.ports
     }
 
-    /// An admitted flow.
+    /// Returns an admitted flow.
     pub fn flow(&self, id: FlowId) -> Option<&Flow> {
         self.flows.get(id.0)?.as_ref().filter(|_| !self.departed.contains(&id))
     }
 
-    /// All admitted flows.
+    /// Returns all admitted flows.
     pub fn flows(&self) -> impl Iterator<Item = (FlowId, &Flow)> {
         self.counted().filter(|(id, _)| !self.departed.contains(id))
     }
 
-    /// Those, and removed ones whose work is still counted.
+    /// Returns the admitted flows and the removed ones whose load is still counted.
     fn counted(&self) -> impl Iterator<Item = (FlowId, &Flow)> {
         self.flows.iter().enumerate().filter_map(|(at, flow)| Some((FlowId(at), flow.as_ref()?)))
     }
 
-    /// The claim of a queue: its budget, and what proves it.
+    /// Returns the claim of a queue: its budget with the proof.
     pub fn queue(&self, hop: Hop) -> Option<&QueueClaim> {
         self.queues.get(hop.port)?.get(hop.class)
     }
 
-    /// The bound of an admitted flow.
+    /// Returns the bound of an admitted flow.
     pub fn bound(&self, id: FlowId) -> Option<FlowBound> {
         let flow = self.flow(id)?;
         Some(self.bound_of(id, flow, &Draft::default()))
     }
 
-    /// Admits a flow, or says why not; then nothing has changed.
+    /// Admits a flow. If it is refused, nothing changes.
     pub fn admit(&mut self, flow: Flow) -> Result<(FlowId, FlowBound), Refused> {
         let admitted = self.admit_all(alloc::vec![flow])?;
         admitted.first().copied().ok_or(Refused::Nonsense("there is no flow"))
     }
 
-    /// Admits several flows in one decision, or none of them. `Err` names the first that does not fit.
+    /// Admits several flows in one decision, or none of them. The error names the first flow that
+    /// is refused.
     pub fn admit_all(&mut self, flows: Vec<Flow>) -> Result<Vec<(FlowId, FlowBound)>, Refused> {
         self.forget_departed();
         let new = self.named(&flows);
@@ -271,25 +283,25 @@ impl Admission {
         Ok(admitted)
     }
 
-    /// What [`admit`](Self::admit) would answer.
+    /// Returns the result that [`admit`](Self::admit) would have.
     pub fn what_if(&self, flow: &Flow) -> Result<FlowBound, Refused> {
         let new = self.named(core::slice::from_ref(flow));
         let draft = self.draft(&new)?;
         new.first().map(|(id, flow)| self.bound_of(*id, flow, &draft)).ok_or(Refused::Nonsense("there is no flow"))
     }
 
-    /// Whether [`admit_all`](Self::admit_all) would admit these flows.
+    /// Reports whether [`admit_all`](Self::admit_all) would admit these flows.
     pub fn what_if_all(&self, flows: &[Flow]) -> Result<(), Refused> {
         self.draft(&self.named(flows)).map(drop)
     }
 
-    /// The names that flows would get: places that are free, in ascending order.
+    /// Returns the ids that new flows would get: free entries in ascending order.
     fn named<'a>(&self, flows: &'a [Flow]) -> Vec<(FlowId, &'a Flow)> {
         let names = self.free.iter().copied().chain((self.flows.len()..).map(FlowId));
         names.zip(flows).collect()
     }
 
-    /// Whether a class waits for no longer frame of lower classes than before.
+    /// Reports whether the blocking of a class by lower classes is at most what it was before.
     fn is_blocked_as_before(&self, port: usize, class: usize, draft: &Draft) -> bool {
         let before = PortView { ports: &self.ports, at: port, loads: &self.loads[port] };
         before.blocking_ns(class) == self.view(port, draft).blocking_ns(class)
@@ -299,12 +311,14 @@ impl Admission {
         self.work.0.fetch_add(1, Relaxed);
     }
 
-    /// How many queues were bounded so far, in decisions of any outcome: the work that decisions took.
+    /// Returns the number of queues bounded so far, in decisions with any outcome. It measures the
+    /// work of decisions.
     pub fn queues_bounded(&self) -> usize {
         self.work.0.load(Relaxed)
     }
 
-    /// All flows with what proves their bounds, removed ones among them whose work is still counted.
+    /// Returns all flows with the proof of their bounds, including removed flows whose load is
+    /// still counted.
     pub fn certificate(&self) -> NetworkCertificate {
         let mut flows = Vec::new();
         let mut bounds = Vec::new();
@@ -315,7 +329,7 @@ impl Admission {
         NetworkCertificate { ports: self.ports.clone(), flows, queues: self.queues.clone(), bounds }
     }
 
-    /// Index of a flow in the [`certificate`](Self::certificate).
+    /// Returns the index of a flow in the [`certificate`](Self::certificate).
     pub fn index_in_certificate(&self, id: FlowId) -> Option<usize> {
         self.counted().position(|(other, _)| other == id)
     }
@@ -342,7 +356,8 @@ impl Admission {
         draft
     }
 
-    /// The network with new flows. The budgets of some queues fall to what is needed.
+    /// Bounds the network with new flows. The budgets of the queues in `tighten` are lowered to the
+    /// needed values.
     fn bound_all(&self, new: New<'_>, tighten: &[Hop]) -> Result<Draft, Refused> {
         let mut draft = Draft::default();
         for hop in tighten {
@@ -354,7 +369,7 @@ impl Admission {
         Ok(draft)
     }
 
-    /// Bounds the ports that are to be bounded, and those that changed budgets lead to.
+    /// Bounds the marked ports, and those that changed budgets affect.
     fn bound_marked(&self, new: New<'_>, draft: &mut Draft) -> Result<(), Refused> {
         let mut done = 0;
         let mut own = self.busiest_last(new);
@@ -368,8 +383,8 @@ impl Admission {
         self.check_limits(new, draft)
     }
 
-    /// The ports on the ways of new flows, by the number of flows there. Most refusals come from busy ones: they are bounded first, before changed
-    /// budgets lead to others.
+    /// Returns the ports on the routes of new flows, by ascending number of flows. Most refusals
+    /// come from busy ports, so these are bounded first, before changed budgets affect other ports.
     fn busiest_last(&self, new: New<'_>) -> Vec<usize> {
         let hops = new.iter().flat_map(|(_, flow)| &flow.hops);
         let mut ports: Vec<usize> = hops.map(|hop| hop.port).collect();
@@ -378,14 +393,14 @@ impl Admission {
         ports
     }
 
-    /// Gives the loads of a flow behind the load `after`, or all of a new one, the arrivals that follow from the budgets, and marks the ports
-    /// whose loads changed.
+    /// Updates the loads of a flow after the load `after`, or all loads of a new flow, to the
+    /// arrivals that follow from the budgets. Marks the ports whose loads changed.
     fn route(&self, id: FlowId, flow: &Flow, after: Option<Load>, draft: &mut Draft) -> Result<(), Refused> {
         let overload = |hop: Hop| Refused::Queue { hop, fault: QueueFault::Unbounded(Unbounded::Overload) };
-        // One bit for each hop behind which events come otherwise.
+        // One bit for each hop after which the arrivals change.
         let mut moved = after.map_or(0, |after| 1_u64 << after.hop);
         let first = after.map_or(0, |after| after.hop + 1);
-        // The load that changed last, mostly that of the hop before.
+        // Load that changed last, usually that of the previous hop.
         let mut last = after;
         for (n, hop) in flow.hops.iter().enumerate().skip(first) {
             let before = flow.before(n);
@@ -412,7 +427,7 @@ impl Admission {
             let load = known.map(|known| known.with(arrivals));
             let load =
                 load.or_else(|| Load::new(&self.ports, id.0, flow, n, arrivals)).ok_or_else(|| overload(*hop))?;
-            // What comes as before changes nothing behind it.
+            // Unchanged arrivals change nothing at later hops.
             if known == Some(load) {
                 continue;
             }
@@ -426,8 +441,9 @@ impl Admission {
         Ok(())
     }
 
-    /// A queue gets another budget: flows through it have the arrivals behind it that follow, and may exceed their limits, unless their sums of budgets
-    /// are known to be `within` these.
+    /// Changes the budget of a queue and updates the loads of its flows at later hops. The flows
+    /// are marked as possibly exceeding their limits, unless their sums of budgets are known to be
+    /// `within` the limits.
     fn change_budget(
         &self,
         hop: Hop,
@@ -448,8 +464,8 @@ impl Admission {
         Ok(())
     }
 
-    /// Bounds the queues of a port from class `first` on, and those above it that wait for longer frames now; changes the budgets that
-    /// are too small, or are to fall.
+    /// Bounds the queues of a port from class `first` on, and the higher classes whose blocking has
+    /// grown. Changes the budgets that are too small or to be lowered.
     fn bound_port(&self, port: usize, first: usize, new: New<'_>, draft: &mut Draft) -> Result<(), Refused> {
         for class in 0..self.ports[port].classes.len() {
             let hop = Hop { port, class };
@@ -480,7 +496,8 @@ impl Admission {
         }
     }
 
-    /// A budget of a quarter more than is needed, as far as the flows through the queue keep their limits by the sum of budgets, and whether they do.
+    /// Returns a budget of a quarter more than needed, capped so that the flows through the queue
+    /// keep their limits by the sum of budgets. Also returns whether they do.
     fn raise(&self, hop: Hop, needed_ns: u64, new: New<'_>, draft: &Draft) -> (u64, bool) {
         let through = self.loads(hop.port, draft).iter().filter(|load| load.class == hop.class);
         let spare = through.filter_map(|load| self.known(FlowId(load.flow), new)).map(|flow| {
@@ -504,8 +521,9 @@ impl Admission {
         FlowBound { total_ns: self.total(flow, draft), separated_ns }
     }
 
-    /// The flows that may exceed their limits: new ones, those that do so by the sum of budgets, and those at ports with other loads that
-    /// keep their limits by separated-flow analysis only. All others keep theirs by the sum, since it was looked at with each budget that changed.
+    /// Returns the flows that may exceed their limits: new flows, those that exceed them by the sum
+    /// of budgets, and those at changed ports that keep them only by separated-flow analysis. All
+    /// other flows keep them by the sum, since it was checked with each changed budget.
     fn concerned(&self, new: New<'_>, draft: &Draft) -> BTreeSet<FlowId> {
         let is_touched = |id: &&FlowId| {
             let flow = self.flows[id.0].as_ref();
@@ -515,7 +533,7 @@ impl Admission {
         by_separated.chain(draft.over.iter().copied()).chain(new.iter().map(|(id, _)| *id)).collect()
     }
 
-    /// Every flow whose bound may have grown keeps its limit.
+    /// Checks that every flow whose bound may have grown keeps its limit.
     fn check_limits(&self, new: New<'_>, draft: &mut Draft) -> Result<(), Refused> {
         for id in self.concerned(new, draft) {
             let is_over = self.check_limit(id, new, draft)?;
@@ -524,10 +542,10 @@ impl Admission {
         Ok(())
     }
 
-    /// Whether a flow that keeps its limit does so by separated-flow analysis only.
+    /// Checks the limit of a flow. Reports whether it is kept only by separated-flow analysis.
     fn check_limit(&self, id: FlowId, new: New<'_>, draft: &Draft) -> Result<bool, Refused> {
         let Some(flow) = self.known(id, new) else { return Ok(false) };
-        // The sum is cheap, and mostly enough.
+        // The sum is cheap to compute and usually sufficient.
         if self.total(flow, draft) <= flow.limit_ns {
             return Ok(false);
         }

@@ -1,33 +1,34 @@
-//! The checker of network certificates. It shares the types with the analysis, and no arithmetic.
+//! Checker of network certificates. It shares the types with the analysis, but no arithmetic.
 //!
-//! It searches for no fixed point: a claimed busy period or start is late enough if the work that may come before it is done by then.
-//! Sums are in `u128`. The work is one look at each claimed interval, times the flows at its port.
+//! It does not search for fixed points: a claimed busy period or start is late enough if the work
+//! that may arrive before it is completed by then. Sums are in `u128`. The work is one evaluation
+//! of each claimed interval, times the flows at its port.
 
 use alloc::vec::Vec;
 use core::fmt;
 
 use super::{Depth, Flow, Hop, NetworkCertificate, Port, QueueClaim};
 
-/// What a certificate claims without proving it.
+/// Claim of a certificate that is not proven.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unproven {
-    /// About the whole.
+    /// Claim about the whole certificate.
     Whole(&'static str),
-    /// About a queue.
+    /// Claim about a queue.
     Queue {
         /// Index of the port.
         port: usize,
         /// Index of the class.
         class: usize,
-        /// What is not proven.
+        /// Description of the claim.
         what: &'static str,
     },
-    /// About a flow.
+    /// Claim about a flow.
     Flow {
         /// Index of the flow.
         flow: usize,
-        /// What is not proven.
+        /// Description of the claim.
         what: &'static str,
     },
 }
@@ -44,7 +45,7 @@ impl fmt::Display for Unproven {
 
 const COUNTING: &str = "a sum is beyond counting";
 
-/// A flow at a port, as it follows from the budgets.
+/// Flow at a port, with the arrivals that follow from the budgets.
 struct FlowAtPort {
     number: usize,
     class: usize,
@@ -69,16 +70,17 @@ impl FlowAtPort {
     }
 }
 
-/// Nanoseconds that a frame takes of a link: FCS, padding, preamble and gap included.
+/// Returns the time of a frame on a link in nanoseconds: FCS, padding, preamble and gap included.
 fn frame_ns(len: u64, rate_bps: u64) -> u128 {
     let octets = (u128::from(len) + 4).max(64) + 20;
     (octets * 8_000_000_000).div_ceil(rate_bps.into())
 }
 
-/// Checks that every queue keeps its claim, that no queue overflows, and that every flow's bound follows and is within its limit.
+/// Checks that every queue satisfies its claim, that no queue overflows, and that every flow's
+/// bound follows and is within its limit.
 ///
 /// # Errors
-/// The first claim that is not proven.
+/// Returns the first claim that is not proven.
 pub fn check(certificate: &NetworkCertificate) -> Result<(), Unproven> {
     let NetworkCertificate { ports, flows, queues, bounds } = certificate;
     let makes_sense = ports.iter().all(|port| port.check().is_ok())
@@ -105,9 +107,9 @@ pub fn check(certificate: &NetworkCertificate) -> Result<(), Unproven> {
     Ok(())
 }
 
-/// Puts a flow at each port of its way, with the jitter that the budgets allow.
+/// Adds a flow to each port of its route, with the jitter that the budgets permit.
 fn place(certificate: &NetworkCertificate, number: usize, flow: &Flow, at_ports: &mut [Vec<FlowAtPort>]) -> Option<()> {
-    // For each hop how events leave it.
+    // For each hop, jitter and distance of the events that leave it.
     let mut left: Vec<(u128, u128)> = Vec::new();
     for (n, hop) in flow.hops.iter().enumerate() {
         let from = flow.before(n);
@@ -159,7 +161,7 @@ impl Queue<'_> {
         self.flows.iter().filter(|flow| flow.class == self.class)
     }
 
-    /// The ports that frames come from, each once.
+    /// Returns the distinct input ports of the frames.
     fn inputs(&self) -> Vec<Option<usize>> {
         let mut inputs: Vec<Option<usize>> = self.flows.iter().map(|flow| flow.input).collect();
         inputs.sort_unstable();
@@ -167,7 +169,7 @@ impl Queue<'_> {
         inputs
     }
 
-    /// Events' work by one input, and what its link can bring.
+    /// Returns the work of the events by one input, limited by the rate of its link.
     fn by_input(
         &self,
         input: Option<usize>,
@@ -193,8 +195,8 @@ impl Queue<'_> {
             .ok_or(COUNTING)
     }
 
-    /// The class's own work at the begin of an interval: all events of the interval, or what the link has brought by then if it has not
-    /// brought them at the end.
+    /// Returns the class's own work at the start of an interval: all events of the interval, or the
+    /// work that the link has carried by then, if the link limits it up to the end.
     fn own_at_begin(&self, from: u128, to: u128) -> Result<u128, &'static str> {
         let own = |class: usize| class == self.class;
         let each = self.inputs().into_iter().map(|input| {
@@ -205,7 +207,8 @@ impl Queue<'_> {
         each.into_iter().try_fold(0_u128, |sum, work| sum.checked_add(work?)).ok_or(COUNTING)
     }
 
-    /// The longest frame that may be on the link when a more urgent one arrives.
+    /// Returns the transmission time of the longest frame that may be on the link when a more
+    /// urgent one arrives.
     fn blocking(&self) -> u128 {
         let foreign = frame_ns(self.port().foreign_frame_len, self.port().rate_bps);
         let lower = self.flows.iter().filter(|flow| flow.class > self.class);
@@ -234,7 +237,7 @@ fn check_queue(queue: &Queue<'_>, claim: &QueueClaim) -> Result<(), &'static str
         if blocking.saturating_add(own.saturating_sub(shortest)).saturating_add(higher) > start {
             return Err("a frame may be blocking later");
         }
-        // Between the ends it is linear.
+        // The function is linear between the ends.
         let waits = queue.own_at_begin(from, to)?.saturating_sub(from).max(own.saturating_sub(to));
         if waits.saturating_add(blocking).saturating_add(higher) > claim.delay_ns.into() {
             return Err("a frame may take longer than the budget");
@@ -290,7 +293,7 @@ fn check_flow(
     if said.bound_ns() > flow.limit_ns { Err("its limit is not kept") } else { Ok(()) }
 }
 
-/// The hops to each receiver: those to a hop that no other follows.
+/// Returns the hops to each receiver. A hop leads to a receiver if no other hop follows it.
 fn ways(flow: &Flow) -> Vec<Vec<Hop>> {
     let mut ways: Vec<Vec<Hop>> = Vec::new();
     let mut is_followed = alloc::vec![false; flow.hops.len()];
@@ -306,10 +309,10 @@ fn ways(flow: &Flow) -> Vec<Vec<Hop>> {
     ways.into_iter().zip(is_followed).filter(|(_, is_followed)| !is_followed).map(|(way, _)| way).collect()
 }
 
-/// Parts of a port's time or of an octet.
+/// Fixed-point unit of a port's time share and of an octet.
 const ONE: u128 = 1 << 32;
 
-/// The end-to-end bound by what each port leaves to the flow.
+/// Returns the end-to-end bound from the service that each port leaves to the flow.
 fn separated(
     certificate: &NetworkCertificate,
     at_ports: &[Vec<FlowAtPort>],

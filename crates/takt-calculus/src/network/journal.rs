@@ -1,11 +1,11 @@
-//! What attempts at admission have changed, so that it can be undone.
+//! Undo journal of admission attempts.
 
 use alloc::vec::Vec;
 
 use super::load::Loads;
 use super::{Flow, FlowId, Hop, QueueClaim};
 
-/// A set of flows.
+/// Set of flows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Set {
     Departed,
@@ -13,10 +13,10 @@ pub(super) enum Set {
     BySeparated,
 }
 
-/// What was before a change.
+/// State before a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Change {
-    /// There was no such place for a flow.
+    /// The entry for a flow did not exist.
     Place,
     Flow(FlowId, Option<Flow>),
     Loads(usize, Loads),
@@ -25,16 +25,16 @@ pub(super) enum Change {
     Member(Set, FlowId, bool),
 }
 
-/// The changes of the attempts under way, the last one at the end.
+/// Changes of the attempts in progress, the latest one last.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Journal {
     changes: Vec<Change>,
-    /// How many attempts are under way, each within the one before.
+    /// Number of nested attempts in progress.
     attempts: usize,
 }
 
 impl Journal {
-    /// Begins an attempt, and gives the number of changes before it.
+    /// Begins an attempt. Returns the number of earlier changes.
     pub(super) fn begin(&mut self) -> usize {
         self.attempts += 1;
         self.changes.len()
@@ -53,7 +53,7 @@ impl Journal {
         }
     }
 
-    /// The last change, if it is not among the first so many.
+    /// Removes and returns the last change, unless it is among the first `from`.
     pub(super) fn take_after(&mut self, from: usize) -> Option<Change> {
         if self.changes.len() > from { self.changes.pop() } else { None }
     }

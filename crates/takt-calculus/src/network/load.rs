@@ -1,7 +1,8 @@
-//! The work of flows at one port, in nanoseconds of its link.
+//! Load of flows at one port, in nanoseconds of its link.
 //!
-//! What comes by one input link comes no faster than that link: in an interval of `t` at most `(t + spread) * rate_in / rate_out`, and one
-//! frame that was on its way when the interval began. `spread` is how much the delay behind the input link varies.
+//! Arrivals by an input link are limited by its rate: in an interval of `t` at most
+//! `(t + spread) * rate_in / rate_out`, and one frame that was in transmission when the interval
+//! began. `spread` is the variation of the delay after the input link.
 
 use alloc::vec::Vec;
 
@@ -14,27 +15,27 @@ use crate::link::frame_time_ns;
 pub(super) struct Load {
     /// Number of the flow.
     pub(super) flow: usize,
-    /// Which of its hops this is.
+    /// Index of the hop in the flow.
     pub(super) hop: usize,
     pub(super) class: usize,
     pub(super) arrivals: Arrivals,
-    /// Link time of all frames of one event.
+    /// Link time of all frames of one event, in nanoseconds.
     pub(super) event_ns: u64,
     pub(super) frames: u64,
     pub(super) longest_ns: u64,
     pub(super) shortest_ns: u64,
     pub(super) longest_len: u64,
-    /// What it uses of the port, in parts of a million, rounded up.
+    /// Utilization of the port in parts of a million, rounded up.
     pub(super) share_ppm: u64,
-    /// The port whose link it comes by; `None` for the source.
+    /// Port whose link the flow arrives by; `None` for the source.
     pub(super) input: Option<usize>,
-    /// Events that can come at once, and when the next one after these comes at the earliest.
+    /// Number of simultaneous events, and the earliest time of the next event after them.
     pub(super) at_once: u64,
     pub(super) next_ns: u64,
 }
 
 impl Load {
-    /// The load of a flow at its `hop`, where its events come as `arrivals` says. `None` if it is beyond counting.
+    /// Returns the load of a flow at its hop `hop`, with these arrivals. `None` on overflow.
     pub(super) fn new(ports: &[Port], number: usize, flow: &Flow, hop: usize, arrivals: Arrivals) -> Option<Self> {
         let at = flow.hops[hop];
         let rate_bps = ports[at.port].rate_bps;
@@ -70,22 +71,23 @@ impl Load {
         )
     }
 
-    /// The same load, whose events come otherwise, with the same period.
+    /// Returns the same load with other arrivals of the same period.
     pub(super) fn with(self, arrivals: Arrivals) -> Self {
         let at_once = arrivals.at_once();
         Self { arrivals, at_once, next_ns: arrivals.span(at_once), ..self }
     }
 
-    /// Whether it brings the same work as the other in each window up to `window_ns`: what comes at once, and nothing later. Then all that
-    /// was proven with such windows of the one holds for the other.
+    /// Reports whether both loads have the same work in each window up to `window_ns`: the
+    /// simultaneous events at its start, and no later ones. Proofs with such windows for one load
+    /// then hold for the other.
     pub(super) fn brings_as_much(&self, other: &Self, window_ns: u64) -> bool {
         let only = |load: &Self| load.next_ns > window_ns;
         self.at_once == other.at_once && only(self) && only(other) && self.with(other.arrivals) == *other
     }
 
-    /// How events come to the next hop from a queue with this budget. `None` beyond `u64`.
+    /// Returns the arrivals at the next hop behind a queue with this budget. `None` beyond `u64`.
     pub(super) fn leave(&self, port: &Port, budget_ns: u64) -> Option<Arrivals> {
-        // The first frame may leave at once, and the last as late as the budget allows.
+        // The first frame may leave immediately, and the last one as late as the budget permits.
         let spread_ns = budget_ns.saturating_sub(self.shortest_ns).checked_add(port.delay_ns - port.delay_ns_min)?;
         Some(Arrivals {
             period_ns: self.arrivals.period_ns,
@@ -98,16 +100,16 @@ impl Load {
 /// All flows at one port.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Loads {
-    /// By input link, then by flow.
+    /// Loads by input link, then by flow.
     sorted: Vec<Load>,
-    /// What they are sorted by.
+    /// Sort keys of the loads.
     keys: Vec<Key>,
 }
 
 /// Input link and flow of a load.
 type Key = (Option<usize>, usize);
 
-/// How much comes by an input link at most.
+/// Bound on the arrivals by an input link.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct InputLink {
     rate_in: u64,
@@ -120,14 +122,16 @@ impl InputLink {
         Self { rate_in: from.rate_bps, rate_out: to.rate_bps, spread_ns: from.delay_ns - from.delay_ns_min }
     }
 
-    /// Work in an interval of `window_ns`, rounded up, with a frame of `frame_ns` that was on its way when it began.
+    /// Returns the maximum work in an interval of `window_ns`, rounded up, including a frame of
+    /// `frame_ns` that was in transmission when it began.
     pub(super) fn within(&self, window_ns: u64, frame_ns: u64) -> u64 {
         let octets = (u128::from(window_ns) + u128::from(self.spread_ns)) * u128::from(self.rate_in);
         let work = octets.div_ceil(self.rate_out.into()).saturating_add(frame_ns.into());
         u64::try_from(work).unwrap_or(u64::MAX)
     }
 
-    /// The shortest interval in which it allows that work, a frame of `frame_ns` included.
+    /// Returns the shortest interval in which the link carries that work, a frame of `frame_ns`
+    /// included.
     pub(super) fn reaches(&self, work_ns: u64, frame_ns: u64) -> u64 {
         let beyond = u128::from(work_ns.saturating_sub(frame_ns)) * u128::from(self.rate_out);
         let window = beyond.div_ceil(self.rate_in.into()).saturating_sub(self.spread_ns.into());
@@ -136,17 +140,17 @@ impl InputLink {
 }
 
 impl Loads {
-    /// The place of a flow that comes by this input, or where it would be.
+    /// Returns the position of a flow with this input, or the position where it would be inserted.
     pub(super) fn place(&self, input: Option<usize>, flow: usize) -> Result<usize, usize> {
         self.keys.binary_search(&(input, flow))
     }
 
-    /// The load of a flow that comes by this input.
+    /// Returns the load of a flow with this input.
     pub(super) fn get(&self, input: Option<usize>, flow: usize) -> Option<&Load> {
-        Some(&self.sorted[self.place(input, flow).ok()?]) // tidy-allow(dropped-cause): it does not come by it.
+        Some(&self.sorted[self.place(input, flow).ok()?]) // tidy-allow(dropped-cause): the flow does not arrive by it.
     }
 
-    /// Puts a load at its [`place`](Self::place), in place of the flow's load there.
+    /// Inserts a load at its [`place`](Self::place), or replaces the flow's load there.
     pub(super) fn set_at(&mut self, place: Result<usize, usize>, load: Load) {
         match place {
             Ok(at) => self.sorted[at] = load,
@@ -157,7 +161,7 @@ impl Loads {
         }
     }
 
-    /// Puts a load at its place, in place of the flow's load there.
+    /// Inserts a load at its position, or replaces the flow's load there.
     #[cfg(test)]
     pub(super) fn set(&mut self, load: Load) {
         self.set_at(self.place(load.input, load.flow), load);

@@ -1,24 +1,29 @@
-//! Flows through switches: ports that serve classes by strict priority without preemption, FIFO within a class.
+//! Analysis of flows through switches: ports with strict priority without preemption, FIFO within a
+//! class.
 //!
-//! Every queue (a class at a port) has a delay budget. The arrivals of a flow at a hop follow from its arrivals at the first hop and the
-//! budgets of the hops before. A network is feasible if every queue keeps its budget under the arrivals that follow from the budgets, no
-//! queue holds more than its depth, and every flow's end-to-end bound is within its limit. That is an induction over time: as long as no
-//! frame was late, arrivals are as assumed, so the next frame is not late. It holds for routes with cycles too.
+//! Every queue (a class at a port) has a delay budget. The arrivals of a flow at a hop follow from
+//! its arrivals at the first hop and the budgets of the previous hops. A network is feasible if
+//! three conditions hold: every queue keeps its budget under the arrivals that follow from the
+//! budgets, no queue exceeds its depth, and every flow's end-to-end bound is within its limit. The
+//! proof is an induction over time: as long as no frame was late, arrivals are as assumed, so the
+//! next frame is not late. It also holds for routes with cycles.
 //!
-//! | module | what it is |
+//! | module | content |
 //! |---|---|
-//! | [`queue`] | delay and backlog of one queue: total-flow analysis with the input links' rates |
-//! | [`separated`] | end-to-end bound that pays a flow's burst once: separated-flow analysis |
-//! | [`admission`] | admits and removes flows one by one; touches the ports on the way alone |
-//! | `simulation` (a feature, for tests) | flows frame by frame |
+//! | [`queue`] | delay and backlog of one queue: total-flow analysis with the rates of the input links |
+//! | [`separated`] | end-to-end bound that counts a flow's burst once: separated-flow analysis |
+//! | [`admission`] | admission and removal of flows; examines only the ports on the route |
+//! | `simulation` (a feature, for tests) | frame-by-frame simulation of flows |
 //! | [`check`] | the checker of a [`NetworkCertificate`], with arithmetic of its own |
 //!
-//! Methods: Le Boudec, Thiran, "Network Calculus" (2001), chapters 1 and 6 (FIFO and strict priority servers, packetisers); Thomas,
-//! Le Boudec, Mifdaoui, "On Cyclic Dependencies and Regulators in Time-Sensitive Networks" (RTSS 2019) for the induction; Grieu (2004)
-//! for the rate of the input link as a bound of what comes by it.
+//! Methods: Le Boudec, Thiran, "Network Calculus" (2001), chapters 1 and 6 (FIFO and strict
+//! priority servers, packetisers); Thomas, Le Boudec, Mifdaoui, "On Cyclic Dependencies and
+//! Regulators in Time-Sensitive Networks" (RTSS 2019) for the induction; Grieu (2004) for the rate
+//! of the input link as an arrival bound.
 //!
-//! Units: nanoseconds, octets and bits per second, in `u64`. A frame's length counts from its destination address to the end of its
-//! payload, without FCS; [`frame_time_ns`](crate::link::frame_time_ns) adds FCS, preamble and gap.
+//! Units: nanoseconds, octets and bits per second, in `u64`. A frame's length counts from its
+//! destination address to the end of its payload, without FCS;
+//! [`frame_time_ns`](crate::link::frame_time_ns) adds FCS, preamble and gap.
 
 pub mod admission;
 pub mod check;
@@ -42,40 +47,42 @@ use crate::server::Unbounded;
 pub use admission::{Admission, FlowId, Refused};
 pub use check::check;
 
-/// Classes of a port at most.
+/// Maximum number of classes of a port.
 pub const CLASSES_MAX: usize = 8;
 
-/// Hops of a flow at most.
+/// Maximum number of hops of a flow.
 pub const HOPS_MAX: usize = 64;
 
-/// A port that sends: of a switch, or the interface of a host.
+/// Output port of a switch, or the interface of a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Port {
-    /// For people.
+    /// Name for display.
     pub name: String,
-    /// Rate of the link.
+    /// Rate of the link in bits per second.
     pub rate_bps: u64,
-    /// Longest frame without a contract: such frames are served after all classes.
+    /// Maximum length of a frame without contract, in octets. Such frames are served after all
+    /// classes.
     pub foreign_frame_len: u64,
-    /// The queues, the most urgent first. At least 1, at most [`CLASSES_MAX`].
+    /// Depths of the queues, the most urgent one first. At least 1, at most [`CLASSES_MAX`].
     pub classes: Vec<Depth>,
-    /// From the end of a frame on the link until it is in the next queue, or at the receiver: cable and forwarding. At most.
+    /// Maximum delay from the end of a frame on the link to its arrival in the next queue or at the
+    /// receiver, in nanoseconds: cable and forwarding.
     #[serde(default)]
     pub delay_ns: u64,
-    /// The same, at least.
+    /// Minimum delay, in nanoseconds.
     #[serde(default)]
     pub delay_ns_min: u64,
 }
 
-/// What a queue holds, the frame on the link included. What exceeds either is dropped.
+/// Depth of a queue, including the frame on the link. Frames that exceed either limit are dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Depth {
     /// Octets of frames, without FCS.
     #[serde(default = "no_limit")]
     pub octets: u64,
-    /// Frames.
+    /// Number of frames.
     #[serde(default = "no_limit")]
     pub frames: u64,
 }
@@ -85,7 +92,7 @@ const fn no_limit() -> u64 {
 }
 
 impl Depth {
-    /// A queue that is never full.
+    /// Depth of a queue that never overflows.
     pub const UNLIMITED: Self = Self { octets: u64::MAX, frames: u64::MAX };
 }
 
@@ -93,13 +100,13 @@ impl Depth {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Frames {
-    /// Octets of each, without FCS.
+    /// Length of each frame in octets, without FCS.
     pub len: u64,
-    /// How many, at least 1.
+    /// Number of frames, at least 1.
     pub count: u64,
 }
 
-/// A queue on a flow's way.
+/// Queue on the route of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hop {
@@ -109,49 +116,52 @@ pub struct Hop {
     pub class: usize,
 }
 
-/// Events (samples) that become frames, which pass the same queues in order.
+/// Flow of events (samples) whose frames pass the same queues in order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
-    /// For people.
+    /// Name for display.
     pub name: String,
-    /// How often events come to the first queue.
+    /// Arrival bound at the first queue.
     pub arrivals: Arrivals,
-    /// The frames of one event. All come at the event's time, or within the jitter.
+    /// Frames of one event. All arrive at the time of the event, or within the jitter.
     pub frames: Vec<Frames>,
-    /// The way, at least one hop. No port twice. Each hop follows the one before it, or what `branches` says.
+    /// Route: at least one hop, no port twice. Each hop follows the previous one, unless `branches`
+    /// says otherwise.
     pub hops: Vec<Hop>,
-    /// Where frames are copied for several receivers; none for one receiver.
+    /// Hops at which frames are copied for several receivers; empty for one receiver.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub branches: Vec<Branch>,
-    /// From the event's arrival at the first queue until its last frame is at the last receiver.
+    /// Limit in nanoseconds, from the arrival of the event at the first queue to the arrival of its
+    /// last frame at the last receiver.
     pub limit_ns: u64,
 }
 
-/// A hop of a flow that follows another one than that before it in the list: a copy of each frame goes there.
+/// Hop that does not follow the previous one in the list: a copy of each frame goes there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Branch {
     /// Index of the hop.
     pub at: usize,
-    /// Index of the hop that it follows, which stands before it in the list.
+    /// Index of the hop that it follows, which is earlier in the list.
     pub after: usize,
 }
 
 impl Flow {
-    /// Index of the hop that frames come from to hop `n`; `None` for the source.
+    /// Returns the index of the hop before hop `n`; `None` for the source.
     pub fn before(&self, n: usize) -> Option<usize> {
         let branch = self.branches.iter().find(|branch| branch.at == n);
         branch.map(|branch| branch.after).or(n.checked_sub(1))
     }
 
-    /// Indices of the hops that send to a receiver.
+    /// Returns the indexes of the hops that send to a receiver.
     pub fn leaves(&self) -> impl Iterator<Item = usize> {
         let is_leaf = |n: &usize| (n + 1..self.hops.len()).all(|next| self.before(next) != Some(*n));
         (0..self.hops.len()).filter(is_leaf)
     }
 
-    /// The longest way from the source to a receiver, if each hop takes so long.
+    /// Returns the length of the longest path from the source to a receiver, given the time of each
+    /// hop.
     fn longest_way(&self, time: impl Fn(&Hop) -> u64) -> u64 {
         if self.branches.is_empty() {
             return self.hops.iter().map(time).fold(0, u64::saturating_add);
@@ -163,7 +173,7 @@ impl Flow {
         until[..self.hops.len()].iter().copied().max().unwrap_or_default()
     }
 
-    /// What is wrong with the description, given the ports.
+    /// Checks the description against the ports.
     pub fn check(&self, ports: &[Port]) -> Result<(), &'static str> {
         let is_hop = |hop: &Hop| ports.get(hop.port).is_some_and(|port| hop.class < port.classes.len());
         let twice = |(n, hop): (usize, &Hop)| self.hops[..n].iter().any(|before| before.port == hop.port);
@@ -186,7 +196,7 @@ impl Flow {
 }
 
 impl Port {
-    /// What is wrong with the description.
+    /// Checks the description.
     pub fn check(&self) -> Result<(), &'static str> {
         if self.rate_bps == 0 {
             Err("its rate is 0")
@@ -200,7 +210,7 @@ impl Port {
     }
 }
 
-/// Flows in a network, with what proves their bounds: [`check`].
+/// Flows in a network with the proof of their bounds; see [`check`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NetworkCertificate {
@@ -208,62 +218,64 @@ pub struct NetworkCertificate {
     pub ports: Vec<Port>,
     /// The admitted flows.
     pub flows: Vec<Flow>,
-    /// For each port and class what is claimed of the queue.
+    /// Claims about the queues by port and class.
     pub queues: Vec<Vec<QueueClaim>>,
-    /// For each flow what is claimed of it.
+    /// Claims about the flows.
     pub bounds: Vec<FlowBound>,
 }
 
-/// What is claimed of one queue.
+/// Claim about one queue.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueueClaim {
-    /// The budget: from a frame's arrival until its last bit is on the link, at most.
+    /// Budget in nanoseconds: the maximum time from the arrival of a frame to its last bit on the
+    /// link.
     pub delay_ns: u64,
-    /// How long frames of this class and above are never absent, at most.
+    /// Maximum busy period of this class and above, in nanoseconds.
     pub busy_ns: u64,
-    /// The busy period in intervals, each with the latest start of a frame that arrives within.
+    /// Intervals of the busy period, each with the latest start of a frame that arrives in it.
     pub intervals: Vec<Interval>,
 }
 
-/// Frames that arrive in a part of a busy period, which ends where the next interval begins, the last one with the busy period.
+/// Frames that arrive in a part of a busy period. The interval ends where the next one begins; the
+/// last one ends with the busy period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Interval {
-    /// Begin, from the begin of the busy period.
+    /// Start of the interval, from the start of the busy period, in nanoseconds.
     pub from_ns: u64,
-    /// When the last of them begins to be sent, at the latest.
+    /// Latest start of transmission of the last of these frames, in nanoseconds.
     pub start_ns: u64,
 }
 
-/// What is claimed of one flow, from its arrival at the first queue to its arrival at the receiver.
+/// Claim about one flow, from its arrival at the first queue to its arrival at the receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlowBound {
-    /// The sum of budgets and delays.
+    /// Sum of budgets and delays, in nanoseconds.
     pub total_ns: u64,
-    /// By separated-flow analysis, if it has a bound.
+    /// Bound of separated-flow analysis in nanoseconds, if there is one.
     pub separated_ns: Option<u64>,
 }
 
 impl FlowBound {
-    /// The smaller of the two.
+    /// Returns the smaller of both bounds.
     pub fn bound_ns(&self) -> u64 {
         self.separated_ns.map_or(self.total_ns, |separated_ns| separated_ns.min(self.total_ns))
     }
 }
 
-/// Why a queue gives no bound, or not the one that is needed.
+/// Reason why a queue has no bound or overflows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum QueueFault {
-    /// It has no bound.
+    /// The queue has no bound.
     Unbounded(Unbounded),
-    /// It may hold more than its depth.
+    /// The queue may exceed its depth.
     Overflow {
-        /// Octets that it may have to hold.
+        /// Maximum backlog in octets.
         octets: u64,
-        /// Frames that it may have to hold.
+        /// Maximum backlog in frames.
         frames: u64,
     },
 }

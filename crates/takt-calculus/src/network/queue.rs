@@ -1,8 +1,9 @@
-//! Delay and backlog of one queue.
+//! Delay and backlog bounds of one queue.
 //!
-//! Total-flow analysis: a queue is one FIFO server for all flows of its class. A frame that arrives `t` after the begin of a busy period
-//! waits for one frame of lower priority, for all frames of its class that arrived within `t`, and for those of higher classes that arrive
-//! before it is sent.
+//! Total-flow analysis: a queue is one FIFO server for all flows of its class. A frame that arrives
+//! `t` after the start of a busy period waits for one frame of lower priority, for all frames of
+//! its class that arrive within `t`, and for those of higher classes that arrive before its
+//! transmission.
 
 use alloc::vec::Vec;
 
@@ -12,7 +13,7 @@ use super::{Depth, Interval, Port, QueueClaim, QueueFault};
 use crate::link::frame_time_ns;
 use crate::server::{POINTS_MAX, Unbounded, fixed_point};
 
-/// All that one port sends.
+/// All loads of one port.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PortView<'a> {
     pub(super) ports: &'a [Port],
@@ -33,7 +34,8 @@ impl PortView<'_> {
         Sweep::new((self.ports, self.at), self.loads, which).ok_or(OVERLOAD)
     }
 
-    /// The longest frame that is sent though it is less urgent than `class`, or has no contract.
+    /// Returns the blocking time of `class`: the longest frame of a lower class or without
+    /// contract.
     pub(super) fn blocking_ns(&self, class: usize) -> Result<u64, QueueFault> {
         let port = self.port();
         let foreign_ns = frame_time_ns(port.foreign_frame_len, port.rate_bps).ok_or(OVERLOAD)?;
@@ -41,14 +43,16 @@ impl PortView<'_> {
         Ok(lower.fold(foreign_ns, u64::max))
     }
 
-    /// Bounds the queue of `class`, whose claim is empty if no flow uses it. The work grows with the number of events at the port in a busy
-    /// period, those of the class [`POINTS_MAX`] at most, times the input links.
+    /// Bounds the queue of `class`. Its claim is empty if no flow uses it. The work grows with the
+    /// number of events at the port in a busy period, times the input links. At most [`POINTS_MAX`]
+    /// events of the class are examined.
     pub(super) fn bound(&self, class: usize) -> Result<QueueClaim, QueueFault> {
         self.bound_in(class, &[])
     }
 
-    /// The same, with the busy period divided at the begins of `intervals` too. With the intervals of a claim that was made of more work the
-    /// delay is not longer than in that claim.
+    /// Bounds the queue with the busy period also divided at the starts of `intervals`. If these
+    /// are the intervals of a claim that was made for more work, the delay is at most that of the
+    /// claim.
     pub(super) fn bound_in(&self, class: usize, intervals: &[Interval]) -> Result<QueueClaim, QueueFault> {
         let own: Vec<&Load> = self.loads.iter().filter(|load| load.class == class).collect();
         let Some(shortest_ns) = own.iter().map(|load| load.shortest_ns).min() else { return Ok(QueueClaim::default()) };
@@ -68,7 +72,7 @@ impl PortView<'_> {
         let mut begun_ns = 0;
         for (n, from_ns) in corners.iter().copied().enumerate() {
             let to_ns = corners.get(n + 1).copied().unwrap_or(busy_ns);
-            // No event of the class comes between the begin and the end.
+            // No event of the class arrives between the ends.
             let before_ns = arrived.grow(from_ns).and_then(|()| arrived.work(to_ns)).ok_or(OVERLOAD)?;
             let waits_ns = before_ns.saturating_sub(shortest_ns).checked_add(blocking_ns).ok_or(OVERLOAD)?;
             let start = fixed_point(waits_ns.max(begun_ns), |start_ns| {
@@ -77,7 +81,8 @@ impl PortView<'_> {
             });
             let start_ns = start.map_err(QueueFault::Unbounded)?;
             begun_ns = start_ns;
-            // What is before a frame, less the time that has passed, is linear within the interval: most at one of its ends.
+            // The work before a frame, less the elapsed time, is linear within the interval: its
+            // maximum is at one of the ends.
             let first_ns = arrived.work_from((from_ns, to_ns)).ok_or(OVERLOAD)?.saturating_sub(from_ns);
             let own_ns = first_ns.max(before_ns.saturating_sub(to_ns));
             let higher_ns = higher.work(start_ns).ok_or(OVERLOAD)?;
@@ -90,26 +95,28 @@ impl PortView<'_> {
         Ok(claim)
     }
 
-    /// How long frames of this class and above are never absent.
+    /// Returns the maximum busy period of this class and above.
     fn busy(&self, class: usize, blocking_ns: u64) -> Result<u64, QueueFault> {
         let mut level = self.sweep(|other| other <= class)?;
         let first = level.work(0).and_then(|work| work.checked_add(blocking_ns)).ok_or(OVERLOAD)?;
         let busy = fixed_point(first, |busy_ns| {
-            // Frames that arrive at its very end begin the next one.
+            // Frames that arrive exactly at the end begin the next busy period.
             level.grow(busy_ns.saturating_sub(1))?;
             level.work(busy_ns)?.checked_add(blocking_ns)
         });
         busy.map_err(QueueFault::Unbounded)
     }
 
-    /// How much of the port this class and those above it use, in parts of a million, rounded up.
+    /// Returns the utilization of the port by this class and the higher ones, in parts of a
+    /// million, rounded up.
     pub(super) fn utilisation_ppm(&self, class: usize) -> u64 {
         let above = self.loads.iter().filter(|load| load.class <= class);
         above.fold(0_u64, |sum, load| sum.saturating_add(load.share_ppm))
     }
 }
 
-/// What a queue holds at the end of each interval, at most: its arrivals until then, less what was served until the begin.
+/// Maximum backlog of a queue at the end of each interval: the arrivals up to then, less the work
+/// served up to its start.
 struct Holding<'a> {
     port: &'a Port,
     depth: Depth,
@@ -135,7 +142,8 @@ impl<'a> Holding<'a> {
         }
     }
 
-    /// Counts an interval that begins at `from_ns`, in which this work and these frames have arrived.
+    /// Adds an interval that begins at `from_ns`, with the work and frames that have arrived by its
+    /// end.
     fn look(&mut self, from_ns: u64, arrived_ns: u64, arrived: u64) -> Result<(), QueueFault> {
         if self.depth == Depth::UNLIMITED {
             return Ok(());
@@ -144,7 +152,7 @@ impl<'a> Holding<'a> {
         let away_ns = higher_ns.saturating_add(self.blocking_ns);
         let served_ns = from_ns.saturating_sub(away_ns);
         let waiting_ns = arrived_ns.saturating_sub(served_ns);
-        // The frame on the link is held until its end.
+        // The frame on the link occupies the queue until its end.
         let by_time = (u128::from(waiting_ns) * u128::from(self.port.rate_bps)).div_ceil(8_000_000_000);
         let octets = u64::try_from(by_time).unwrap_or(u64::MAX).saturating_add(self.longest_len);
         let left = arrived.saturating_sub(served_ns / self.longest_ns);
@@ -160,7 +168,7 @@ impl<'a> Holding<'a> {
     }
 }
 
-/// Corners and the begins of intervals within a busy period, ascending.
+/// Merges corners and the starts of intervals within a busy period, in ascending order.
 fn united(mut corners: Vec<u64>, intervals: &[Interval], busy_ns: u64) -> Vec<u64> {
     corners.extend(intervals.iter().map(|interval| interval.from_ns).filter(|from_ns| *from_ns < busy_ns));
     corners.sort_unstable();

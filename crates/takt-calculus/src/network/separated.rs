@@ -1,26 +1,30 @@
-//! Separated-flow analysis: the service that is left to one flow at each hop, all hops as one server.
+//! Separated-flow analysis: the service that each hop leaves to one flow, with all hops as one
+//! server.
 //!
-//! At each hop a flow meets bursts and rates of higher classes, of its own class and one frame of lower priority. What is left to it by a
-//! FIFO server is a rate and a latency (Le Boudec, Thiran, chapter 6); over several hops the rate is the smallest and the latencies add up, so
-//! that the flow's own burst is paid once. Frames are forwarded when they are whole: each hop adds the flow's longest frame.
+//! At each hop, a flow is delayed by bursts and rates of higher classes, by its own class, and by
+//! one frame of lower priority. The service that a FIFO server leaves to it is a rate and a latency
+//! (Le Boudec, Thiran, chapter 6). Over several hops, the rate is the minimum and the latencies add
+//! up, so the flow's own burst counts once. Switches store and forward: each hop adds the flow's
+//! longest frame.
 
 use super::Flow;
 use super::load::Load;
 use super::queue::PortView;
 use crate::link::frame_time_ns;
 
-/// A token bucket in parts of a port: work at once, and parts of 2^32 of the port's time.
+/// Token bucket of a port: a burst of work, and a rate in units of 2^-32 of the port's time.
 #[derive(Debug, Clone, Copy, Default)]
 struct Bucket {
     burst_ns: u128,
     rate: u128,
 }
 
-/// The whole of a port.
+/// Rate of the whole port.
 const WHOLE: u128 = 1 << 32;
 
 impl Bucket {
-    /// Covers all arrivals of a load: `count(window)` is at most `1 + (window + jitter) / period`.
+    /// Returns a token bucket that covers all arrivals of a load: `count(window)` is at most
+    /// `1 + (window + jitter) / period`.
     fn of(load: &Load) -> Self {
         let event = u128::from(load.event_ns);
         let period = u128::from(load.arrivals.period_ns);
@@ -33,20 +37,20 @@ impl Bucket {
     }
 }
 
-/// What is left to a flow at one hop.
+/// Service left to a flow at one hop.
 struct Left {
     latency_ns: u128,
-    /// Octets per second, in parts of 2^32, rounded down; above 0.
+    /// Octets per second in units of 2^-32, rounded down; above 0.
     rate: u128,
 }
 
-/// From the event's arrival at the first queue until its last frame is at the last receiver, at most; `None` without a bound. `view` gives
-/// ports with their loads.
+/// Returns the maximum time from the arrival of an event at the first queue to the arrival of its
+/// last frame at the last receiver; `None` without a bound. `view` yields ports with their loads.
 pub(super) fn bound<'a>(number: usize, flow: &Flow, view: impl Fn(usize) -> PortView<'a>) -> Option<u64> {
     flow.leaves().try_fold(0, |longest, leaf| Some(bound_to(leaf, number, flow, &view)?.max(longest)))
 }
 
-/// The same for one receiver, behind the hop `leaf`.
+/// Returns the bound for one receiver, the one after the hop `leaf`.
 fn bound_to<'a>(leaf: usize, number: usize, flow: &Flow, view: &impl Fn(usize) -> PortView<'a>) -> Option<u64> {
     let (mut latency_ns, mut slowest) = (0_u128, u128::MAX);
     let mut next = Some(leaf);
@@ -56,34 +60,35 @@ fn bound_to<'a>(leaf: usize, number: usize, flow: &Flow, view: &impl Fn(usize) -
         let own = view.loads.get(before.map(|before| flow.hops[before].port), number)?;
         let left = left(&view, own)?;
         latency_ns = latency_ns.checked_add(left.latency_ns)?.checked_add(view.port().delay_ns.into())?;
-        // A frame is forwarded when its last octet has come.
+        // Store and forward: a frame is forwarded after its last octet has arrived.
         if n != leaf {
             latency_ns = latency_ns.checked_add(time_ns(line_octets(own.longest_len)?, left.rate)?)?;
         }
         slowest = slowest.min(left.rate);
         if before.is_none() {
             let (burst, rate) = own_bucket(flow, own)?;
-            // It grows for ever if the slowest hop does not keep up with it.
+            // The backlog grows without limit if the flow's rate exceeds that of the slowest hop.
             let own_ns = (rate <= slowest).then(|| time_ns(burst, slowest))??;
-            return u64::try_from(latency_ns.checked_add(own_ns)?).ok(); // tidy-allow(dropped-cause): said in the text.
+            return u64::try_from(latency_ns.checked_add(own_ns)?).ok(); // tidy-allow(dropped-cause): see the doc comment.
         }
         next = before;
     }
     None
 }
 
-/// How long so many octets take at a rate in parts of 2^32.
+/// Returns the time of `octets` at a rate in units of 2^-32.
 fn time_ns(octets: u128, rate: u128) -> Option<u128> {
     Some(octets.checked_mul(1_000_000_000 << 32)?.div_ceil(rate))
 }
 
-/// Octets that a frame takes of a link.
+/// Returns the octets of a frame on the line.
 fn line_octets(len: u64) -> Option<u128> {
-    // At 8 Gbit/s an octet takes a nanosecond.
+    // At 8 Gbit/s, an octet takes a nanosecond.
     Some(frame_time_ns(len, 8_000_000_000)?.into())
 }
 
-/// The flow's own burst in octets, and its rate in octets per second, in parts of 2^32, as it comes to its first hop.
+/// Returns the flow's own burst in octets, and its rate in octets per second in units of 2^-32, at
+/// its first hop.
 fn own_bucket(flow: &Flow, first: &Load) -> Option<(u128, u128)> {
     let event = flow
         .frames
@@ -95,7 +100,7 @@ fn own_bucket(flow: &Flow, first: &Load) -> Option<(u128, u128)> {
     Some((event.checked_add(more)?, rate))
 }
 
-/// What a port leaves to one of its flows.
+/// Returns the service that a port leaves to one of its flows.
 fn left(view: &PortView<'_>, own: &Load) -> Option<Left> {
     let sum = |which: &dyn Fn(&Load) -> bool| {
         view.loads.iter().filter(|load| which(load)).map(Bucket::of).fold(Bucket::default(), Bucket::add)

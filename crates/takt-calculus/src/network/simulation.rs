@@ -1,7 +1,8 @@
-//! Simulation of flows frame by frame: queues of strict priority, one event after the other. Tests compare it with the bounds.
+//! Discrete-event simulation of frames in strict-priority queues, against which tests compare the
+//! bounds.
 //!
-//! It shares no arithmetic with the analysis but the times of frames. No frame is dropped: a queue holds what comes, and the most that it held
-//! is compared with its depth.
+//! It shares no arithmetic with the analysis except frame times. No frame is dropped: queues are
+//! unlimited, and tests compare the maximum backlog with the depth.
 
 use alloc::collections::{BinaryHeap, VecDeque};
 use alloc::vec::Vec;
@@ -10,31 +11,32 @@ use core::cmp::Reverse;
 use super::{Flow, Port};
 use crate::link::frame_time_ns;
 
-/// Draws a number between two, both included.
+/// Random source: draws a number between two, both included.
 pub trait Draw: FnMut(u64, u64) -> u64 {}
 
 impl<F: FnMut(u64, u64) -> u64> Draw for F {}
 
-/// When events of flows come.
+/// Arrival pattern of the flows' events.
 #[derive(Debug, Clone, Copy)]
 pub enum Manner {
-    /// As densely as they may, so that the first ones meet at a hop of a flow.
+    /// As dense as permitted, aligned so that the first events meet at a hop of a flow.
     Meet {
         /// Index of the flow.
         flow: usize,
         /// Index of its hop.
         hop: usize,
     },
-    /// At random, never more densely than they may.
+    /// Random, within the arrival bounds.
     Random,
 }
 
-/// What was seen.
+/// Observed maxima.
 #[derive(Debug, Clone)]
 pub struct Seen {
-    /// For each flow the longest time of an event, to its last receiver.
+    /// Maximum time of an event to its last receiver, by flow.
     pub longest_ns: Vec<u64>,
-    /// For each port and class the longest time of a frame in the queue and on the link, and what was held at most: octets, frames.
+    /// By port and class: maximum time of a frame in the queue and on the link, and maximum backlog
+    /// in octets and frames.
     pub queues: Vec<Vec<(u64, u64, u64)>>,
 }
 
@@ -42,7 +44,7 @@ pub struct Seen {
 struct Frame {
     flow: usize,
     hop: usize,
-    /// Which event of its flow.
+    /// Number of the event in its flow.
     event: usize,
     len: u64,
     released_ns: u64,
@@ -51,7 +53,8 @@ struct Frame {
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Happening {
-    /// The port's link is free again; with the class and the frame that it sent, unless that was without contract.
+    /// The port's link becomes free. The class and the frame that it sent are absent for a frame
+    /// without contract.
     Sent(usize, Option<(usize, Frame)>),
     Arrives(Frame),
 }
@@ -64,29 +67,32 @@ struct Simulation<'a> {
     queues: Vec<Vec<VecDeque<Frame>>>,
     held: Vec<Vec<(u64, u64)>>,
     busy: Vec<bool>,
-    /// For each flow and hop when its last frame was forwarded: frames of a flow keep their order.
+    /// By flow and hop, the time at which the last frame was forwarded: frames of a flow keep their
+    /// order.
     forwarded_ns: Vec<Vec<u64>>,
-    /// A frame without contract was begun just before a frame comes to an idle link.
+    /// True if a frame without contract starts just before a frame arrives at an idle link.
     flooded: bool,
-    /// A flow whose events come at these times.
+    /// Flow whose events arrive at given times.
     given: Option<(usize, &'a [u64])>,
-    /// When the last frame of each of them was received.
+    /// Times at which the last frame of each of these events was received.
     received_ns: Vec<u64>,
     seen: Seen,
 }
 
-/// Runs flows for some time. If `flooded`, each frame that comes to an idle link finds that one without contract was begun just before.
+/// Simulates flows up to a time. If `flooded` is true, each frame that arrives at an idle link
+/// finds that a frame without contract has just started.
 ///
 /// # Panics
-/// If a port or a flow makes no sense ([`Flow::check`]).
+/// Panics if a port or a flow is invalid ([`Flow::check`]).
 pub fn run(ports: &[Port], flows: &[Flow], manner: Manner, flooded: bool, until_ns: u64, draw: &mut impl Draw) -> Seen {
     simulate((ports, flows), (manner, flooded), until_ns, None, draw).0
 }
 
-/// As [`run`], with the times of the events of a flow given, which need not be within its arrivals. Also when each of them was received.
+/// Simulates as [`run`] does, with given event times of one flow, which may exceed its arrival
+/// bound. Also returns the reception time of each event.
 ///
 /// # Panics
-/// As [`run`].
+/// Panics as [`run`] does.
 pub fn run_given(
     network: (&[Port], &[Flow]),
     manner: (Manner, bool),
@@ -146,7 +152,8 @@ impl Simulation<'_> {
         self.happenings.push(Reverse((time_ns, self.count, happening)));
     }
 
-    /// How long a flow's first frame takes to a port at least; 0 if it does not pass it.
+    /// Returns the minimum time of a flow's first frame to a port; 0 if its route does not include
+    /// the port.
     fn lead(&self, flow: &Flow, port: usize) -> u64 {
         let mut next = flow.hops.iter().position(|hop| hop.port == port).and_then(|n| flow.before(n));
         let mut lead_ns = 0;
@@ -167,7 +174,7 @@ impl Simulation<'_> {
             }
             Manner::Meet { flow: victim, hop } => {
                 let port = self.flows[victim].hops[hop].port;
-                // All are at that port 5 ms after the begin.
+                // All events meet at that port 5 ms after the start.
                 let first = 5_000_000_u64.saturating_sub(self.lead(flow, port));
                 times.extend((0..).map(|n| first + flow.arrivals.span(n)).take_while(|time| *time < until_ns));
             }
@@ -176,7 +183,7 @@ impl Simulation<'_> {
                 while from < until_ns {
                     let run = draw(1, 6);
                     times.extend((0..run).map(|n| from + flow.arrivals.span(n)));
-                    // A new run as dense as the first may begin when the jitter is used up.
+                    // Another dense burst may begin when the jitter is used up.
                     let rest = flow.arrivals.jitter_ns + flow.arrivals.period_ns * run;
                     from += rest + draw(0, flow.arrivals.period_ns);
                 }

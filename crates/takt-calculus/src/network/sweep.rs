@@ -1,7 +1,8 @@
-//! Work of some classes at a port in a window that grows, each event counted once.
+//! Cumulative work of some classes at a port in a growing window, with each event counted once.
 //!
-//! A search for a fixed point, and a pass over the corners of a busy period, look at windows in ascending order. So the work grows with the
-//! events that come within the last window, and not with the flows times the windows.
+//! A search for a fixed point, and a pass over the corners of a busy period, examine windows in
+//! ascending order. The work therefore grows with the events in the last window, and not with the
+//! flows times the windows.
 
 use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
@@ -10,12 +11,12 @@ use core::cmp::Reverse;
 use super::Port;
 use super::load::{InputLink, Load, Loads};
 
-/// What has come by one input link, or from sources.
+/// Arrivals by one input link, or from sources.
 #[derive(Debug, Clone, Copy)]
 struct Input {
     line: Option<InputLink>,
     work_ns: u64,
-    /// The longest frame of its loads.
+    /// Longest frame of the input's loads, in nanoseconds.
     longest_ns: u64,
 }
 
@@ -25,19 +26,19 @@ impl Input {
     }
 }
 
-/// The next event of a load that is not counted.
+/// Next event of a load that is not counted yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Next {
     at_ns: u64,
     /// Index of the load.
     load: usize,
-    /// Index of its input.
+    /// Index of the input.
     input: usize,
-    /// Events of the load that are counted.
+    /// Number of counted events of the load.
     counted: u64,
 }
 
-/// Events of the chosen loads in an interval from 0 to the window, ends included.
+/// Events of the selected loads in a closed interval from 0 to the window.
 #[derive(Debug, Clone)]
 pub(super) struct Sweep<'a> {
     loads: &'a [Load],
@@ -47,7 +48,7 @@ pub(super) struct Sweep<'a> {
 }
 
 impl<'a> Sweep<'a> {
-    /// The work of the classes that `which` names, in a window of 0. `None` beyond `u64`.
+    /// Returns the work of the classes that `which` selects, in a window of 0. `None` beyond `u64`.
     pub(super) fn new((ports, at): (&[Port], usize), loads: &'a Loads, which: impl Fn(usize) -> bool) -> Option<Self> {
         let loads = loads.as_slice();
         let mut inputs: Vec<Input> = Vec::new();
@@ -68,18 +69,19 @@ impl<'a> Sweep<'a> {
         Some(Self { loads, inputs, next: next.into(), frames })
     }
 
-    /// When the next event comes that is not counted.
+    /// Returns the time of the next event that is not counted yet.
     pub(super) fn next_ns(&self) -> Option<u64> {
         self.next.peek().map(|Reverse(next)| next.at_ns)
     }
 
-    /// Counts all events within a window. It stays as it is if a longer one was counted. `None` beyond `u64`.
+    /// Counts all events within a window. It does nothing if a longer window was counted. `None`
+    /// beyond `u64`.
     pub(super) fn grow(&mut self, window_ns: u64) -> Option<()> {
         while let Some(mut top) = self.next.peek_mut().filter(|next| next.0.at_ns <= window_ns) {
             let Next { load, input, counted, .. } = top.0;
             let load = &self.loads[load];
             let all = load.arrivals.count(window_ns);
-            // A load whose events are beyond counting does not come further.
+            // A load whose number of events overflows yields no further events.
             let more = all.checked_sub(counted).filter(|more| *more > 0)?;
             let input = &mut self.inputs[input];
             input.work_ns = input.work_ns.checked_add(more.checked_mul(load.event_ns)?)?;
@@ -90,18 +92,20 @@ impl<'a> Sweep<'a> {
         Some(())
     }
 
-    /// Frames of the events that are counted.
+    /// Returns the number of frames of the counted events.
     pub(super) fn frames(&self) -> u64 {
         self.frames
     }
 
-    /// The work of these events, as far as the input links bring it in `line_ns`. `None` beyond `u64`.
+    /// Returns the work of the counted events, limited by the rates of the input links within
+    /// `line_ns`. `None` beyond `u64`.
     pub(super) fn work(&self, line_ns: u64) -> Option<u64> {
         self.inputs.iter().try_fold(0_u64, |sum, input| sum.checked_add(input.within(line_ns)))
     }
 
-    /// A bound of the work at the begin of an interval, linear over the interval: an input whose line is below its events until the end
-    /// grows by its line, all others have all events from the begin on.
+    /// Returns a bound on the work at the start of an interval, linear over the interval. An input
+    /// whose link limits its events up to the end grows with the link's rate; all others have all
+    /// events from the start.
     pub(super) fn work_from(&self, (from_ns, to_ns): (u64, u64)) -> Option<u64> {
         self.inputs.iter().try_fold(0_u64, |sum, input| {
             let line = input.line.filter(|line| line.within(to_ns, input.longest_ns) <= input.work_ns);
@@ -109,14 +113,16 @@ impl<'a> Sweep<'a> {
         })
     }
 
-    /// When the lines of the inputs meet the events that are counted: the last whole time at which a line is not above them, and the next.
+    /// Returns the times at which the limits of the input links meet the counted events: the last
+    /// whole time at which a limit is not above them, and the next one.
     pub(super) fn meetings(&self) -> impl Iterator<Item = u64> {
         let meets = |input: &Input| Some(input.line?.reaches(input.work_ns, input.longest_ns));
         self.inputs.iter().filter_map(meets).flat_map(|meets| [meets.saturating_sub(1), meets])
     }
 
-    /// The times within `busy_ns` at which the work begins to grow otherwise: its events, and where the line of an input meets what its
-    /// events ask for. Ascending, from 0 on. `None` if there are more than `most`.
+    /// Returns the times within `busy_ns` at which the growth of the work changes: events, and
+    /// points at which the limit of an input meets its events. In ascending order from 0; `None` if
+    /// there are more than `most`.
     pub(super) fn corners(mut self, busy_ns: u64, most: usize) -> Option<Vec<u64>> {
         let (mut corners, mut events) = (Vec::new(), 0);
         let mut from_ns = 0;
@@ -173,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn sweep_holds_what_each_load_brings_within_the_window() {
+    fn sweep_counts_the_work_of_each_load_within_the_window() {
         let ports = [port(100_000_000), port(1_000_000_000), port(10_000_000), port(100_000_000)];
         let loads = loads(&ports);
         let mut sweep = Sweep::new((&ports, 3), &loads, |_| true).expect("it is counted");
@@ -194,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn sweep_refuses_work_beyond_counting() {
+    fn sweep_refuses_work_that_overflows() {
         let ports = [port(1), port(1)];
         let mut loads = Loads::default();
         let arrivals = Arrivals { period_ns: 1, jitter_ns: 1 << 40, distance_ns: 0 };

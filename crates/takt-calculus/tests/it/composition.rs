@@ -1,4 +1,4 @@
-//! One bound over a host, the network and another host.
+//! Tests of end-to-end bounds over a host, the network and another host.
 
 use takt_calculus::composition::{Division, EndToEnd, HostFlow, HostPart, Indivisible, Unproven, check, divide};
 use takt_calculus::network::{Admission, Depth, Flow, Frames, Hop, Port};
@@ -12,7 +12,7 @@ fn stage(priority: i32, piece_ns: u64) -> Stage {
     Stage { resource: 0, priority, piece_ns, piece_ns_min: piece_ns / 4, pieces: 1, delay_ns: 0, delay_ns_min: 0 }
 }
 
-/// An executor with a job of 40 us, and another one of 100 us that is less urgent.
+/// Returns an executor with a job of 40 us, and a less urgent one of 100 us.
 fn host() -> HostFlow {
     let flow = |name: &str, stage| takt_calculus::Flow {
         name: name.into(),
@@ -28,7 +28,7 @@ fn divided() -> Division {
     divide(ARRIVALS, LIMIT_NS, Some(&host()), Some(&host())).expect("the stages leave something")
 }
 
-/// A network of two ports with the flow, as the division asks for it.
+/// Returns a network of two ports with the flow, as the division requires it.
 fn composed() -> EndToEnd {
     let division = divided();
     let port = Port {
@@ -55,9 +55,10 @@ fn composed() -> EndToEnd {
 }
 
 #[test]
-fn parts_of_a_limit_add_up_to_it() {
+fn parts_of_a_limit_add_up_to_the_limit() {
     let division = divided();
-    // Each host: a job of 100 us that was begun before, and the flow's own; at the sink an event of the same flow may come with it.
+    // Each host: a blocking job of 100 us, and the flow's own job. At the sink, another event of
+    // the same flow may arrive simultaneously.
     let source_ns = division.source.as_ref().and_then(|part| part.bound_ns()).expect("it is bounded");
     let sink_ns = division.sink.as_ref().and_then(|part| part.bound_ns()).expect("it is bounded");
     assert_eq!(source_ns, 140 * MICROSECOND);
@@ -68,14 +69,14 @@ fn parts_of_a_limit_add_up_to_it() {
 }
 
 #[test]
-fn events_without_stages_begin_and_end_at_the_network() {
+fn flow_without_host_stages_begins_and_ends_at_the_network() {
     let division = divide(ARRIVALS, LIMIT_NS, None, None).expect("all is left to the network");
     let whole = Division { arrivals: ARRIVALS, network_limit_ns: LIMIT_NS, source: None, sink: None };
     assert_eq!(division, whole);
 }
 
 #[test]
-fn stages_that_take_the_whole_limit_leave_nothing() {
+fn stages_that_use_up_the_limit_are_refused() {
     let late = divide(ARRIVALS, 140 * MICROSECOND, Some(&host()), None).expect_err("the source takes all");
     assert!(matches!(late, Indivisible::Late { source_ns: 140_000, .. }), "{late}");
     let late = divide(ARRIVALS, 250 * MICROSECOND, Some(&host()), Some(&host())).expect_err("both take more");
@@ -85,15 +86,16 @@ fn stages_that_take_the_whole_limit_leave_nothing() {
 }
 
 #[test]
-fn rarer_events_than_the_stages_count_are_proven() {
+fn events_rarer_than_the_stages_assume_are_proven() {
     let mut claim = composed();
     claim.arrivals.period_ns += 1_000;
     assert_eq!(check(&claim), Ok(()));
 }
 
-/// A flow that passes the network between two hosts of one system: a part of its stages is on each.
+/// The flow passes the network between two hosts of one system. A part of its stages is on each
+/// host.
 #[test]
-fn stages_before_and_behind_the_network_are_parts_of_one_certificate() {
+fn stages_before_and_after_the_network_may_share_a_certificate() {
     let stage = |resource, piece_ns, delay_ns| Stage {
         resource,
         priority: 1,
@@ -127,7 +129,7 @@ fn stages_before_and_behind_the_network_are_parts_of_one_certificate() {
 }
 
 #[test]
-fn lies_about_parts_and_their_borders_are_refused() {
+fn false_claims_about_parts_and_their_interfaces_are_refused() {
     let refuses = |name: &str, expected: Unproven, lie: &dyn Fn(&mut EndToEnd)| {
         let mut claim = composed();
         lie(&mut claim);

@@ -1,4 +1,5 @@
-//! The analysis against a simulation, and the checker against lies.
+//! Integration tests of takt-calculus: the analysis against a simulation, and the checker against
+//! false claims.
 
 mod composition;
 mod lies;

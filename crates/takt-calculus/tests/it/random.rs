@@ -1,13 +1,14 @@
-//! Systems by seed.
+//! Random systems from a seed.
 
 use takt_calculus::system::Server;
 use takt_calculus::{Arrivals, Flow, Resource, Stage, System};
 pub use takt_testkit::Random;
 
-/// The priority of whose work one piece goes first, now and then.
+/// Priority of the server, one piece of which periodically goes first.
 const SERVED: i32 = 1;
 
-/// One to three resources, two to seven flows of one to three stages. Each resource is used by nine tenths at most, without waits for locks.
+/// Returns a system of one to three resources with two to seven flows of one to three stages. Each
+/// resource has a utilization of at most nine tenths, without lock waits.
 pub fn system(random: &mut Random) -> System {
     let count = random.between(1, 3);
     let resources: Vec<_> = (0..count).map(|n| Resource::new(format!("resource {n}"))).collect();

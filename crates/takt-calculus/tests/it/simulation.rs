@@ -1,4 +1,4 @@
-//! Resources that serve, event by event: what the analysis is about, in the plainest form.
+//! Discrete-event simulation of resources, the reference for the analysis.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,11 +7,12 @@ use takt_calculus::{Arrivals, Resource, System};
 
 use super::random::Random;
 
-/// What waits for a resource, or is served.
+/// Piece that waits for a resource or is in service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Piece {
     priority: i32,
-    /// Among equals the lowest is served first; of one rank, in its order.
+    /// Rank among pieces of equal priority: the lowest is served first. Pieces of the same rank are
+    /// served by `order`.
     rank: u64,
     order: u64,
     flow: usize,
@@ -23,7 +24,7 @@ struct Piece {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Happening {
-    /// First, so that who comes when a resource gets free is served.
+    /// Declared first, so that simultaneous arrivals are visible when a resource becomes free.
     Arrival {
         flow: usize,
         stage: usize,
@@ -34,26 +35,28 @@ enum Happening {
     },
 }
 
-/// How long is taken for what.
+/// Choice of times in a simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manner {
-    /// All begin at the same time, as densely as allowed, all takes longest, and among equals this flow is served last.
+    /// All flows start simultaneously with the densest arrivals and maximum execution times. Among
+    /// equal priorities, this flow is served last.
     WorstFor(usize),
-    /// By chance, within what is allowed, equals included.
+    /// Random choices within the bounds, including the order among equal priorities.
     Random,
 }
 
-/// A resource while it serves.
+/// Resource in operation.
 #[derive(Debug, Default)]
 struct Serving {
     waiting: Vec<Piece>,
     served: Option<Piece>,
-    /// Since when work above the server's priority has kept it without a pause, or since the server's last turn.
+    /// Time since which work above the server's priority has kept the resource busy without a
+    /// pause, or time of the server's last turn.
     held_up_since: Option<u64>,
 }
 
 impl Serving {
-    /// Takes what is served next, as the rule says.
+    /// Removes the piece that is served next by the scheduling rule.
     fn choose(&mut self, resource: &Resource, now: u64) -> Option<Piece> {
         let first = |pieces: &mut dyn Iterator<Item = (usize, &Piece)>| {
             pieces.min_by_key(|(_, piece)| (Reverse(piece.priority), piece.rank, piece.order)).map(|(place, _)| place)
@@ -76,7 +79,7 @@ impl Serving {
     }
 }
 
-/// Times of a flow's events, from `offset` on.
+/// Returns the arrival times of a flow's events, starting at `offset`.
 fn times(arrivals: &Arrivals, until: u64, manner: Manner, random: &mut Random) -> Vec<u64> {
     let is_random = manner == Manner::Random;
     let offset = if is_random { random.between(0, arrivals.period_ns) } else { 0 };
@@ -86,7 +89,7 @@ fn times(arrivals: &Arrivals, until: u64, manner: Manner, random: &mut Random) -
         let time = if !is_random {
             arrivals.span(n)
         } else {
-            // Each has its own time, and is late by its jitter at most; nearer to one another than allowed they are put apart.
+            // Each event is late by at most its jitter, and not earlier than the previous one.
             let jitter = if random.one_in(3) { arrivals.jitter_ns } else { random.between(0, arrivals.jitter_ns) };
             (n * arrivals.period_ns + jitter).max(late)
         };
@@ -97,7 +100,8 @@ fn times(arrivals: &Arrivals, until: u64, manner: Manner, random: &mut Random) -
         times.push(offset + time);
     }
     times.sort_unstable();
-    // Pushing apart may not push beyond the jitter: who would be is left out.
+    // An event that is too close to its predecessor is dropped, since moving it could exceed the
+    // jitter.
     let mut kept: Vec<u64> = Vec::new();
     for time in times {
         if kept.last().is_none_or(|last| time - last >= arrivals.distance_ns) {
@@ -107,7 +111,7 @@ fn times(arrivals: &Arrivals, until: u64, manner: Manner, random: &mut Random) -
     kept
 }
 
-/// The longest time that any event of each flow took.
+/// Returns the maximum time of any event of each flow.
 pub fn longest(system: &System, until: u64, manner: Manner, random: &mut Random) -> Vec<u64> {
     let flows = &system.flows;
     let times: Vec<Vec<u64>> =
@@ -157,7 +161,7 @@ pub fn longest(system: &System, until: u64, manner: Manner, random: &mut Random)
                 }
             }
         }
-        // Whoever comes at the same time is seen before anybody is chosen.
+        // Process all simultaneous arrivals before a piece is selected.
         if happenings.peek().is_some_and(|Reverse((next, _))| *next == now) {
             continue;
         }

@@ -1,4 +1,4 @@
-//! No simulated event takes longer than its bound, and the bounds are not far off.
+//! Soundness tests: no simulated event exceeds its bound, and the bounds are tight.
 
 use takt_calculus::{System, analyse, verify};
 
@@ -7,7 +7,7 @@ use super::simulation::{Manner, longest};
 
 const SYSTEMS: u64 = 1000;
 
-/// The longest times of all flows, however it is done.
+/// Returns the maximum times of all flows over all choices of times.
 fn worst(system: &System, random: &mut Random) -> Vec<u64> {
     let victims = (0..system.flows.len()).map(Manner::WorstFor);
     let manners = victims.chain([Manner::Random; 3]);
@@ -21,7 +21,7 @@ fn worst(system: &System, random: &mut Random) -> Vec<u64> {
 }
 
 #[test]
-fn no_event_takes_longer_than_its_bound_in_a_thousand_systems() {
+fn no_event_exceeds_its_bound_in_a_thousand_systems() {
     let (mut bounded, mut ratios) = (0, Vec::new());
     for seed in 0..SYSTEMS {
         let mut random = Random(seed);
@@ -45,10 +45,10 @@ fn no_event_takes_longer_than_its_bound_in_a_thousand_systems() {
     assert!(median > 0.5, "{median}");
 }
 
-/// Where nothing of a lower priority can have begun before, all that comes together is the worst case: it takes exactly as long as the
-/// bound says.
+/// Without lower-priority work, the simultaneous arrival of all events is the worst case: the
+/// simulated time equals the bound.
 #[test]
-fn the_bound_of_one_resource_without_blocking_is_reached_by_every_flow() {
+fn bound_of_one_resource_without_blocking_is_tight_for_every_flow() {
     let mut compared = 0;
     for seed in 0..300 {
         let mut random = Random(seed ^ 0x5eed);

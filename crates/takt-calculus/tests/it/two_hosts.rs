@@ -1,4 +1,4 @@
-//! A publisher, two links and a subscriber: what a user asks.
+//! Tests of a typical system: a publisher, two links and a subscriber.
 
 use takt_calculus::link::{UDP_HEADERS, frame_time_ns};
 use takt_calculus::system::Infeasible;
@@ -10,7 +10,8 @@ fn stage(resource: usize, priority: i32, piece_ns: u64) -> Stage {
     Stage { resource, priority, piece_ns, piece_ns_min: piece_ns / 2, pieces: 1, delay_ns: 0, delay_ns_min: 0 }
 }
 
-/// 64 octets at 2 kHz beside a flood that fills the link with large frames.
+/// Returns a system with a flow of 64 octets at 2 kHz and a flood that fills the link with large
+/// frames.
 fn system(limit_ns: u64) -> System {
     let resources = ["publisher", "eth0", "subscriber"].map(Resource::new).to_vec();
     let frame = |payload| frame_time_ns(UDP_HEADERS + payload, GIGABIT).expect("a rate");
@@ -28,11 +29,12 @@ fn system(limit_ns: u64) -> System {
 }
 
 #[test]
-fn the_bound_is_the_sum_of_what_can_be_in_the_way() {
+fn bound_is_the_sum_of_execution_and_blocking_times() {
     let certificate = analyse(&system(300_000)).expect("bounded");
     assert_eq!(verify(&certificate), Ok(()));
     let times: Vec<_> = certificate.flows[0].stages.iter().map(|stage| stage.response_ns).collect();
-    // Its own time, and one callback, frame, or callback of the logger or the flood.
+    // Each stage: its own time, and one blocking callback or frame, or the callbacks of the logger
+    // or the flood.
     assert_eq!(times, [50_000, 12_336 + 1_072, 215_000]);
     assert_eq!(certificate.flows[0].bound_ns, Some(50_000 + 13_408 + 1000 + 215_000));
     assert!(certificate.is_kept());
@@ -41,7 +43,7 @@ fn the_bound_is_the_sum_of_what_can_be_in_the_way() {
 }
 
 #[test]
-fn who_does_not_fit_is_named() {
+fn flow_that_makes_the_system_infeasible_is_named() {
     let tight = system(200_000);
     let certificate = analyse(&tight).expect("bounded");
     assert_eq!(certificate.violations().collect::<Vec<_>>(), [0]);
@@ -51,12 +53,12 @@ fn who_does_not_fit_is_named() {
 }
 
 #[test]
-fn what_would_still_fit_is_told() {
+fn headroom_and_shortest_period_are_reported() {
     let loose = system(300_000);
     let permille = advice::headroom_permille(&loose).expect("it fits");
     assert!((1050..1100).contains(&permille), "{permille}");
     assert_eq!(advice::headroom_permille(&system(200_000)), None);
-    // Its own work makes room for one of the logger's in between, and no more.
+    // The execution time permits one event of the logger in between, and no more.
     let period_ns = advice::shortest_period_ns(&loose, 0).expect("it fits");
     assert!(period_ns > 15_000 && period_ns < 500_000, "{period_ns}");
     let mut faster = loose.clone();
@@ -67,7 +69,7 @@ fn what_would_still_fit_is_told() {
 }
 
 #[test]
-fn a_flood_that_is_as_urgent_leaves_no_bound() {
+fn flood_of_equal_priority_leaves_no_bound() {
     let mut system = system(300_000);
     system.flows[1].stages[0].priority = 7;
     let why = Infeasible::Unbounded { flow: 0, stage: 1, why: Unbounded::Overload };
@@ -76,7 +78,7 @@ fn a_flood_that_is_as_urgent_leaves_no_bound() {
 }
 
 #[test]
-fn nonsense_is_refused() {
+fn invalid_description_is_refused() {
     let refused = |change: fn(&mut System)| {
         let mut system = system(300_000);
         change(&mut system);

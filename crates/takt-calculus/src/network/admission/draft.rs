@@ -1,4 +1,4 @@
-//! What a decision would change, by port.
+//! Draft of an admission decision: changes by port.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -9,36 +9,38 @@ use super::{FlowId, Hop};
 use crate::network::load::{Load, Loads};
 use crate::network::{CLASSES_MAX, QueueClaim};
 
-/// What a decision would change.
+/// Changes of a decision.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     ports: BTreeMap<usize, Box<PortDraft>>,
-    /// Ports that are to be bounded, with the most urgent class whose flows changed there.
+    /// Ports to be bounded, with the highest class whose loads changed.
     pub(super) todo: BTreeMap<usize, usize>,
     /// Flows that may exceed their limits by the sum of budgets, or did so before.
     pub(super) over: BTreeSet<FlowId>,
-    /// The flows whose bounds were looked at, and whether they keep their limits by separated-flow analysis only.
+    /// Flows whose bounds were checked, and whether they keep their limits only by separated-flow
+    /// analysis.
     pub(super) by_separated: BTreeMap<FlowId, bool>,
 }
 
-/// What a decision would change at a port. Mostly it is a few loads of a port that need not be bounded: all loads are copied when they are looked at.
+/// Changes at a port. Usually a few loads change and the port is not bounded again; the loads are
+/// copied only if they are examined.
 #[derive(Debug, Default)]
 pub(super) struct PortDraft {
     /// All loads, once they are needed.
     all: OnceCell<Loads>,
-    /// Until then those that change, by their places.
+    /// Changed loads by position, until all loads are needed.
     changed: Vec<(usize, Load)>,
-    /// Budgets that change.
+    /// Changed budgets.
     budgets: [Option<u64>; CLASSES_MAX],
     /// Claims that are bounded again.
     claims: [Option<QueueClaim>; CLASSES_MAX],
-    /// The longest window that each claim looks at, if it was asked for.
+    /// Longest window of each claim, if it was requested.
     windows: Option<[u64; CLASSES_MAX]>,
-    /// Whether the budget is to fall to what is needed, once.
+    /// True if the budget is to be lowered to the needed value, once.
     falls: [bool; CLASSES_MAX],
 }
 
-/// The longest window that a claim looks at.
+/// Returns the longest window that a claim examines.
 fn window_ns(claim: &QueueClaim) -> u64 {
     claim.intervals.last().map_or(0, |last| last.start_ns.max(claim.busy_ns))
 }
@@ -48,7 +50,7 @@ impl PortDraft {
         self.all.get().is_some() || !self.changed.is_empty()
     }
 
-    /// All loads, given those of before.
+    /// Returns all loads, given the previous ones.
     pub(super) fn loads<'a>(&'a self, before: &'a Loads) -> &'a Loads {
         if !self.has_loads() {
             return before;
@@ -62,7 +64,7 @@ impl PortDraft {
         all
     }
 
-    /// Changes all loads, given those of before.
+    /// Changes all loads, given the previous ones.
     pub(super) fn change_loads(&mut self, before: &Loads, change: impl FnOnce(&mut Loads)) {
         let mut all = self.all.take().unwrap_or_else(|| self.copied(before));
         change(&mut all);
@@ -70,7 +72,7 @@ impl PortDraft {
         self.all = OnceCell::from(all);
     }
 
-    /// The place of a flow that comes by an input, and its load there.
+    /// Returns the position of a flow with an input, and its load.
     pub(super) fn find(
         &self,
         before: &Loads,
@@ -80,12 +82,12 @@ impl PortDraft {
         let loads = self.all.get().unwrap_or(before);
         let place = loads.place(input, flow);
         let Ok(at) = place else { return (place, None) };
-        // A copy of all has those that change, too.
+        // A copy of all loads includes the changed ones.
         let changed = self.changed.binary_search_by_key(&at, |(at, _)| *at);
         (place, Some(changed.map_or(loads.as_slice()[at], |n| self.changed[n].1)))
     }
 
-    /// Puts a load at its place.
+    /// Stores a load at its position.
     pub(super) fn set_load(&mut self, before: &Loads, place: Result<usize, usize>, load: Load) {
         match (place, self.all.get()) {
             (Ok(at), None) => match self.changed.binary_search_by_key(&at, |(at, _)| *at) {
@@ -96,7 +98,8 @@ impl PortDraft {
         }
     }
 
-    /// The longest window that the claims of this class and those below it look at, given the claims of before.
+    /// Returns the longest window that the claims of this class and the lower ones examine, given
+    /// the previous claims.
     pub(super) fn longest_busy_ns(&mut self, class: usize, before: &[QueueClaim]) -> u64 {
         let windows = self.windows.get_or_insert_with(|| {
             let mut windows = [0; CLASSES_MAX];
@@ -108,7 +111,8 @@ impl PortDraft {
         windows[class..].iter().copied().max().unwrap_or_default()
     }
 
-    /// All loads if some change, and the claims that are bounded again with their classes.
+    /// Returns all loads if some changed, and the claims that were bounded again with their
+    /// classes.
     pub(super) fn into_parts(mut self, before: &Loads) -> (Option<Loads>, Vec<(usize, QueueClaim)>) {
         let loads = self.has_loads().then(|| self.all.take().unwrap_or_else(|| self.copied(before)));
         let claims = self.claims.into_iter().enumerate();
@@ -134,7 +138,7 @@ impl Draft {
         *first = hop.class.min(*first);
     }
 
-    /// The budget of a queue, if it changes.
+    /// Returns the budget of a queue, if it changes.
     pub(super) fn budget(&self, hop: Hop) -> Option<u64> {
         self.port(hop.port)?.budgets[hop.class]
     }
@@ -149,17 +153,17 @@ impl Draft {
         port.claims[hop.class] = Some(claim);
     }
 
-    /// The budget of a queue is to fall.
+    /// Marks the budget of a queue to be lowered.
     pub(super) fn let_fall(&mut self, hop: Hop) {
         self.port_mut(hop.port).falls[hop.class] = true;
     }
 
-    /// Whether the budget of a queue is to fall; it is not any more.
+    /// Removes the mark that the budget of a queue is to be lowered. Returns whether it was set.
     pub(super) fn take_fall(&mut self, hop: Hop) -> bool {
         core::mem::take(&mut self.port_mut(hop.port).falls[hop.class])
     }
 
-    /// Whether the loads of a port change.
+    /// Reports whether the loads of a port change.
     pub(super) fn has_loads(&self, port: usize) -> bool {
         self.port(port).is_some_and(PortDraft::has_loads)
     }

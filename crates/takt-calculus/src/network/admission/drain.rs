@@ -1,17 +1,24 @@
-//! How long the past of a network lasts: frames that are queued when flows change, and the frames that they delay.
+//! Drain times of a network: how long frames that are queued when flows change, and the frames that
+//! they delay, have an effect.
 //!
-//! **One change.** From a moment on no frame of a flow enters hop `n` as before. Its last frame reaches a hop behind after the budgets and delays in
-//! between, at most. Other frames wait for it, or for frames that waited for it, until the busy period that it is part of ends. So its own budget is
-//! too short a wait: the frames that queued up behind it would meet the burst of the next flow. The busy period of the lowest class ends after
-//! [`QueueClaim::busy_ns`](crate::network::QueueClaim::busy_ns), and from then on the port is as if the flow had not been there. Arrivals of other
-//! flows keep their bounds, since no budget falls ([`Admission::hold_budgets`]).
+//! **One change.** From some time on, no frame of a flow enters hop `n` as before. Its last frame
+//! reaches a later hop after at most the budgets and delays in between. Other frames wait for it,
+//! or for frames that waited for it, until the end of the busy period that it belongs to. Its own
+//! budget is therefore too short a wait: the frames queued behind it would meet the burst of the
+//! next flow. The busy period of the lowest class ends after
+//! [`QueueClaim::busy_ns`](crate::network::QueueClaim::busy_ns). From then on, the port behaves as
+//! if the flow had never existed. Arrivals of other flows keep their bounds, since no budget is
+//! lowered ([`Admission::hold_budgets`]).
 //!
-//! A flow that keeps its limit by separated-flow analysis only is proven with the service of all its hops together. A frame that waited at one hop
-//! before the change, and waits at another one after it, has neither service. So its frames leave the network before anything takes the place.
+//! The proof for a flow that keeps its limit only by separated-flow analysis uses the service of
+//! all its hops together. A frame that waits at one hop before the change, and at another one after
+//! it, has neither service. Its frames therefore leave the network before another flow may use the
+//! capacity.
 //!
-//! **Budgets that fall.** Frames that waited for longer than the smaller budget come later to the ports behind, and let others wait there in turn. A
-//! port is free of that when its inputs are, their frames have come, and its busy period is over. Over all ports that is the longest way through
-//! the network. A cycle of ports gives no bound.
+//! **Lowered budgets.** Frames that waited for longer than the lowered budget arrive later at the
+//! following ports and delay other frames there in turn. A port is free of this effect when its
+//! inputs are, their frames have arrived, and its busy period has ended. Over all ports, that is
+//! the longest path through the network. A cycle of ports has no bound.
 
 use alloc::vec::Vec;
 
@@ -20,18 +27,20 @@ use crate::Arrivals;
 use crate::network::{HOPS_MAX, Hop};
 
 impl Admission {
-    /// Whether budgets must not fall. If they may, a flow that would be late lets the budgets on its way fall once. That is sound only while no frame of
-    /// a flow that was removed, or changed its hops, has an influence: [`memory_ns`](Self::memory_ns) after the last one.
+    /// Sets whether budgets must not be lowered. Otherwise, a flow that would exceed its limit
+    /// lowers the budgets on its route once. That is sound only while no frame of a flow that was
+    /// removed, or changed its hops, has an effect: [`memory_ns`](Self::memory_ns) after the last
+    /// one.
     pub fn hold_budgets(&mut self, is_held: bool) {
         self.is_held = is_held;
     }
 
-    /// Whether budgets do not fall.
+    /// Reports whether budgets are not lowered.
     pub fn holds_budgets(&self) -> bool {
         self.is_held
     }
 
-    /// The budgets of all queues.
+    /// Returns the budgets of all queues.
     pub fn budgets(&self) -> impl Iterator<Item = (Hop, u64)> {
         let of_port = |(port, queues): (usize, &'_ Vec<crate::network::QueueClaim>)| {
             let budgets: Vec<u64> = queues.iter().map(|claim| claim.delay_ns).collect();
@@ -40,10 +49,11 @@ impl Admission {
         self.queues.iter().enumerate().flat_map(of_port)
     }
 
-    /// Raises the budgets of queues that have flows to these at least, or says which flow would not keep its limit then; then nothing has changed.
+    /// Raises the budgets of queues that have flows to at least these values. If it fails, nothing
+    /// changes.
     ///
     /// # Errors
-    /// The queue or the flow that is not proven with larger budgets.
+    /// Returns the queue or the flow that is not proven with larger budgets.
     pub fn raise_budgets(&mut self, least: &[(Hop, u64)]) -> Result<(), Refused> {
         let mut draft = Draft::default();
         let is_raised = |hop: Hop, budget_ns| {
@@ -60,15 +70,16 @@ impl Admission {
         Ok(())
     }
 
-    /// How events of an admitted flow come to its hop `n`, by the budgets.
+    /// Returns the arrivals of an admitted flow at its hop `n`, by the budgets.
     pub fn arrivals(&self, id: FlowId, n: usize) -> Option<Arrivals> {
         let flow = self.flow(id)?;
         let input = flow.before(n).and_then(|before| flow.hops.get(before)).map(|hop| hop.port);
         Some(self.loads.get(flow.hops.get(n)?.port)?.get(input, id.0)?.arrivals)
     }
 
-    /// How long after the last frame of an admitted flow was sent to hop `n` the ports from there on are as if it had not been there. `None` beyond
-    /// `u64`, or if it is not admitted.
+    /// Returns the drain time after the last frame of an admitted flow was sent to hop `n`. From
+    /// then on, the ports from that hop on behave as if the flow had never existed. `None` beyond
+    /// `u64`, or if the flow is not admitted.
     pub fn drain_ns(&self, id: FlowId, n: usize) -> Option<u64> {
         let flow = self.flow(id)?;
         let mut until: [Option<u64>; HOPS_MAX] = [None; HOPS_MAX];
@@ -77,7 +88,7 @@ impl Admission {
             let before = flow.before(at);
             let comes_ns = match before {
                 None => 0,
-                // A frame that was sent there may still be forwarded.
+                // A frame that was sent to the hop may still be in forwarding.
                 Some(before) if at == n => self.ports[flow.hops[before].port].delay_ns,
                 Some(before) => {
                     let Some(from_ns) = until[before] else { continue };
@@ -92,20 +103,22 @@ impl Admission {
         Some(longest_ns)
     }
 
-    /// How long frames of classes with contracts are never absent at a port.
+    /// Returns the maximum busy period of classes with contracts at a port.
     fn busy_ns(&self, port: usize) -> u64 {
         self.queues[port].iter().map(|claim| claim.busy_ns).max().unwrap_or_default()
     }
 
-    /// How long frames through a port stay in the network, of flows that keep their limits by separated-flow analysis only.
+    /// Returns the maximum time that frames through a port stay in the network, of flows that keep
+    /// their limits only by separated-flow analysis.
     fn tail_ns(&self, port: usize) -> u64 {
         let through = self.loads[port].iter().map(|load| FlowId(load.flow)).filter(|id| self.by_separated.contains(id));
         let totals = through.filter_map(|id| Some(self.total(self.flow(id)?, &Draft::default())));
         totals.max().unwrap_or_default()
     }
 
-    /// How long after the last frame of flows that are not admitted any more, or not at the same hops, left its last port their influence is over. `None` if the
-    /// ways of the admitted flows have a cycle: then it has no bound. The work grows with the hops of all flows.
+    /// Returns the time for which removed or rerouted flows affect the network after their last
+    /// frame has left its last port. `None` if the routes of the admitted flows have a cycle: then
+    /// there is no bound. The work grows with the hops of all flows.
     pub fn memory_ns(&self) -> Option<u64> {
         let links = self.links();
         let mut open: Vec<usize> = alloc::vec![0; self.ports.len()];
@@ -130,7 +143,7 @@ impl Admission {
         (seen == self.ports.len()).then_some(longest_ns)
     }
 
-    /// From which port to which frames go, sorted, each once.
+    /// Returns the distinct pairs of ports between which frames pass, sorted.
     fn links(&self) -> Vec<(usize, usize)> {
         let inputs = |(to, loads): (usize, &super::Loads)| {
             let inputs: Vec<usize> = loads.iter().filter_map(|load| load.input).collect();

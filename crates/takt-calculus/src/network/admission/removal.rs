@@ -1,4 +1,4 @@
-//! Removal of flows: their work leaves the accounts as far as the queues are proven without it.
+//! Removal of flows: their load is dropped once the queues are proven without it.
 
 use alloc::vec::Vec;
 
@@ -6,13 +6,16 @@ use super::{Admission, Draft, FlowId, Set};
 use crate::network::{Flow, Hop, QueueClaim};
 
 impl Admission {
-    /// Removes a flow. Its work is counted no more, once every queue on its way is proven without it: at once, but for rare cases of
-    /// rounding, in which a later decision does it. The budgets of queues that others use stay; they fall when a flow needs it.
+    /// Removes a flow. Its load is no longer counted once every queue on its route is proven
+    /// without it. That holds immediately, except for rare cases of rounding, in which a later
+    /// decision drops it. The budgets of queues that other flows use stay unchanged; they are
+    /// lowered when a flow requires it.
     pub fn remove(&mut self, id: FlowId) -> Option<Flow> {
         self.remove_all(&[id]).pop()
     }
 
-    /// Removes several flows at once, as [`remove`](Self::remove) removes one. Gives those that were admitted.
+    /// Removes several flows at once, each as [`remove`](Self::remove) does. Returns those that
+    /// were admitted.
     pub fn remove_all(&mut self, ids: &[FlowId]) -> Vec<Flow> {
         let mut removed = Vec::new();
         for id in ids {
@@ -24,7 +27,7 @@ impl Admission {
         removed
     }
 
-    /// Takes the work of removed flows out of the accounts, as far as the queues on their ways are proven without it.
+    /// Drops the load of removed flows, as far as the queues on their routes are proven without it.
     pub(super) fn forget_departed(&mut self) {
         let departed: Vec<FlowId> = self.departed.iter().copied().collect();
         if departed.len() > 1 && self.forget(&departed) {
@@ -33,7 +36,8 @@ impl Admission {
         departed.iter().for_each(|id| _ = self.forget(&[*id]));
     }
 
-    /// Whether the queues are proven without these flows; then they are forgotten.
+    /// Drops the load of these flows if the queues are proven without them. Returns whether they
+    /// are.
     fn forget(&mut self, ids: &[FlowId]) -> bool {
         let Some(draft) = self.without(ids) else { return false };
         self.apply(draft);
@@ -46,7 +50,8 @@ impl Admission {
         true
     }
 
-    /// The network without some flows, under the budgets that it has; `None` if a queue is not proven so.
+    /// Bounds the network without some flows, under the current budgets; `None` if a queue is not
+    /// proven.
     fn without(&self, ids: &[FlowId]) -> Option<Draft> {
         let mut draft = Draft::default();
         for id in ids {
@@ -63,10 +68,10 @@ impl Admission {
                     continue;
                 }
                 let is_kept = |claim: &QueueClaim| claim.delay_ns <= queue.delay_ns;
-                let again = || view.bound_in(class, &queue.intervals).ok(); // tidy-allow(dropped-cause): said in the text.
+                let again = || view.bound_in(class, &queue.intervals).ok(); // tidy-allow(dropped-cause): see the doc comment.
                 self.count_queue();
                 let mut claim = view.bound(class).ok().filter(is_kept).or_else(again).filter(is_kept)?;
-                // The jitter behind it was counted from the budget.
+                // The jitter at later hops was computed from the budget.
                 if !claim.intervals.is_empty() {
                     claim.delay_ns = queue.delay_ns;
                 }

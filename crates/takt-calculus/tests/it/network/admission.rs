@@ -1,4 +1,4 @@
-//! Admission one by one: what is refused, why, and that a refusal changes nothing.
+//! Tests of incremental admission: refusals, their reasons, and that a refusal changes nothing.
 
 use takt_calculus::Arrivals;
 use takt_calculus::network::{Admission, Branch, Depth, Flow, FlowId, Frames, Hop, Port, QueueFault, Refused, check};
@@ -6,7 +6,7 @@ use takt_calculus::server::Unbounded;
 
 const MILLISECOND: u64 = 1_000_000;
 
-/// A port of 100 Mbit/s with two classes.
+/// Returns a port of 100 Mbit/s with two classes.
 fn port() -> Port {
     Port {
         name: "port".into(),
@@ -18,7 +18,7 @@ fn port() -> Port {
     }
 }
 
-/// A frame of 1,514 octets each 5 ms through `hops` ports, in a class.
+/// Returns a flow with a frame of 1,514 octets every 5 ms through `hops` ports, in a class.
 fn flow(hops: usize, class: usize, limit_ns: u64) -> Flow {
     Flow {
         name: "flow".into(),
@@ -34,21 +34,21 @@ fn network(ports: usize) -> Admission {
     Admission::new(vec![port(); ports]).expect("the ports make sense")
 }
 
-/// The link time of the longest frame at 100 Mbit/s.
+/// Link time of the longest frame at 100 Mbit/s, in nanoseconds.
 const FRAME_NS: u64 = 123_040;
 
 #[test]
-fn bound_of_a_lone_flow_is_its_frame_and_a_foreign_one_a_hop() {
+fn bound_of_a_single_flow_is_its_frame_and_a_blocking_one_per_hop() {
     let mut network = network(3);
     let (_, bound) = network.admit(flow(3, 0, MILLISECOND)).expect("it fits");
-    // A quarter of each budget is for the flows that come later.
+    // A quarter of each budget is reserved for later flows.
     assert_eq!(bound.total_ns, 3 * 2 * FRAME_NS * 5 / 4);
     // Three blocking frames, and the flow's own frame three times, at the rate of the link.
     assert_eq!(bound.separated_ns, Some(3 * FRAME_NS + 3 * FRAME_NS));
 }
 
 #[test]
-fn flow_that_would_be_late_is_refused_with_its_bound() {
+fn flow_that_exceeds_its_limit_is_refused_with_its_bound() {
     let mut network = network(3);
     let refused = network.admit(flow(3, 0, 6 * FRAME_NS - 1)).expect_err("it does not fit");
     assert!(
@@ -60,7 +60,7 @@ fn flow_that_would_be_late_is_refused_with_its_bound() {
 }
 
 #[test]
-fn flow_that_would_make_another_late_is_refused() {
+fn flow_that_makes_another_exceed_its_limit_is_refused() {
     let mut network = network(1);
     network.admit(flow(1, 0, 3 * FRAME_NS)).expect("it fits");
     network.admit(flow(1, 0, 10 * FRAME_NS)).expect("it fits");
@@ -68,14 +68,15 @@ fn flow_that_would_make_another_late_is_refused() {
     let refused = network.admit(flow(1, 0, 10 * FRAME_NS)).expect_err("the first would be late");
     assert!(matches!(refused, Refused::Late { flow: FlowId(0), .. }), "{refused}");
     assert_eq!(network, before);
-    // In the lower class it delays the two others by one frame at most, which they have counted already.
+    // In the lower class it blocks the two others for at most one frame, which their bounds already
+    // include.
     let (id, bound) = network.admit(flow(1, 1, 10 * FRAME_NS)).expect("it fits");
     assert_eq!((id, bound.bound_ns() >= 4 * FRAME_NS), (FlowId(2), true));
     assert_eq!(check(&network.certificate()), Ok(()));
 }
 
 #[test]
-fn overload_and_a_queue_that_is_too_short_are_named() {
+fn overload_and_queue_overflow_are_reported() {
     let mut network = network(1);
     let fast = Flow { arrivals: Arrivals::sporadic(FRAME_NS * 5 / 2), ..flow(1, 0, 100 * MILLISECOND) };
     network.admit(fast.clone()).expect("two fifths of the link");
@@ -93,7 +94,7 @@ fn overload_and_a_queue_that_is_too_short_are_named() {
 }
 
 #[test]
-fn removed_flow_makes_room_for_an_equal_one() {
+fn removed_flow_frees_capacity_for_an_equal_one() {
     let mut network = network(4);
     let mut ids = Vec::new();
     while let Ok((id, _)) = network.admit(flow(4, 0, 4 * MILLISECOND)) {
@@ -115,9 +116,9 @@ fn removed_flow_makes_room_for_an_equal_one() {
 }
 
 #[test]
-fn strict_flow_fits_when_budgets_fall_to_what_is_needed() {
+fn strict_flow_is_admitted_by_lowering_budgets() {
     let mut network = network(2);
-    // Its budgets have a quarter more than it needs.
+    // The budgets of this flow have a quarter more than needed.
     network.admit(flow(2, 0, 100 * MILLISECOND)).expect("it fits");
     let needed = 2 * (FRAME_NS + 2 * FRAME_NS);
     let (_, bound) = network.admit(flow(2, 0, needed)).expect("there is just enough");
@@ -125,16 +126,16 @@ fn strict_flow_fits_when_budgets_fall_to_what_is_needed() {
     assert_eq!(check(&network.certificate()), Ok(()));
 }
 
-/// Copies leave port 0 by port 1 and by port 2, and port 2 is followed by port 3.
+/// Returns a flow whose frames are copied from port 0 to port 1 and port 2; port 3 follows port 2.
 fn tree(limit_ns: u64) -> Flow {
     Flow { branches: vec![Branch { at: 2, after: 0 }], ..flow(4, 0, limit_ns) }
 }
 
 #[test]
-fn tree_loads_the_port_that_its_receivers_share_once() {
+fn multicast_flow_loads_a_shared_port_once() {
     let mut network = network(4);
     let (_, bound) = network.admit(tree(MILLISECOND)).expect("it fits");
-    // As a lone flow through three ports: the longest way.
+    // Equal to a single flow through three ports: the longest path.
     let mut path = self::network(4);
     let (_, of_path) = path.admit(flow(3, 0, MILLISECOND)).expect("it fits");
     assert_eq!(bound, of_path);
@@ -143,7 +144,7 @@ fn tree_loads_the_port_that_its_receivers_share_once() {
 }
 
 #[test]
-fn tree_whose_longest_way_is_late_is_refused() {
+fn multicast_flow_is_refused_if_its_longest_path_exceeds_the_limit() {
     let mut network = network(4);
     let refused = network.admit(tree(6 * FRAME_NS - 1)).expect_err("three hops take more");
     assert!(matches!(refused, Refused::Late { bound_ns, .. } if bound_ns == 6 * FRAME_NS), "{refused}");
@@ -153,7 +154,7 @@ fn tree_whose_longest_way_is_late_is_refused() {
 }
 
 #[test]
-fn flows_that_come_together_are_admitted_together_or_not_at_all() {
+fn flows_of_one_decision_are_admitted_atomically() {
     let mut one_by_one = network(3);
     for _ in 0..4 {
         one_by_one.admit(flow(3, 0, 100 * MILLISECOND)).expect("it fits");

@@ -1,8 +1,11 @@
-//! Bounds against those of DiscoDNC, the network calculator of Schmitt and Bondorf (Maven Central, LGPL-2.1).
+//! Comparison of bounds with DiscoDNC, the network calculator of Schmitt and Bondorf (Maven
+//! Central, LGPL-2.1).
 //!
-//! DiscoDNC computes with token buckets and rate-latency servers, in a fluid model. Takt counts frames: its arrivals are stair-cases below the token
-//! bucket, and a frame is forwarded when it is whole. So the models agree where the stair-case touches the token bucket at the moment that binds, and
-//! Takt's bound is the smaller one elsewhere, if the servers of DiscoDNC have the latency of a packetiser. `make setup` installs the library.
+//! DiscoDNC computes with token buckets and rate-latency servers in a fluid model. Takt counts
+//! frames: its arrivals are staircase curves below the token bucket, and switches store and
+//! forward. The models agree where the staircase touches the token bucket at the critical time.
+//! Elsewhere, Takt's bound is smaller, if the servers of DiscoDNC have the latency of a packetizer.
+//! `make setup` installs the library.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -19,17 +22,17 @@ use crate::random::Random;
 
 const LIBRARIES: [&str; 2] = ["discodnc-2.4.3-lkn.jar", "commons-math3-3.6.1.jar"];
 const FRAME_LEN: u64 = 1514;
-/// A frame in line octets, in nanoseconds: what is rounded of one is less.
+/// Rate at which an octet takes one nanosecond: rounding errors of a frame are below that.
 const OCTET_BPS: u64 = 8_000_000_000;
 
-/// What both bounds of a flow are, in nanoseconds.
+/// Both bounds of a flow in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct Bounds {
     total_ns: f64,
     separated_ns: f64,
 }
 
-/// Networks in the form that `tests/oracle/Bounds.java` reads.
+/// Networks in the input format of `tests/oracle/Bounds.java`.
 #[derive(Default)]
 struct Question {
     text: String,
@@ -44,7 +47,7 @@ fn octets(len: u64) -> u64 {
     frame_time_ns(len, OCTET_BPS).expect("a rate")
 }
 
-/// Burst in bits, and bits per nanosecond, of a flow's token bucket.
+/// Returns the burst in bits and the rate in bits per nanosecond of a flow's token bucket.
 fn bucket(flow: &Flow) -> (f64, f64) {
     let event: u64 = flow.frames.iter().map(|frames| octets(frames.len) * frames.count * 8).sum();
     let Arrivals { period_ns, jitter_ns, .. } = flow.arrivals;
@@ -52,14 +55,14 @@ fn bucket(flow: &Flow) -> (f64, f64) {
 }
 
 impl Question {
-    /// A server with a latency for each class.
+    /// Adds a server with a latency for each class.
     fn server(&mut self, rate_bps: u64, latencies_ns: &[f64]) {
         write!(self.text, "server {}", per_ns(rate_bps)).expect("a string takes everything");
         latencies_ns.iter().for_each(|ns| write!(self.text, " {ns}").expect("a string takes everything"));
         self.text.push('\n');
     }
 
-    /// A flow whose ports are servers; its class is that of its first hop.
+    /// Adds a flow whose ports are servers. Its class is that of its first hop.
     fn flow(&mut self, flow: &Flow) {
         let (burst, rate) = bucket(flow);
         write!(self.text, "flow {} {burst} {rate}", flow.hops[0].class).expect("a string takes everything");
@@ -72,7 +75,7 @@ impl Question {
         self.text.push_str("end\n");
     }
 
-    /// The bounds of all flows, in their order.
+    /// Computes the bounds of all flows, in their order.
     fn ask(self, libraries: &str) -> Vec<Bounds> {
         let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracle/Bounds.java");
         let mut command = Command::new("java");
@@ -94,7 +97,7 @@ impl Question {
     }
 }
 
-/// The class path, or what is missing.
+/// Returns the class path, or the name of what is missing.
 fn libraries() -> Result<String, String> {
     require::program("java")?;
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
@@ -107,7 +110,8 @@ fn libraries() -> Result<String, String> {
     }
 }
 
-/// The longest frame below a class at one port, that without contract among them.
+/// Returns the length of the longest frame below a class at one port, including frames without
+/// contract.
 fn blocking_len(flows: &[Flow], port: usize, class: usize, foreign_len: u64) -> u64 {
     let hops = flows.iter().flat_map(|flow| flow.hops.iter().map(move |hop| (flow, hop)));
     let lower = hops.filter(|(_, hop)| hop.port == port && hop.class > class);
@@ -115,7 +119,7 @@ fn blocking_len(flows: &[Flow], port: usize, class: usize, foreign_len: u64) -> 
 }
 
 #[test]
-fn bound_of_one_class_at_one_port_is_that_of_discodnc_if_bursts_are_whole() {
+fn bound_of_one_class_at_one_port_equals_discodnc_for_bursts_of_whole_events() {
     let libraries = match libraries() {
         Ok(libraries) => libraries,
         Err(why) => return not_run(why),
@@ -125,7 +129,8 @@ fn bound_of_one_class_at_one_port_is_that_of_discodnc_if_bursts_are_whole() {
         let mut random = Random(seed);
         let mut flows: Vec<Flow> = (0..random.between(1, 9)).map(|_| flow(&mut random, 0)).collect();
         for flow in &mut flows {
-            // The stair-case meets the token bucket at once: a burst of whole events.
+            // The staircase touches the token bucket at time zero: the burst consists of whole
+            // events.
             flow.arrivals.jitter_ns -= flow.arrivals.jitter_ns % flow.arrivals.period_ns;
         }
         let Some(own) = bound(&flows) else { continue };
@@ -136,7 +141,7 @@ fn bound_of_one_class_at_one_port_is_that_of_discodnc_if_bursts_are_whole() {
     }
     let bounds = question.ask(&libraries);
     for (seed, own, at) in &ours {
-        // Times of frames at this rate are whole nanoseconds.
+        // Frame times at this rate are whole nanoseconds.
         let difference = (*own as f64 - bounds[*at].total_ns).abs();
         assert!(difference < 1.0, "seed {seed}: {own} and {:?}", bounds[*at]);
     }
@@ -144,7 +149,7 @@ fn bound_of_one_class_at_one_port_is_that_of_discodnc_if_bursts_are_whole() {
 }
 
 #[test]
-fn bound_of_several_classes_at_one_port_is_not_above_that_of_discodnc() {
+fn bound_of_several_classes_at_one_port_is_at_most_that_of_discodnc() {
     let libraries = match libraries() {
         Ok(libraries) => libraries,
         Err(why) => return not_run(why),
@@ -200,7 +205,7 @@ fn ports(random: &mut Random, count: usize, classes: usize) -> Vec<Port> {
     (0..count).map(port).collect()
 }
 
-/// A flow that takes so many thousandths of the slowest of its ports.
+/// Returns a flow that uses `share` thousandths of the slowest of its ports.
 fn flow_through(random: &mut Random, ports: &[Port], way: Vec<usize>, class: usize, share: u64) -> Flow {
     let mut frames = vec![Frames { len: random.between(60, FRAME_LEN), count: 1 }];
     if random.one_in(4) {
@@ -227,9 +232,10 @@ fn longest_len(flow: &Flow) -> u64 {
     flow.frames.iter().map(|frames| frames.len).max().expect("it has frames")
 }
 
-/// Other flows pass one port each, so that their bursts are those of their sources: then both have the same service that is left.
+/// Other flows pass one port each, so their bursts are those of their sources. Both analyses then
+/// leave the same service.
 #[test]
-fn separated_flow_bound_of_a_tandem_is_that_of_discodnc() {
+fn separated_flow_bound_of_a_tandem_equals_discodnc() {
     let libraries = match libraries() {
         Ok(libraries) => libraries,
         Err(why) => return not_run(why),
@@ -253,7 +259,7 @@ fn separated_flow_bound_of_a_tandem_is_that_of_discodnc() {
             let others = flows[1..].iter().filter(|flow| flow.hops[0].port == at).map(|flow| bucket(flow).1);
             let left = per_ns(port.rate_bps) - others.sum::<f64>();
             slowest = slowest.min(left);
-            // A frame is forwarded when it is whole.
+            // Switches store and forward.
             let whole_ns = if at + 1 < count { (8 * octets(longest_len(&own))) as f64 / left } else { 0.0 };
             let blocking_ns = frame_time_ns(port.foreign_frame_len, port.rate_bps).expect("a rate");
             question.server(port.rate_bps, &[(blocking_ns + port.delay_ns) as f64 + whole_ns]);
@@ -263,7 +269,8 @@ fn separated_flow_bound_of_a_tandem_is_that_of_discodnc() {
         question.end();
         let admitted = network.admit_all(flows).expect("no port has more than a share of its rate");
         let separated_ns = admitted[0].1.separated_ns.expect("it is bounded");
-        // The burst is a whole number of octets, what each port leaves a whole number of nanoseconds; rates are parts of 2^32.
+        // The burst is rounded to whole octets, the service of each port to whole nanoseconds;
+        // rates are in units of 2^-32.
         ours.push((seed, at, separated_ns as f64, 8.0 / slowest + 4.0 * count as f64));
     }
     let bounds = question.ask(&libraries);
@@ -274,10 +281,11 @@ fn separated_flow_bound_of_a_tandem_is_that_of_discodnc() {
     }
 }
 
-/// Networks without cycles: what DiscoDNC proves is admitted, but for one flow in a hundred at most. Behind a queue Takt counts the budget of the whole
-/// queue as jitter of a flow, DiscoDNC what the other flows leave it.
+/// In networks without cycles, flows that DiscoDNC proves are admitted, except for at most one in a
+/// hundred. Behind a queue, Takt counts the budget of the whole queue as jitter of a flow; DiscoDNC
+/// counts the service that the other flows leave.
 #[test]
-fn nearly_all_flows_with_the_bounds_of_discodnc_as_limits_are_admitted() {
+fn flows_with_discodnc_bounds_as_limits_are_admitted_with_rare_exceptions() {
     let libraries = match libraries() {
         Ok(libraries) => libraries,
         Err(why) => return not_run(why),

@@ -1,10 +1,10 @@
-//! Frames of flows that were removed, and what they delayed: how long the next flow waits.
+//! Tests of drain times: the wait between the removal of a flow and its replacement.
 
 use takt_calculus::Arrivals;
 use takt_calculus::network::{Admission, Depth, Flow, Frames, Hop, Port, check};
 
 const MS: u64 = 1_000_000;
-/// The link time of a frame of 1,000 octets at 100 Mbit/s.
+/// Link time of a frame of 1,000 octets at 100 Mbit/s, in nanoseconds.
 const FRAME_NS: u64 = 81_920;
 
 fn network(ports: usize) -> Admission {
@@ -19,7 +19,7 @@ fn network(ports: usize) -> Admission {
     Admission::new(vec![port; ports]).expect("the ports make sense")
 }
 
-/// Events of so many frames.
+/// Returns a flow with events of `count` frames.
 fn flow(period_ns: u64, count: u64, ports: &[usize], limit_ns: u64) -> Flow {
     Flow {
         name: "flow".into(),
@@ -31,8 +31,9 @@ fn flow(period_ns: u64, count: u64, ports: &[usize], limit_ns: u64) -> Flow {
     }
 }
 
-/// The longest time of a frame in a queue to which frames come at these times, ascending, behind one without contract; and when the last of the first
-/// `n` has left.
+/// Simulates a queue with these arrival times in ascending order, after a frame without contract.
+/// Returns the maximum time of a frame in the queue, and the departure time of the last of the
+/// first `n` frames.
 fn queue(arrivals: &[u64], n: usize) -> (u64, u64) {
     let (mut free_ns, mut longest_ns, mut left_ns) = (FRAME_NS, 0, 0);
     for (at, comes_ns) in arrivals.iter().enumerate() {
@@ -45,16 +46,17 @@ fn queue(arrivals: &[u64], n: usize) -> (u64, u64) {
     (longest_ns, left_ns)
 }
 
-/// A burst leaves behind it what queued up meanwhile. The next burst meets that if it comes when the last frame of the first one has left.
+/// A burst leaves frames queued behind it. They delay the next burst if that arrives when the last
+/// frame of the first one has left.
 #[test]
-fn burst_in_the_place_of_another_waits_until_the_queue_behind_that_has_gone() {
+fn replacement_burst_waits_until_the_queue_behind_the_old_one_is_empty() {
     const BURST: u64 = 50;
     let mut network = network(1);
     let steady_ns = 2 * FRAME_NS;
     network.admit(flow(steady_ns, 1, &[0], 1_000 * MS)).expect("it fits");
     let (burst, _) = network.admit(flow(1_000 * MS, BURST, &[0], 1_000 * MS)).expect("it fits");
     let drain_ns = network.drain_ns(burst, 0).expect("it is admitted");
-    // The next flow is as the one of before, so that the proof stays.
+    // The next flow equals the previous one, so that the proof is unchanged.
     let budget_ns = network.queue(Hop { port: 0, class: 1 }).expect("it is there").delay_ns;
     let longest_ns = |wait_ns: Option<u64>| {
         let first: Vec<u64> = vec![0; BURST as usize];
@@ -71,21 +73,21 @@ fn burst_in_the_place_of_another_waits_until_the_queue_behind_that_has_gone() {
 }
 
 #[test]
-fn flow_has_drained_when_the_busy_period_of_each_port_is_over() {
+fn drain_time_ends_with_the_busy_period_of_each_port() {
     let mut network = network(3);
     let (id, _) = network.admit(flow(100 * MS, 2, &[0, 1, 2], 100 * MS)).expect("it fits");
     let claim = |port| network.queue(Hop { port, class: 1 }).expect("it is there");
     let [first, second, third] = [0, 1, 2].map(claim);
     let whole_ns = first.delay_ns + 7_000 + second.delay_ns + 7_000 + third.busy_ns;
     assert_eq!(network.drain_ns(id, 0), Some(whole_ns));
-    // A frame that was sent to the second port may still be forwarded.
+    // A frame that was sent to the second port may still be in forwarding.
     assert_eq!(network.drain_ns(id, 1), Some(7_000 + second.delay_ns + 7_000 + third.busy_ns));
     network.remove(id);
     assert_eq!(network.drain_ns(id, 0), None);
 }
 
 #[test]
-fn past_is_over_behind_the_longest_way_and_never_in_a_cycle() {
+fn memory_is_the_longest_path_and_unbounded_in_a_cycle() {
     let mut network = network(4);
     network.admit(flow(100 * MS, 2, &[0, 1], 100 * MS)).expect("it fits");
     network.admit(flow(100 * MS, 1, &[1, 2], 100 * MS)).expect("it fits");
@@ -99,13 +101,13 @@ fn past_is_over_behind_the_longest_way_and_never_in_a_cycle() {
 }
 
 #[test]
-fn budgets_fall_for_a_strict_flow_unless_they_are_held() {
+fn budgets_are_lowered_for_a_strict_flow_unless_held() {
     let mut network = network(2);
     network.admit(flow(100 * MS, 1, &[0, 1], 100 * MS)).expect("it fits");
     let (large, _) = network.admit(flow(100 * MS, 20, &[0, 1], 100 * MS)).expect("it fits");
     network.remove(large);
-    // Frames that were delayed by those of the large flow may be between both ports.
-    // By separated-flow analysis it takes longer than by the smallest budgets.
+    // Frames that the large flow delayed may be between both ports. The separated-flow bound
+    // exceeds the sum of the smallest budgets.
     let strict = flow(100 * MS, 1, &[0, 1], 6 * FRAME_NS + 2 * 7_000 + 400);
     network.hold_budgets(true);
     network.admit(strict.clone()).expect_err("budgets are held");
@@ -115,7 +117,7 @@ fn budgets_fall_for_a_strict_flow_unless_they_are_held() {
 }
 
 #[test]
-fn budgets_rise_to_what_is_asked_for_as_far_as_limits_allow() {
+fn budgets_are_raised_as_requested_if_limits_permit() {
     let mut network = network(2);
     let (id, bound) = network.admit(flow(100 * MS, 1, &[0, 1], 2 * MS)).expect("it fits");
     let hop = Hop { port: 0, class: 1 };

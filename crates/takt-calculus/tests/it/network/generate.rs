@@ -1,4 +1,5 @@
-//! Networks and flows by seed: switches in a tree or a ring with chords, hosts at each of them.
+//! Random networks and flows from a seed: switches in a tree or a ring with chords, each with
+//! hosts.
 
 use std::collections::VecDeque;
 
@@ -7,20 +8,20 @@ use takt_calculus::network::{Branch, Depth, Flow, Frames, Hop, Port};
 
 use crate::random::Random;
 
-/// The largest frame of Ethernet, without FCS.
+/// Largest Ethernet frame without FCS, in octets.
 const FRAME_LEN: u64 = 1514;
 
-/// Ports by the nodes that they join.
+/// Ports with the nodes that they connect.
 pub struct Topology {
     pub ports: Vec<Port>,
-    /// From and to which node each port sends.
+    /// Source and destination node of each port.
     ends: Vec<(usize, usize)>,
     hosts: Vec<usize>,
     nodes: usize,
 }
 
 impl Topology {
-    /// So many switches, with one to three hosts each.
+    /// Returns a topology with `switches` switches and one to three hosts each.
     pub fn new(random: &mut Random, switches: usize) -> Self {
         let mut topology = Self { ports: Vec::new(), ends: Vec::new(), hosts: Vec::new(), nodes: switches };
         for switch in 1..switches {
@@ -41,7 +42,7 @@ impl Topology {
         topology
     }
 
-    /// A link: a port at each end.
+    /// Adds a link: a port at each end.
     fn join(&mut self, random: &mut Random, a: usize, b: usize) {
         let rate_bps = [10_000_000, 100_000_000, 1_000_000_000][random.between(0, 2) as usize];
         let classes = random.between(1, 4);
@@ -64,7 +65,7 @@ impl Topology {
         }
     }
 
-    /// The shortest ways from a host: for each node the port that it is reached by.
+    /// Returns the shortest paths from a host: for each node, the port that leads to it.
     fn reached_from(&self, from: usize) -> Vec<Option<usize>> {
         let mut reached_by = vec![None; self.nodes];
         let mut queue = VecDeque::from([from]);
@@ -79,7 +80,7 @@ impl Topology {
         reached_by
     }
 
-    /// Ports on the ways from a host to others, each with the index of the one before it.
+    /// Returns the ports on the paths from a host to others, with the branches.
     fn tree(&self, from: usize, to: &[usize]) -> (Vec<usize>, Vec<Branch>) {
         let reached_by = self.reached_from(from);
         let (mut ports, mut branches) = (Vec::<usize>::new(), Vec::new());
@@ -89,7 +90,7 @@ impl Topology {
                 way.push(port);
                 node = self.ends[port].0;
             }
-            // The rest of the way is there already.
+            // The rest of the path already exists.
             if let (Some(port), Some(_)) = (reached_by[node], way.last()) {
                 let after = ports.iter().position(|other| *other == port).expect("it is on the way");
                 branches.push(Branch { at: ports.len(), after });
@@ -99,7 +100,7 @@ impl Topology {
         (ports, branches)
     }
 
-    /// A flow from a host to another, or to several.
+    /// Returns a flow from a host to another one, or to several.
     pub fn flow(&self, random: &mut Random, number: u64) -> Flow {
         let host = |random: &mut Random| random.between(0, self.hosts.len() as u64 - 1) as usize;
         let from = host(random);

@@ -1,4 +1,4 @@
-//! The checker refuses what does not follow.
+//! Tests of the network certificate checker: it refuses false claims.
 
 use takt_calculus::network::{Admission, Branch, Depth, NetworkCertificate, check};
 
@@ -29,7 +29,7 @@ fn computed_claims_are_proven() {
 }
 
 #[test]
-fn claims_that_are_too_small_are_refused() {
+fn understated_claims_are_refused() {
     let known = certificate();
     let used: Vec<(usize, usize)> = known.flows[0].hops.iter().map(|hop| (hop.port, hop.class)).collect();
     for (port, class) in used {
@@ -59,9 +59,9 @@ fn claims_that_are_too_small_are_refused() {
     }
 }
 
-/// Random damage is proven or refused, and nothing panics.
+/// Randomly damaged certificates are proven or refused, without panic.
 #[test]
-fn damaged_numbers_do_not_panic() {
+fn damaged_certificates_cause_no_panic() {
     let known = certificate();
     let mut random = Random(5);
     for _ in 0..3000 {

@@ -1,4 +1,5 @@
-//! Flows through switches: random networks, simulated frame by frame, against the bounds of their queues and flows.
+//! Tests of the network analysis: random networks, simulated frame by frame, against the bounds of
+//! queues and flows.
 
 mod admission;
 mod discodnc;

@@ -1,7 +1,8 @@
-//! Bounds of one port against the crate `response-time-analysis`, whose analyses are instances of those that Prosa proves.
+//! Comparison of single-port bounds with the crate `response-time-analysis`, whose analyses are
+//! instances of those that Prosa proves.
 //!
-//! Its blocking bound is that of a discrete time line, one unit shorter than the blocking frame; it is given the whole frame here, as a frame
-//! may begin at any real-valued time.
+//! Its blocking bound assumes discrete time and is one unit shorter than the blocking frame. Here
+//! it gets the whole frame, since a frame may start at any real-valued time.
 
 use response_time_analysis::arrival::Sporadic;
 use response_time_analysis::demand::{Aggregate, RBF};
@@ -17,7 +18,7 @@ pub const RATE_BPS: u64 = 100_000_000;
 pub const FOREIGN_LEN: u64 = 300;
 pub const CASES: u64 = 500;
 
-/// Fixed points beyond are taken for overload by both.
+/// Fixed points beyond this limit count as overload in both analyses, in nanoseconds.
 const LIMIT_NS: u64 = 1_000_000_000;
 
 type Demand = RBF<Sporadic, wcet::Scalar>;
@@ -39,7 +40,8 @@ pub fn flow(random: &mut Random, class: usize) -> Flow {
     }
 }
 
-/// What the queue of the last flow needs, if all are at one port: its bound, as the flow that asks for a limit of 0 is refused with.
+/// Returns the bound of the last flow's queue if all flows are at one port. It is taken from the
+/// refusal of a flow with a limit of 0.
 pub fn bound(flows: &[Flow]) -> Option<u64> {
     let port = Port {
         name: "port".into(),
@@ -66,7 +68,8 @@ fn demand(flow: &Flow) -> Demand {
     RBF::new(arrivals, wcet::Scalar::new(Service::from(frame_ns(flow.frames[0].len))))
 }
 
-/// The response time of a flow under fully non-preemptive fixed priorities, where those above it are `higher`.
+/// Returns the response time of a flow under non-preemptive fixed priorities, with `higher` as the
+/// flows of higher priority.
 fn fixed_priority_bound(flow: &Flow, higher: &[&Flow], blocking_ns: u64) -> Option<u64> {
     let own = demand(flow);
     let task = fixed_priority::fully_nonpreemptive::TaskUnderAnalysis {
@@ -86,7 +89,7 @@ fn blocking_ns(flows: &[Flow], class: usize) -> u64 {
 }
 
 #[test]
-fn bound_of_one_flow_per_class_is_that_of_non_preemptive_fixed_priorities() {
+fn bound_of_one_flow_per_class_equals_non_preemptive_fixed_priorities() {
     let mut bounded = 0;
     for seed in 0..CASES {
         let mut random = Random(seed);
@@ -97,7 +100,7 @@ fn bound_of_one_flow_per_class_is_that_of_non_preemptive_fixed_priorities() {
         let exact = fixed_priority_bound(&flows[at], &higher, blocking_ns(&flows, at));
         let last = flows.remove(at);
         flows.push(last);
-        // Lower classes may be overloaded, and then the flow under test is not reached.
+        // Overload of a lower class may end the analysis before the flow under test is examined.
         let Some(ours) = bound(&flows) else { continue };
         assert_eq!(Some(ours), exact, "seed {seed}");
         bounded += 1;
@@ -106,13 +109,13 @@ fn bound_of_one_flow_per_class_is_that_of_non_preemptive_fixed_priorities() {
 }
 
 #[test]
-fn bound_of_one_class_is_that_of_fifo() {
+fn bound_of_one_class_equals_fifo() {
     let mut bounded = 0;
     for seed in 0..CASES {
         let mut random = Random(seed);
         let flows: Vec<Flow> = (0..random.between(1, 9)).map(|_| flow(&mut random, 0)).collect();
         let mut demands: Vec<Demand> = flows.iter().map(demand).collect();
-        // The frame without contract is in its way once.
+        // A frame without contract blocks once.
         let once = Sporadic::new_zero_jitter(Duration::from(LIMIT_NS));
         demands.push(RBF::new(once, wcet::Scalar::new(Service::from(frame_ns(FOREIGN_LEN)))));
         let exact = fifo::dedicated_uniproc_rta(&Aggregate::new(demands), Duration::from(LIMIT_NS));
@@ -123,9 +126,10 @@ fn bound_of_one_class_is_that_of_fifo() {
     assert!(bounded > CASES / 2, "{bounded}");
 }
 
-/// The other flows of its class can only delay a flow, so a bound below that of the flow without them is wrong.
+/// Other flows of the class can only delay a flow, so its bound must be at least the one without
+/// them.
 #[test]
-fn bound_of_several_flows_in_several_classes_is_not_below_that_of_each_alone() {
+fn bound_of_several_flows_is_at_least_that_of_each_alone() {
     let mut bounded = 0;
     for seed in 0..CASES {
         let mut random = Random(seed);

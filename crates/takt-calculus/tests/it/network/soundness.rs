@@ -1,4 +1,5 @@
-//! No simulated frame takes longer than its queue's budget, no queue holds more than its depth, no event takes longer than its bound.
+//! Soundness tests: no simulated frame exceeds its queue's budget, no queue its depth, and no event
+//! its bound.
 
 use takt_calculus::network::simulation::{Manner, Seen, run};
 use takt_calculus::network::{Admission, Depth, Flow, FlowId, NetworkCertificate, check};
@@ -6,7 +7,7 @@ use takt_calculus::network::{Admission, Depth, Flow, FlowId, NetworkCertificate,
 use super::generate::Topology;
 use crate::random::Random;
 
-/// Networks in a usual run, and at full length.
+/// Number of networks in a normal run, and in a long one.
 const NETWORKS: [u64; 2] = [60, 5000];
 
 fn network(seed: u64) -> (NetworkCertificate, Random) {
@@ -38,7 +39,7 @@ fn network(seed: u64) -> (NetworkCertificate, Random) {
     (admission.certificate(), random)
 }
 
-/// An attempt that removes and admits, and then fails, leaves no trace.
+/// Runs an attempt that removes and admits flows, and then fails. Checks that it leaves no trace.
 fn undo(admission: &mut Admission, flow: &Flow, other: Option<FlowId>) {
     let before = admission.clone();
     let failed: Result<(), ()> = admission.attempt(|admission| {
@@ -73,7 +74,7 @@ fn judge(certificate: &NetworkCertificate, seen: &Seen, context: &str) {
 }
 
 #[test]
-fn no_frame_of_a_random_network_exceeds_a_bound() {
+fn no_simulated_frame_of_a_random_network_exceeds_a_bound() {
     let is_long = std::env::var_os("TAKT_TEST_LONG").is_some();
     let (mut admitted, mut ratios) = (0, Vec::new());
     for seed in 0..NETWORKS[usize::from(is_long)] {
