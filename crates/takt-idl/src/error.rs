@@ -1,26 +1,26 @@
-//! Errors and warnings with a place in a file.
+//! Errors and warnings with a position in a file.
 
 use std::fmt;
 
 use crate::limits::MAX_WARNINGS;
 
-/// A place in a text.
+/// Position in a text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// The file, as it was named.
+    /// File name as it was given.
     pub file: String,
-    /// From 1.
+    /// Line number, from 1.
     pub line: u32,
-    /// In characters, from 1.
+    /// Column in characters, from 1.
     pub column: u32,
 }
 
-/// A text that is not read, or a part of it that has no effect.
+/// Error that refuses a text, or warning about a part without effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Where.
+    /// Position.
     pub place: Place,
-    /// What is wrong, and what was expected.
+    /// Description of the problem and of what was expected.
     pub message: String,
 }
 
@@ -39,7 +39,7 @@ impl fmt::Display for Diagnostic {
 
 impl std::error::Error for Diagnostic {}
 
-/// Where a token stands, with the file as its number.
+/// Position of a token, with the file as a number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Location {
     pub file: u32,
@@ -47,25 +47,25 @@ pub(crate) struct Location {
     pub column: u32,
 }
 
-/// What stops reading.
+/// Error that ends parsing.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
     pub location: Location,
     pub message: String,
 }
 
-/// Parts that have no effect.
+/// Warnings about parts that have no effect.
 #[derive(Default)]
 pub(crate) struct Warnings {
     list: Vec<Failure>,
-    /// How many are not in the list, and where the first of them is.
+    /// Number of warnings that are not in the list, and the position of the first of them.
     omitted: Option<(usize, Location)>,
 }
 
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
 impl Location {
-    /// What is wrong here.
+    /// Returns an error at this position.
     pub(crate) fn failure(self, message: impl Into<String>) -> Failure {
         Failure { location: self, message: message.into() }
     }
@@ -80,7 +80,7 @@ impl Warnings {
         }
     }
 
-    /// All that are kept, and how many are not.
+    /// Returns all kept warnings and the number of omitted ones.
     pub(crate) fn into_list(self) -> Vec<Failure> {
         let mut list = self.list;
         list.extend(self.omitted.map(|(count, first)| first.failure(format!("{count} more warnings from here on"))));

@@ -1,4 +1,4 @@
-//! Where included files come from.
+//! Sources of included files.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -7,19 +7,20 @@ use std::path::{Path, PathBuf};
 
 use crate::limits::MAX_TEXT_LEN;
 
-/// A source of files.
+/// Source of files.
 pub(crate) trait Files {
-    /// The file of an `#include`: its path and its text; `None` if its path is in `once`. `from` is the path of the file that
-    /// includes it.
+    /// Returns the path and the text of the file of an `#include`; `None` if its path is in `once`.
+    /// `from` is the path of the including file.
     fn include(&mut self, name: &str, from: &str, once: &BTreeSet<String>) -> Result<Option<(String, String)>, String>;
 }
 
-/// The file system: a file next to the one that includes it, then one in the directories that were given, in order.
+/// File system: searches the directory of the including file first, then the given directories in
+/// order.
 pub(crate) struct FileSystem<'a> {
     pub directories: &'a [PathBuf],
 }
 
-/// No files.
+/// Source without files.
 pub(crate) struct NoFiles;
 
 impl Files for FileSystem<'_> {
@@ -31,7 +32,7 @@ impl Files for FileSystem<'_> {
             if once.contains(&shown) {
                 return Ok(None);
             }
-            // A pipe would be waited for without end.
+            // Reading a pipe could block forever.
             if path.metadata().is_ok_and(|data| !data.is_file()) {
                 return Err(format!("cannot read {shown}: it is no regular file"));
             }
@@ -56,10 +57,11 @@ impl Files for NoFiles {
     }
 }
 
-/// The text of a file, octets that are no UTF-8 replaced: comments may be in any encoding.
+/// Reads the text of a file. Octets that are not UTF-8 are replaced, since comments may have any
+/// encoding.
 ///
 /// # Errors
-/// The file cannot be read, or is longer than [`MAX_TEXT_LEN`].
+/// Fails if the file cannot be read, or is longer than [`MAX_TEXT_LEN`].
 pub(crate) fn read(path: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
     File::open(path)?.take(MAX_TEXT_LEN as u64 + 1).read_to_end(&mut bytes)?;
@@ -74,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn file_that_is_included_once_is_not_read_again() {
+    fn file_with_pragma_once_is_not_read_again() {
         let mut files = FileSystem { directories: &[] };
         let once = BTreeSet::from(["/nowhere/a.idl".to_owned()]);
         assert_eq!(files.include("a.idl", "/nowhere/main.idl", &once), Ok(None));

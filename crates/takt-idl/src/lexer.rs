@@ -1,14 +1,15 @@
-//! Tokens of IDL (IDL 4.2 §7.2).
+//! Lexer of IDL (IDL 4.2 §7.2).
 //!
-//! Comments are left out, a line that begins with `#` is one directive. `>>` is two tokens, since it also closes collections.
+//! Comments are skipped. A line that begins with `#` is one directive. `>>` becomes two tokens,
+//! since it also closes collections.
 
 use crate::error::{Location, Result};
 use crate::limits::MAX_NAME_LEN;
 
-/// What a token is.
+/// Kind of a token.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Kind {
-    /// A name. `escaped`: it began with an underscore, so that it is no keyword.
+    /// Name. If `escaped` is true, it began with an underscore and is not a keyword.
     Identifier {
         name: String,
         escaped: bool,
@@ -35,19 +36,19 @@ pub(crate) enum Kind {
 pub(crate) struct Token {
     pub kind: Kind,
     pub location: Location,
-    /// No space is between this token and the one before.
+    /// True if no space separates this token from the previous one.
     pub adjacent: bool,
 }
 
-/// A token, or a line for the preprocessor.
+/// Token, or line for the preprocessor.
 pub(crate) enum Lexeme {
     Token(Token),
-    /// What follows `#`, without comments, with continued lines joined.
+    /// Text after `#`, without comments and with continued lines joined.
     Directive {
         text: String,
         location: Location,
     },
-    /// A comment `//@...`, which older compilers took for an annotation.
+    /// Comment `//@...`, which older compilers interpreted as an annotation.
     AnnotationComment {
         text: String,
         location: Location,
@@ -62,7 +63,7 @@ pub(crate) struct Lexer<'a> {
 }
 
 impl Kind {
-    /// As an error names it.
+    /// Returns the token as an error message shows it.
     pub(crate) fn describe(&self) -> String {
         match self {
             Self::Identifier { name, .. } => format!("'{name}'"),
@@ -84,12 +85,12 @@ impl<'a> Lexer<'a> {
         Self::at(text, Location { file, line: 1, column: 1 })
     }
 
-    /// Where the next character is.
+    /// Returns the position of the next character.
     pub(crate) const fn location(&self) -> Location {
         self.location
     }
 
-    /// Of a text that stands at this place.
+    /// Returns a lexer of a text at this position.
     pub(crate) fn at(text: &'a str, location: Location) -> Self {
         Self { rest: text.chars(), location, at_line_start: true, adjacent: false }
     }
@@ -119,7 +120,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The text up to the end of the line, which stays.
+    /// Reads the text up to the end of the line, without the newline.
     fn rest_of_line(&mut self) -> String {
         let mut text = String::new();
         while let Some(c) = self.peek().filter(|c| *c != '\n') {
@@ -129,7 +130,8 @@ impl<'a> Lexer<'a> {
         text
     }
 
-    /// Goes behind lines until one that begins with `#`, outside comments; says whether there is one.
+    /// Skips lines up to one that begins with `#` outside of comments. Reports whether there is
+    /// one.
     pub(crate) fn skip_to_directive(&mut self) -> Result<bool> {
         let mut is_quoted = false;
         while let Some(c) = self.peek() {
@@ -143,22 +145,23 @@ impl<'a> Lexer<'a> {
             } else {
                 self.at_line_start = c == '\n' || self.at_line_start && c.is_whitespace();
                 self.quotable(&mut is_quoted);
-                // A string ends with its line: a part that is skipped may be prose.
+                // A string ends with its line, since a skipped part may be prose.
                 is_quoted &= c != '\n';
             }
         }
         Ok(false)
     }
 
-    /// Goes behind the characters that stand here and belong together: a backslash within a string and what it escapes, the
-    /// quotation mark of `'"'` and the apostrophe before it, or one character. `is_quoted`: a string is open.
+    /// Skips the next character, or the next group: a backslash in a string with the escaped
+    /// character, or the quotation mark of `'"'` with the apostrophe before it. `is_quoted` is true
+    /// within a string.
     fn quotable(&mut self, is_quoted: &mut bool) -> [Option<char>; 2] {
         let is_pair = if *is_quoted { self.peek() == Some('\\') } else { self.starts_with("'\"'") };
         *is_quoted ^= self.peek() == Some('"');
         [self.bump(), if is_pair { self.bump() } else { None }]
     }
 
-    /// The next token, directive or comment that means something; `None` at the end.
+    /// Returns the next token, directive or annotation comment; `None` at the end.
     pub(crate) fn next(&mut self) -> Result<Option<Lexeme>> {
         if let Some(comment) = self.skip_space()? {
             return Ok(Some(comment));
@@ -174,7 +177,7 @@ impl<'a> Lexer<'a> {
         Ok(Some(Lexeme::Token(Token { kind: self.kind(c, location)?, location, adjacent })))
     }
 
-    /// Goes behind spaces and comments.
+    /// Skips spaces and comments.
     fn skip_space(&mut self) -> Result<Option<Lexeme>> {
         while let Some(c) = self.peek() {
             let location = self.location;
@@ -199,7 +202,7 @@ impl<'a> Lexer<'a> {
         Ok(None)
     }
 
-    /// Goes behind the comment `/* */` that begins here.
+    /// Skips a comment `/* */` that begins here.
     fn comment(&mut self) -> Result<()> {
         let location = self.location;
         self.skip(2);
@@ -212,7 +215,8 @@ impl<'a> Lexer<'a> {
         Ok(())
     }
 
-    /// What follows `#` in its line and in those that a backslash or a comment continues, without comments.
+    /// Reads the text after `#` up to the end of the line, including lines continued by a backslash
+    /// or a comment, without comments.
     fn directive(&mut self) -> Result<String> {
         let mut text = String::new();
         let (mut is_quoted, mut is_comment) = (false, false);
@@ -280,7 +284,8 @@ impl<'a> Lexer<'a> {
         Ok(Kind::Identifier { name: name.to_owned(), escaped })
     }
 
-    /// Decimal, octal and hexadecimal integers, and floating point numbers with an optional `f` or `d`.
+    /// Decimal, octal and hexadecimal integers, and floating point numbers with an optional `f` or
+    /// `d`.
     fn number(&mut self, location: Location) -> Result<Kind> {
         let rest = self.rest.as_str();
         let is_hexadecimal = rest.starts_with("0x") || rest.starts_with("0X");
@@ -354,7 +359,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// What follows a backslash.
+    /// Reads the escape sequence after a backslash.
     fn escape(&mut self, location: Location) -> Result<u32> {
         let wrong = || location.failure("an escape that IDL does not have");
         let c = self.bump().ok_or_else(wrong)?;

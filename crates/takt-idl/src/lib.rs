@@ -1,21 +1,26 @@
-//! IDL 4.2 read into types: text to [`Definitions`], from which come type objects and types known at run time.
+//! IDL 4.2 parser: reads text into [`Definitions`], which yield type objects and dynamic types.
 //!
-//! [`Idl::read`] reads a file and what it includes, [`Idl::parse`] a text. [`Idl::type_information`] gives the type objects of one of
-//! its types. [`ros2`] does the same for message files of ROS 2.
+//! [`Idl::read`] reads a file and its includes, [`Idl::parse`] a text. [`Idl::type_information`]
+//! returns the type objects of one of its types. [`ros2`] does the same for ROS 2 message files.
 //!
-//! Modules, structs with inheritance, unions, enumerations, bitmasks, typedefs, constants, sequences, arrays, maps, strings
-//! and all basic types but `long double` are read, with the annotations of XTypes 1.3 §7.3.1.2 (`parser`). The type of a text that
-//! [`DynamicType::to_idl`](takt_xtypes::dynamic::DynamicType::to_idl) prints has the same type identifier.
+//! Supported are modules, structs with inheritance, unions, enumerations, bitmasks, typedefs,
+//! constants, sequences, arrays, maps, strings and all basic types except `long double`, with the
+//! annotations of XTypes 1.3 §7.3.1.2 (`parser`). The output of
+//! [`DynamicType::to_idl`](takt_xtypes::dynamic::DynamicType::to_idl) parses to a type with the
+//! same type identifier.
 //!
 //! Invariants:
-//! - A text that is refused has an error with file, line, column and what was expected. A part without effect has a warning.
-//! - Reading is bounded by [`limits`], and never panics.
+//! - A refused text yields an error with file, line, column and the expected input. A part without
+//!   effect yields a warning.
+//! - Parsing is bounded by [`limits`], and never panics.
 //! - A type without an annotation has the extensibility of [`Options::default_extensibility`].
 //!
-//! It deliberately does not do: interfaces and value types (refused); bitsets, exceptions, `any`, `fixed`, `long double` (refused where
-//! they are used); macros with parameters; default values of members; generated code.
+//! Not supported: interfaces and value types (refused); bitsets, exceptions, `any`, `fixed`,
+//! `long double` (refused where they are used); macros with parameters; default values of members;
+//! generated code.
 //!
-//! DEVIATION(IDL 4.2 §7.2.3): names that differ by case alone are two names, and keywords are compared with their case.
+//! DEVIATION(IDL 4.2 §7.2.3): names that differ only in case are different names, and keywords are
+//! case-sensitive.
 
 #![forbid(unsafe_code)]
 
@@ -44,20 +49,22 @@ use error::{Failure, Location};
 use files::{FileSystem, Files, NoFiles};
 use parser::Parser;
 
-/// How a text is read.
+/// Options of parsing.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Directories of included files, in order, behind that of the file that includes them.
+    /// Directories of included files, in order. The directory of the including file is searched
+    /// first.
     pub include: Vec<PathBuf>,
-    /// Of structs, unions and enumerations without an annotation. Appendable by XTypes 1.3 §7.3.3.1.
+    /// Extensibility of structs, unions and enumerations without an annotation. Appendable by
+    /// XTypes 1.3 §7.3.3.1.
     pub default_extensibility: Extensibility,
 }
 
-/// The types of a text.
+/// Parsed types of a text.
 #[derive(Clone, Debug)]
 pub struct Idl {
     definitions: Definitions,
-    /// Where each type is declared.
+    /// Position of each declaration.
     places: Vec<(DefinitionId, Place)>,
     warnings: Vec<Diagnostic>,
 }
@@ -69,10 +76,11 @@ impl Default for Options {
 }
 
 impl Idl {
-    /// Reads a file, and all that it includes.
+    /// Reads a file and its includes.
     ///
     /// # Errors
-    /// A file cannot be read, is no IDL, uses what is not supported, or exceeds one of the [`limits`].
+    /// Fails if a file cannot be read, is not valid IDL, uses an unsupported feature, or exceeds
+    /// one of the [`limits`].
     pub fn read(path: &Path, options: &Options) -> Result<Self, Diagnostic> {
         let name = path.display().to_string();
         let text = files::read(path).map_err(|error| Diagnostic {
@@ -82,10 +90,10 @@ impl Idl {
         Self::with_files(&name, &text, options, &mut FileSystem { directories: &options.include })
     }
 
-    /// Reads a text that includes no file. `name` stands for the file in errors.
+    /// Parses a text that includes no file. `name` is the file name in errors.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// Fails as [`read`](Self::read) does.
     pub fn parse(name: &str, text: &str, options: &Options) -> Result<Self, Diagnostic> {
         Self::with_files(name, text, options, &mut NoFiles)
     }
@@ -105,26 +113,27 @@ impl Idl {
         })
     }
 
-    /// What has no effect. Behind [`limits::MAX_WARNINGS`] of them stands the number of the others.
+    /// Returns the warnings about parts without effect. Beyond [`limits::MAX_WARNINGS`], the last
+    /// one is the number of the omitted ones.
     #[must_use]
     pub fn warnings(&self) -> &[Diagnostic] {
         &self.warnings
     }
 
-    /// All types.
+    /// Returns all types.
     #[must_use]
     pub fn definitions(&self) -> &Definitions {
         &self.definitions
     }
 
-    /// The qualified names of all structs and unions, in the order of the text.
+    /// Returns the qualified names of all structs and unions, in the order of the text.
     #[must_use]
     pub fn type_names(&self) -> Vec<&str> {
         self.aggregated().map(|(_, name)| name).collect()
     }
 
-    /// The names of the types that topics are likely to have: structs and unions that are not `@nested` and are no part of
-    /// another struct or union.
+    /// Returns the names of the probable topic types: structs and unions that are not `@nested` and
+    /// not part of another struct or union.
     #[must_use]
     pub fn topic_type_names(&self) -> Vec<&str> {
         let holders = self.holders();
@@ -137,13 +146,14 @@ impl Idl {
         self.aggregated().filter(|(id, _)| is_topic(id) && !is_part(id)).map(|(_, name)| name).collect()
     }
 
-    /// For each type that is a part of structs and unions: the only one of them, or `None` if there are several.
+    /// Returns the containing struct or union of each type; `None` if there are several.
     fn holders(&self) -> BTreeMap<DefinitionId, Option<DefinitionId>> {
         let mut holders = BTreeMap::new();
         let (aliases, others): (Vec<_>, Vec<_>) =
             self.definitions.iter().partition(|(_, of)| matches!(of, Definition::Alias(_)));
         others.into_iter().for_each(|(id, of)| add_holder(&mut holders, of, Some(id)));
-        // A typedef is of types that stand before it, so each has all of its holders when its turn comes.
+        // A typedef follows the types that it uses, so its containers are complete when it is
+        // processed.
         for (id, of) in aliases.into_iter().rev() {
             if let Some(&holder) = holders.get(&id) {
                 add_holder(&mut holders, of, holder);
@@ -157,10 +167,12 @@ impl Idl {
         self.definitions.iter().filter(move |(_, of)| is_aggregated(of)).map(|(id, of)| (id, of.name()))
     }
 
-    /// The type of this qualified name, and what an endpoint announces of it. Its type objects are in `registry` then.
+    /// Returns the type information of the type with this qualified name. Adds its type objects to
+    /// `registry`.
     ///
     /// # Errors
-    /// There is no struct, union or typedef of one of that name; the type contradicts itself or exceeds a limit.
+    /// Fails if there is no struct, union or typedef of such a type with that name, or if the type
+    /// is contradictory or exceeds a limit.
     pub fn type_information(&self, name: &str, registry: &mut TypeRegistry) -> Result<TypeInformation, Diagnostic> {
         let wanted = name.trim_start_matches("::");
         let Some((id, _)) = self.definitions.iter().find(|(_, definition)| definition.name() == wanted) else {
@@ -180,7 +192,7 @@ impl Idl {
     }
 }
 
-/// Adds a holder to the parts of a type; `None` stands for several.
+/// Adds a container to the parts of a type; `None` means several containers.
 fn add_holder(
     holders: &mut BTreeMap<DefinitionId, Option<DefinitionId>>,
     of: &Definition,
@@ -192,7 +204,7 @@ fn add_holder(
     }
 }
 
-/// Names as a message has them.
+/// Formats names for a message.
 fn list(names: &[&str]) -> String {
     const MOST: usize = 12;
     match names {

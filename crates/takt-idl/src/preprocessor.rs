@@ -1,8 +1,9 @@
-//! The preprocessor (IDL 4.2 §7.3): tokens of a file and of all that it includes.
+//! Preprocessor (IDL 4.2 §7.3): yields the tokens of a file and its includes.
 //!
-//! It does `#include`, `#define` of names without parameters, `#undef`, `#ifdef`, `#ifndef`, `#else`, `#endif`, `#if` and `#elif`
-//! of a number or of `defined`, `#error`, `#pragma once`. Other pragmas, `#line` and `#warning` have no effect; a warning says so of
-//! pragmas. Everything else is an error.
+//! Supported are `#include`, `#define` of names without parameters, `#undef`, `#ifdef`, `#ifndef`,
+//! `#else`, `#endif`, `#if` and `#elif` of a number or of `defined`, `#error`, `#pragma once`.
+//! Other pragmas, `#line` and `#warning` have no effect; pragmas yield a warning. All other
+//! directives are errors.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,12 +12,12 @@ use crate::files::Files;
 use crate::lexer::{Kind, Lexeme, Lexer, Token};
 use crate::limits::{MAX_DEPTH, MAX_INCLUDE_DEPTH, MAX_TEXT_LEN, MAX_TOKENS};
 
-/// All tokens, the last of them [`Kind::End`], and what was found on the way.
+/// All tokens, the last of them [`Kind::End`], with the files and warnings.
 pub(crate) struct Preprocessed {
     pub tokens: Vec<Token>,
     pub files: Vec<String>,
     pub warnings: Warnings,
-    /// What stopped it, if it did not come to the end.
+    /// Error that ended preprocessing early, if any.
     pub failure: Option<Failure>,
 }
 
@@ -27,27 +28,27 @@ struct Preprocessor<'a> {
     /// Files with `#pragma once`.
     once: BTreeSet<String>,
     conditions: Vec<Condition>,
-    /// How many conditions were open when the file began that is read now.
+    /// Number of open conditions at the start of the current file.
     outer_conditions: usize,
     text_len: usize,
-    /// Tokens of macros, also of those that are defined again.
+    /// Tokens of macros, including redefined ones.
     macro_tokens: usize,
     include_depth: usize,
-    /// Names that were replaced.
+    /// Number of macro replacements.
     replaced: usize,
 }
 
-/// An `#if` that is open.
+/// Open `#if`.
 struct Condition {
     location: Location,
-    /// The part that is read now counts.
+    /// True if the current part is active.
     holds: bool,
-    /// A part has counted.
+    /// True if a part has been active.
     was_true: bool,
     has_else: bool,
 }
 
-/// Reads a file whose text is known.
+/// Preprocesses a file with a known text.
 pub(crate) fn run(name: &str, text: &str, source: &mut dyn Files) -> Preprocessed {
     let output = Preprocessed { tokens: Vec::new(), files: Vec::new(), warnings: Warnings::default(), failure: None };
     let mut preprocessor = Preprocessor {
@@ -96,7 +97,7 @@ impl Preprocessor<'_> {
         }
         self.outer_conditions = outer_conditions;
         if self.include_depth == 0 {
-            // The last token of the file stands nearer to what is missing than the end of the file.
+            // The last token of the file is closer to the missing input than the end of the file.
             let last = self.output.tokens.last().map(|token| token.location).filter(|last| last.file == file);
             let location = last.unwrap_or(lexer.location());
             self.output.tokens.push(Token { kind: Kind::End, location, adjacent: false });
@@ -112,7 +113,7 @@ impl Preprocessor<'_> {
         self.output.warnings.push(location, message);
     }
 
-    /// Adds a token, or what it stands for. `within`: the macros that are being replaced.
+    /// Appends a token or its replacement. `within` lists the macros being replaced.
     fn token(&mut self, token: Token, within: &mut Vec<String>) -> Result<()> {
         if let Kind::Identifier { name, escaped: false } = &token.kind
             && !within.contains(name)
@@ -138,7 +139,7 @@ impl Preprocessor<'_> {
         Ok(())
     }
 
-    /// Closes the condition that was opened last in this file.
+    /// Closes the most recently opened condition of this file.
     fn close(&mut self, word: &str, location: Location) -> Result<Condition> {
         let own = self.conditions.len() > self.outer_conditions;
         let closed = if own { self.conditions.pop() } else { None };
@@ -179,7 +180,7 @@ impl Preprocessor<'_> {
                 Ok(())
             }
             "error" => Err(location.failure(format!("#error {rest}"))),
-            // `# 1 "file"` is what a preprocessor leaves.
+            // `# 1 "file"` is output of a preprocessor.
             "" | "line" | "warning" | "ident" => Ok(()),
             _ => Err(location.failure(format!("#{word} is not supported"))),
         }
@@ -206,7 +207,7 @@ impl Preprocessor<'_> {
         Ok(())
     }
 
-    /// A number, `defined(NAME)` or `defined NAME`, each after any number of `!`.
+    /// Evaluates a number, `defined(NAME)` or `defined NAME`, each after any number of `!`.
     fn condition(&self, text: &str, location: Location) -> Result<bool> {
         let operand = text.trim_start_matches(['!', ' ', '\t']);
         let is_negated = text[..text.len() - operand.len()].matches('!').count() % 2 == 1;
@@ -231,8 +232,8 @@ impl Preprocessor<'_> {
         }
         let mut lexer = Lexer::at(body, location);
         let mut tokens = Vec::new();
-        // A macro that is defined twice has its second meaning.
-        // Comments and continued lines are gone from the text: a token has the place of the directive.
+        // A redefined macro has its latest meaning. The text contains neither comments nor line
+        // continuations, so tokens have the position of the directive.
         while let Some(lexeme) = lexer.next().map_err(|failure| location.failure(failure.message))? {
             match lexeme {
                 Lexeme::Token(token) => {
@@ -269,7 +270,7 @@ impl Preprocessor<'_> {
     }
 }
 
-/// The name that a directive needs.
+/// Returns the name that a directive requires.
 fn name_of(text: &str, location: Location) -> Result<&str> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if text.is_empty() || !text.chars().all(is_part) || text.starts_with(|c: char| c.is_ascii_digit()) {

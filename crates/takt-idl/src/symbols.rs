@@ -1,7 +1,8 @@
-//! Names and the scopes they are in (IDL 4.2 §7.5).
+//! Symbol table: names and their scopes (IDL 4.2 §7.5).
 //!
-//! A scoped name is looked up by its first part, from the innermost module outwards; the rest is looked up where that part leads.
-//! Literals of an enumeration are names of the scope of the enumeration, and also of the enumeration.
+//! The first part of a scoped name is looked up from the innermost module outwards; the other parts
+//! are looked up in the scope of the first. Literals of an enumeration are names in the scope that
+//! contains the enumeration, and in the enumeration.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +11,13 @@ use takt_xtypes::definition::DefinitionId;
 use crate::error::Location;
 use crate::value::Value;
 
-/// What a name stands for.
+/// Meaning of a name.
 #[derive(Clone, Debug)]
 pub(crate) enum Symbol {
     Module,
     Type(DefinitionId),
     Constant(Value),
-    /// A definition that is read, and of which no type can be made.
+    /// Parsed definition that cannot be represented as a type.
     Unsupported(&'static str),
 }
 
@@ -24,17 +25,17 @@ pub(crate) enum Symbol {
 #[derive(Default)]
 pub(crate) struct Symbols {
     names: BTreeMap<String, (Symbol, Location)>,
-    /// The names in lower case: IDL has no two names in a scope that differ by case alone.
+    /// Names in lower case: in IDL, names in a scope must differ in more than case.
     folded: BTreeMap<String, String>,
 }
 
-/// A name in a scope.
+/// Returns the qualified name of a name in a scope.
 pub(crate) fn qualified(scope: &str, name: &str) -> String {
     if scope.is_empty() { name.to_owned() } else { format!("{scope}::{name}") }
 }
 
 impl Symbols {
-    /// The symbol of a qualified name, and where it is defined.
+    /// Returns the symbol of a qualified name and the position of its definition.
     pub(crate) fn get(&self, qualified: &str) -> Option<&(Symbol, Location)> {
         self.names.get(qualified)
     }
@@ -45,7 +46,7 @@ impl Symbols {
         self.names.insert(qualified, (symbol, location));
     }
 
-    /// What a scoped name stands for within a scope, and its qualified name.
+    /// Resolves a scoped name within a scope. Returns the qualified name and the symbol.
     pub(crate) fn find(&self, scope: &str, name: &[String], is_absolute: bool) -> Option<(String, &Symbol)> {
         let (first, rest) = name.split_first()?;
         let mut scope = if is_absolute { "" } else { scope };
@@ -62,7 +63,8 @@ impl Symbols {
         }
     }
 
-    /// A name that is there and differs from this one, in this scope or around it, by case alone.
+    /// Returns an existing name, in this scope or an enclosing one, that differs from this one only
+    /// in case.
     pub(crate) fn similar(&self, scope: &str, name: &str) -> Option<&str> {
         let mut scope = scope;
         loop {

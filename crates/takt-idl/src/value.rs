@@ -2,7 +2,7 @@
 
 use takt_xtypes::definition::DefinitionId;
 
-/// A value that an expression has.
+/// Value of a constant expression.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
     Integer(i128),
@@ -10,7 +10,7 @@ pub(crate) enum Value {
     Boolean(bool),
     Character(u32),
     Text(String),
-    /// A literal of an enumeration.
+    /// Literal of an enumeration.
     Literal {
         of: DefinitionId,
         number: i32,
@@ -18,7 +18,7 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    /// As an error names it.
+    /// Returns the value as an error message shows it.
     pub(crate) fn describe(&self) -> String {
         match self {
             Self::Integer(value) => value.to_string(),

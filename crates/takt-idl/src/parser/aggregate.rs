@@ -1,4 +1,4 @@
-//! Structs and unions.
+//! Parsing of structs and unions.
 
 use std::collections::BTreeSet;
 
@@ -73,7 +73,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `struct S;`, `union U;`
+    /// Parses `struct S;` or `union U;`.
     fn forward(&mut self, kind: &'static str, name: &str, location: Location, annotations: &Annotations) -> Result<()> {
         annotations.iter().for_each(|annotation| self.ignore(annotation, "a declaration"));
         let full = qualified(&self.scope, name);
@@ -84,7 +84,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// The type is defined, and a forward declaration of this kind is one of it.
+    /// Reports whether the defined type is of the kind of a forward declaration.
     fn is_of_kind(&self, id: DefinitionId, kind: &str) -> bool {
         match self.definitions.get(id) {
             Some(Definition::Struct(_)) => kind == "a struct",
@@ -105,10 +105,11 @@ impl Parser<'_> {
         }
     }
 
-    /// The id of the first member of a struct that inherits: one more than that of the last member before it.
+    /// Returns the id of the first member of a derived struct: one more than that of the last
+    /// inherited member.
     fn next_id(&self, base: DefinitionId) -> u32 {
         let mut base = Some(base);
-        // A type that nests deeper is refused when it is named.
+        // Deeper nesting is refused when type identifiers are computed.
         for _ in 0..MAX_NESTING {
             let Some(id) = base else { break };
             let spec = TypeSpec::Named(id);
@@ -216,7 +217,7 @@ impl Parser<'_> {
         Ok(cases)
     }
 
-    /// `case 1: case 2: default:`
+    /// Parses `case 1: case 2: default:`.
     fn labels(&mut self, discriminator: &TypeSpec) -> Result<(Vec<i32>, bool)> {
         let (mut labels, mut default, mut count) = (Vec::new(), false, 0);
         loop {
@@ -240,7 +241,8 @@ impl Parser<'_> {
             return Ok(number);
         }
         let value = self.expression_of(discriminator)?;
-        // A number is a label of an enumeration, too: `to_idl` prints it where no literal has it.
+        // A number is also a valid label of an enumeration: `to_idl` prints it if no literal has
+        // this value.
         let is_enumeration = matches!(self.definitions.resolve(discriminator), Some(TypeSpec::Named(_)));
         let of = if is_enumeration && matches!(value, Value::Integer(_)) { &TypeSpec::Int32 } else { discriminator };
         let number = match self.value_of(of, value, location)? {
@@ -254,7 +256,8 @@ impl Parser<'_> {
             .map_err(|_| location.failure(format!("the label {number} is no number of 32 bits, as XTypes has them")))
     }
 
-    /// A literal of the enumeration that the discriminator is, without the scope of the enumeration; `None` if it is something else.
+    /// Parses an unscoped literal of the discriminator's enumeration; `None` if there is no such
+    /// literal.
     fn literal_label(&mut self, discriminator: &TypeSpec) -> Result<Option<i32>> {
         let Some(TypeSpec::Named(id)) = self.definitions.resolve(discriminator) else { return Ok(None) };
         let Some(Definition::Enum(enumeration)) = self.definitions.get(*id) else { return Ok(None) };

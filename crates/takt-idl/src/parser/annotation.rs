@@ -1,4 +1,5 @@
-//! Annotations (IDL 4.2 §8.3, XTypes 1.3 §7.3.1.2): read where they stand, and understood by what they stand before.
+//! Parsing of annotations (IDL 4.2 §8.3, XTypes 1.3 §7.3.1.2). They are read at their position and
+//! interpreted by the definition that follows.
 
 use takt_xtypes::Extensibility;
 use takt_xtypes::definition::{Limit, TryConstruct, TypeSpec, ValueAnnotations};
@@ -12,21 +13,22 @@ use crate::limits::{MAX_DEPTH, MAX_NAME_LEN};
 use crate::symbols::qualified;
 use crate::value::Value;
 
-/// The greatest member id: 28 bits (XTypes 1.3 §7.3.1.2.1.1).
+/// Largest member id: 28 bits (XTypes 1.3 §7.3.1.2.1.1).
 const MAX_MEMBER_ID: u32 = 0x0fff_ffff;
 
-/// An annotation, with the tokens of its parameters.
+/// Annotation with the tokens of its parameters.
 pub(super) struct Annotation {
-    /// In lower case: older files write `@Key`. With the scopes before it, `vendor::key`, and without a `::` at the start.
+    /// Name in lower case, since older files use `@Key`. Scopes are included, as in `vendor::key`,
+    /// without a leading `::`.
     pub name: String,
     pub location: Location,
-    /// Where the parameters begin, behind the bracket, if there are any.
+    /// Index of the first token of the parameters, after the parenthesis, if there are any.
     parameters: Option<usize>,
 }
 
 pub(super) type Annotations = Vec<Annotation>;
 
-/// What annotations say of a type.
+/// Annotations of a type.
 pub(super) struct TypeAnnotations {
     pub extensibility: Extensibility,
     pub nested: bool,
@@ -34,13 +36,13 @@ pub(super) struct TypeAnnotations {
     pub bit_bound: Option<u16>,
 }
 
-/// What annotations say of a member.
+/// Annotations of a member.
 #[derive(Default)]
 pub(super) struct MemberAnnotations {
     pub id: Option<u32>,
     pub hash_id: Option<String>,
     pub values: ValueAnnotations,
-    /// Where `@min`, `@max` or `@range` stands.
+    /// Position of `@min`, `@max` or `@range`.
     pub limited: Option<Location>,
     pub key: bool,
     pub optional: bool,
@@ -49,18 +51,18 @@ pub(super) struct MemberAnnotations {
     pub try_construct: TryConstruct,
 }
 
-/// What a member is of.
+/// Type that contains a member.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Holder {
     Struct,
     Union,
 }
 
-/// Those that say nothing of the bytes or of the type, and are passed over without a warning.
+/// Annotations that affect neither encoding nor type, and are ignored without a warning.
 const WITHOUT_EFFECT: [&str; 5] = ["topic", "verbatim", "data_representation", "ignore_literal_names", "service"];
 
 impl Parser<'_> {
-    /// All annotations that stand here.
+    /// Parses all annotations at this position.
     pub(super) fn annotations(&mut self) -> Result<Annotations> {
         let mut found = Vec::new();
         while self.is_symbol('@') {
@@ -74,7 +76,7 @@ impl Parser<'_> {
             };
             let mut name = name.to_ascii_lowercase();
             self.advance();
-            // Behind a space `::` begins the type of a member: `@external ::module::T member`.
+            // After a space, `::` begins the type of a member: `@external ::module::T member`.
             while self.token().kind == Kind::Scope && self.token().adjacent {
                 self.advance();
                 let (part, place) = self.identifier("a name after '::'")?;
@@ -109,7 +111,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Reads the one parameter of an annotation, `(X)` or `(value = X)`.
+    /// Parses the single parameter of an annotation, `(X)` or `(value = X)`.
     fn parameter<T>(&mut self, annotation: &Annotation, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let Some(start) = annotation.parameters else {
             return Err(annotation.location.failure(format!("@{} needs a parameter", annotation.name)));
@@ -126,7 +128,7 @@ impl Parser<'_> {
         Ok(value)
     }
 
-    /// A parameter that is a number of this range.
+    /// Parses a numeric parameter in this range.
     pub(super) fn number<N: TryFrom<i128>>(&mut self, annotation: &Annotation, min: i128, max: i128) -> Result<N> {
         let value = self.parameter(annotation, Self::expression)?;
         if let Value::Integer(number) = value
@@ -140,7 +142,7 @@ impl Parser<'_> {
         Err(annotation.location.failure(message))
     }
 
-    /// `@flag`, `@flag(TRUE)`, `@flag(FALSE)`.
+    /// Parses `@flag`, `@flag(TRUE)` or `@flag(FALSE)`.
     pub(super) fn flag(&mut self, annotation: &Annotation) -> Result<bool> {
         if annotation.parameters.is_none() {
             return Ok(true);
@@ -158,7 +160,7 @@ impl Parser<'_> {
         self.parameter(annotation, read)
     }
 
-    /// A parameter that is one of these words.
+    /// Parses a parameter that is one of these words.
     fn choice<T: Copy>(&mut self, annotation: &Annotation, choices: &[(&str, T)]) -> Result<T> {
         let read = |parser: &mut Self| {
             let word = parser.word().unwrap_or_default();
@@ -173,7 +175,7 @@ impl Parser<'_> {
         self.parameter(annotation, read)
     }
 
-    /// `@autoid(HASH)`; without a parameter it is HASH.
+    /// Interprets `@autoid(HASH)`; HASH is the default parameter.
     pub(super) fn autoid(&mut self, annotation: &Annotation) -> Result<bool> {
         if annotation.parameters.is_none() {
             return Ok(true);
@@ -181,7 +183,8 @@ impl Parser<'_> {
         self.choice(annotation, &[("SEQUENTIAL", false), ("HASH", true)])
     }
 
-    /// What stands before a type. `bits`: the most that `@bit_bound` can say, where it can stand.
+    /// Interprets the annotations of a type. `bits` is the maximum `@bit_bound`, if it is
+    /// permitted.
     pub(super) fn type_annotations(
         &mut self,
         annotations: &Annotations,
@@ -237,7 +240,7 @@ impl Parser<'_> {
         self.choice(annotation, &choices)
     }
 
-    /// What stands before a member of a struct or a case of a union.
+    /// Interprets the annotations of a struct member or a union case.
     pub(super) fn member_annotations(
         &mut self,
         annotations: &Annotations,
@@ -281,7 +284,7 @@ impl Parser<'_> {
         Ok(found)
     }
 
-    /// `@min(X)`, `@max(X)`, `@range(min = X, max = Y)`
+    /// Interprets `@min(X)`, `@max(X)`, `@range(min = X, max = Y)`.
     fn limits(&mut self, annotation: &Annotation, values: &mut ValueAnnotations) -> Result<()> {
         match annotation.name.as_str() {
             "min" => values.min = Some(self.parameter(annotation, Self::limit)?),
@@ -329,7 +332,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Holds `@min`, `@max` and `@range` against the type of their member.
+    /// Checks `@min`, `@max` and `@range` against the type of their member.
     pub(super) fn check_limits(&self, said: &MemberAnnotations, of: &TypeSpec) -> Result<()> {
         let Some(location) = said.limited else { return Ok(()) };
         let element = match of {
@@ -351,7 +354,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `@try_construct`, which without a parameter is USE_DEFAULT.
+    /// Interprets `@try_construct`; USE_DEFAULT is the default parameter.
     pub(super) fn try_construct(&mut self, annotation: &Annotation) -> Result<TryConstruct> {
         if annotation.parameters.is_none() {
             return Ok(TryConstruct::UseDefault);
@@ -375,7 +378,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Passes over an annotation that has no effect, with a warning unless none is expected of it.
+    /// Ignores an annotation without effect. Adds a warning, unless it is in `WITHOUT_EFFECT`.
     pub(super) fn ignore(&mut self, annotation: &Annotation, what: &str) {
         if !WITHOUT_EFFECT.contains(&annotation.name.as_str()) {
             self.warn(annotation.location, format!("@{} of {what} has no effect", annotation.name));
@@ -383,7 +386,7 @@ impl Parser<'_> {
     }
 }
 
-/// The id of a member: what is said, the hash of a name, or the next of the type.
+/// Returns the id of a member: the explicit id, the hash of a name, or the next id of the type.
 pub(super) fn member_id(annotations: &MemberAnnotations, name: &str, autoid_hash: bool, next: u32) -> u32 {
     match (&annotations.id, &annotations.hash_id) {
         (Some(id), _) => *id,

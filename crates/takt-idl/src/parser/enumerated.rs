@@ -1,4 +1,4 @@
-//! Enumerations and bitmasks.
+//! Parsing of enumerations and bitmasks.
 
 use std::collections::BTreeSet;
 
@@ -41,7 +41,8 @@ impl Parser<'_> {
             if !numbers.insert(number) {
                 return Err(place.failure(format!("'{literal}' has the value {number} of another literal")));
             }
-            // A name of the scope around the enumeration, and of the enumeration.
+            // A literal is a name in the scope that contains the enumeration, and in the
+            // enumeration.
             let outer = self.new_name(&literal, place)?;
             let value = Symbol::Constant(Value::Literal { of: id, number });
             self.symbols.insert(outer, value.clone(), place);

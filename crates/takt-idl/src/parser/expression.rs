@@ -1,4 +1,5 @@
-//! Expressions of constants (IDL 4.2 §7.4.1.4.3): integers of 128 bits and doubles, checked against the type of the constant.
+//! Parsing of constant expressions (IDL 4.2 §7.4.1.4.3): integers of 128 bits and doubles, checked
+//! against the type of the constant.
 
 use takt_xtypes::definition::{Definition, TypeSpec};
 
@@ -8,7 +9,7 @@ use crate::lexer::Kind;
 use crate::symbols::Symbol;
 use crate::value::Value;
 
-/// Operators of two operands, those that bind least first.
+/// Binary operators, in ascending order of precedence.
 #[derive(Clone, Copy, PartialEq)]
 enum Operator {
     Or,
@@ -37,12 +38,12 @@ impl Operator {
 }
 
 impl Parser<'_> {
-    /// An expression.
+    /// Parses an expression.
     pub(super) fn expression(&mut self) -> Result<Value> {
         self.nested(|parser| parser.binary(0, true))
     }
 
-    /// An expression whose value is one of this type.
+    /// Parses an expression with a value of this type.
     pub(super) fn expression_of(&mut self, of: &TypeSpec) -> Result<Value> {
         self.complement = match self.definitions.resolve(of) {
             Some(TypeSpec::Octet | TypeSpec::Uint8 | TypeSpec::Uint16 | TypeSpec::Uint32) => Some(u32::MAX.into()),
@@ -54,12 +55,12 @@ impl Parser<'_> {
         value
     }
 
-    /// An expression within `<` and `>`: `>>` ends it.
+    /// Parses an expression within `<` and `>`, which `>>` ends.
     pub(super) fn bound_expression(&mut self) -> Result<Value> {
         self.nested(|parser| parser.binary(0, false))
     }
 
-    /// Operands that are joined by operators of this level and above.
+    /// Parses operands joined by operators of this precedence level and above.
     fn binary(&mut self, level: u8, with_shift: bool) -> Result<Value> {
         let mut left = self.unary()?;
         while let Some(operator) = self.operator(with_shift).filter(|operator| operator.level() >= level) {
@@ -74,7 +75,7 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    /// The operator that stands here.
+    /// Returns the operator at this position.
     fn operator(&self, with_shift: bool) -> Option<Operator> {
         Some(match self.token().kind {
             Kind::Symbol('|') => Operator::Or,
@@ -108,8 +109,8 @@ impl Parser<'_> {
         }
     }
 
-    /// `~value` (IDL 4.2 §7.4.1.4.3): 2^32-1-value, or 2^64-1-value, for unsigned types. A value below 0 has the bits that it has in
-    /// two's complement.
+    /// Evaluates `~value` (IDL 4.2 §7.4.1.4.3): 2^32-1-value or 2^64-1-value for unsigned types. A
+    /// negative value is interpreted as two's complement.
     fn complement_of(&self, value: i128, location: Location) -> Result<i128> {
         match self.complement {
             Some(max) if value > max => {
@@ -141,7 +142,7 @@ impl Parser<'_> {
         };
         self.advance();
         let Value::Text(mut text) = value else { return Ok(value) };
-        // Strings that follow each other are one.
+        // Adjacent strings are concatenated.
         while let Kind::Text { value, .. } = &self.token().kind {
             text.push_str(value);
             self.advance();
@@ -161,7 +162,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The value as a type has it.
+    /// Converts a value to a type.
     pub(super) fn value_of(&self, of: &TypeSpec, value: Value, location: Location) -> Result<Value> {
         let resolved = self.definitions.resolve(of);
         let fits = match (resolved, &value) {
@@ -189,7 +190,7 @@ impl Parser<'_> {
     }
 }
 
-/// The integers of a type.
+/// Returns the range of an integer type.
 pub(super) fn range(of: &TypeSpec) -> Option<(i128, i128)> {
     Some(match of {
         TypeSpec::Octet | TypeSpec::Uint8 => (0, 0xff),

@@ -1,5 +1,5 @@
-//! The grammar of IDL 4.2 §7.4.1 (core data types), §7.4.13 (extended data types), §7.4.14 (anonymous types) and §7.4.15
-//! (annotations), by recursive descent. What a name stands for has to be defined before it.
+//! Recursive descent parser for IDL 4.2 §7.4.1 (core data types), §7.4.13 (extended data types),
+//! §7.4.14 (anonymous types) and §7.4.15 (annotations). A name must be defined before its use.
 
 mod aggregate;
 mod annotation;
@@ -18,28 +18,28 @@ use crate::lexer::{Kind, Token};
 use crate::limits::{MAX_DEPTH, MAX_NAME_LEN};
 use crate::symbols::{Symbol, Symbols, qualified};
 
-/// What is read so far.
+/// Parser state.
 pub(crate) struct Parser<'a> {
     tokens: &'a [Token],
     at: usize,
     depth: usize,
     default_extensibility: Extensibility,
     pub definitions: Definitions,
-    /// Where each type is declared.
+    /// Position of each type declaration.
     pub places: Vec<(DefinitionId, Location)>,
     pub warnings: Warnings,
-    /// What forward declarations say that a type is.
+    /// Kinds of types in forward declarations.
     forward: BTreeMap<DefinitionId, &'static str>,
-    /// Types of members and typedefs so far.
+    /// Number of member and typedef types so far.
     type_specs: usize,
-    /// The greatest value of the type whose value an expression is, if the type is unsigned: what `~` counts from.
+    /// Maximum of the type of the expression if the type is unsigned, for `~`.
     complement: Option<i128>,
     symbols: Symbols,
     modules: Vec<Module>,
     scope: String,
 }
 
-/// A module that is open.
+/// Open module.
 struct Module {
     /// `@autoid(HASH)`
     autoid_hash: bool,
@@ -48,7 +48,7 @@ struct Module {
 }
 
 impl<'a> Parser<'a> {
-    /// Of tokens, the last of which is [`Kind::End`].
+    /// Returns a parser of tokens, the last of which is [`Kind::End`].
     pub(crate) fn new(tokens: &'a [Token], default_extensibility: Extensibility, warnings: Warnings) -> Self {
         Self {
             tokens,
@@ -68,7 +68,7 @@ impl<'a> Parser<'a> {
     }
 
     fn token(&self) -> &'a Token {
-        // The last token is the end, behind which nothing goes.
+        // The last token is the end, and the parser never advances beyond it.
         &self.tokens[self.at.min(self.tokens.len() - 1)]
     }
 
@@ -86,7 +86,7 @@ impl<'a> Parser<'a> {
         self.token().kind == Kind::Symbol(symbol)
     }
 
-    /// Goes behind a symbol if it is there.
+    /// Consumes a symbol if it is next.
     fn take_symbol(&mut self, symbol: char) -> bool {
         let found = self.is_symbol(symbol);
         if found {
@@ -99,7 +99,7 @@ impl<'a> Parser<'a> {
         if self.take_symbol(symbol) { Ok(()) } else { Err(self.unexpected(&format!("'{symbol}' {after}"))) }
     }
 
-    /// The word that stands here, which may be a keyword.
+    /// Returns the word at this position, which may be a keyword.
     fn word(&self) -> Option<&'a str> {
         match &self.token().kind {
             Kind::Identifier { name, escaped: false } => Some(name),
@@ -119,7 +119,7 @@ impl<'a> Parser<'a> {
         self.location().failure(format!("expected {expected}, found {}", self.token().kind.describe()))
     }
 
-    /// A name that is being defined.
+    /// Parses a name that is being defined.
     fn identifier(&mut self, what: &str) -> Result<(String, Location)> {
         let location = self.location();
         match &self.token().kind {
@@ -134,7 +134,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `A::B`, `::A::B`: its parts, and whether it begins at the outermost scope.
+    /// Parses `A::B` or `::A::B`. Returns its parts, and whether it begins at the global scope.
     fn scoped_name(&mut self, what: &str) -> Result<(Vec<String>, bool)> {
         let is_absolute = self.token().kind == Kind::Scope;
         if is_absolute {
@@ -151,7 +151,7 @@ impl<'a> Parser<'a> {
         Ok((parts, is_absolute))
     }
 
-    /// What a name stands for.
+    /// Returns the qualified name and the symbol of a name.
     fn lookup(&self, name: &[String], is_absolute: bool, location: Location) -> Result<(String, Symbol)> {
         if let Some((full, symbol)) = self.symbols.find(&self.scope, name, is_absolute) {
             return Ok((full, symbol.clone()));
@@ -164,7 +164,7 @@ impl<'a> Parser<'a> {
         Err(location.failure(format!("'{text}' is not defined before this{hint}")))
     }
 
-    /// The type that a symbol is.
+    /// Returns the type of a symbol.
     fn type_of(symbol: &Symbol, name: &str, location: Location) -> Result<DefinitionId> {
         match symbol {
             Symbol::Type(id) => Ok(*id),
@@ -174,7 +174,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The qualified name of something that is defined here, which nothing has yet.
+    /// Returns the qualified name of a new definition. Fails if the name exists.
     fn new_name(&self, name: &str, location: Location) -> Result<String> {
         let full = qualified(&self.scope, name);
         if full.len() > MAX_NAME_LEN {
@@ -190,7 +190,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Takes a place for a type of this kind, or finds the one of its forward declaration.
+    /// Declares a type of this kind, or returns the one of its forward declaration.
     fn declare(&mut self, kind: &'static str, name: &str, location: Location) -> Result<(String, DefinitionId)> {
         let full = qualified(&self.scope, name);
         if let Some((Symbol::Type(id), first)) = self.symbols.get(&full)
@@ -220,7 +220,7 @@ impl<'a> Parser<'a> {
         self.warnings.push(location, message);
     }
 
-    /// Goes one level deeper.
+    /// Runs `read` one nesting level deeper.
     fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.depth >= MAX_DEPTH {
             return Err(self.location().failure(format!("more than {MAX_DEPTH} levels")));
@@ -232,7 +232,8 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The keywords that would be taken for something else where a name of a type or a member is expected.
+/// Reports whether the name is a keyword that would be misinterpreted as the name of a type or
+/// member.
 fn is_keyword(name: &str) -> bool {
     const KEYWORDS: [&str; 42] = [
         "any",

@@ -1,4 +1,5 @@
-//! Definitions of a file: modules, constants, typedefs, and what is read without being a type.
+//! Parsing of file-level definitions: modules, constants, typedefs, and definitions that are not
+//! types.
 
 use takt_xtypes::definition::{AliasDefinition, Definition};
 
@@ -9,7 +10,7 @@ use crate::lexer::Kind;
 use crate::symbols::Symbol;
 
 impl Parser<'_> {
-    /// All definitions up to the end.
+    /// Parses all definitions up to the end.
     pub(crate) fn specification(&mut self) -> Result<()> {
         while self.token().kind != Kind::End {
             self.definition()?;
@@ -77,7 +78,7 @@ impl Parser<'_> {
         self.modules.pop();
         self.scope = outer;
         self.advance();
-        // Compilers differ in whether they demand the semicolon.
+        // Some compilers do not require the semicolon.
         self.take_symbol(';');
         Ok(())
     }
@@ -124,7 +125,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Goes behind a definition of which no type is made. Its name is known, so that its use has an error of its own.
+    /// Skips a definition that is not supported as a type. Its name is recorded, so that its use
+    /// has a specific error.
     fn unsupported(&mut self, what: &'static str, _annotations: &Annotations) -> Result<()> {
         self.advance();
         let (name, location) = self.identifier("a name")?;
@@ -145,7 +147,8 @@ impl Parser<'_> {
         is_word && matches!(self.tokens.get(self.at + 2).map(|t| &t.kind), Some(Kind::Identifier { .. }))
     }
 
-    /// `@annotation name { ... };`: its uses have no effect, so what it has does not matter.
+    /// Skips `@annotation name { ... };`. Uses of the annotation have no effect, so its members are
+    /// irrelevant.
     fn annotation_definition(&mut self) -> Result<()> {
         self.advance();
         self.advance();
@@ -154,7 +157,7 @@ impl Parser<'_> {
         self.expect_symbol(';', "after the definition")
     }
 
-    /// Goes from `{` behind the `}` that closes it.
+    /// Skips from `{` to after the matching `}`.
     fn skip_braces(&mut self) -> Result<()> {
         let start = self.location();
         self.expect_symbol('{', "after the name")?;

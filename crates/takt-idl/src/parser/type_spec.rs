@@ -1,4 +1,4 @@
-//! Types of members: primitive types, strings, collections, names; and declarators.
+//! Parsing of member types: primitive types, strings, collections, names; and declarators.
 
 use takt_xtypes::definition::TypeSpec;
 
@@ -8,7 +8,7 @@ use crate::limits::{MAX_DIMENSIONS, MAX_TYPE_SPECS};
 use crate::value::Value;
 
 impl Parser<'_> {
-    /// A type.
+    /// Parses a type.
     pub(super) fn type_spec(&mut self) -> Result<TypeSpec> {
         self.nested(Self::type_spec_here)
     }
@@ -98,7 +98,7 @@ impl Parser<'_> {
         Ok(TypeSpec::Map { key, element, bound })
     }
 
-    /// What stands before the type of an element; says whether it is external.
+    /// Parses the annotations of an element. Reports whether it is external.
     fn element_annotations(&mut self) -> Result<bool> {
         let mut external = false;
         for annotation in self.annotations()? {
@@ -110,15 +110,16 @@ impl Parser<'_> {
         Ok(external)
     }
 
-    /// `>` or `, BOUND>`.
+    /// Parses `>` or `, BOUND>`.
     fn collection_bound(&mut self) -> Result<u32> {
         let bound = if self.take_symbol(',') { self.bound()? } else { 0 };
         self.expect_symbol('>', "after the type of the elements")?;
         Ok(bound)
     }
 
-    /// A positive number within the brackets of a type, where `>>` is no operator. Every length fits the greatest number, which
-    /// type objects of CycloneDDS 11 have for no bound: it is read as none.
+    /// Parses a positive number within the brackets of a type, where `>>` is not an operator. The
+    /// largest number bounds nothing and means unbounded in type objects of CycloneDDS 11, so it is
+    /// read as unbounded.
     fn bound(&mut self) -> Result<u32> {
         let location = self.location();
         let value = self.bound_expression()?;
@@ -131,7 +132,7 @@ impl Parser<'_> {
         Ok(TypeSpec::Named(Self::type_of(&symbol, &full, location)?))
     }
 
-    /// A name with dimensions: `name`, `name[2][3]`.
+    /// Parses a name with dimensions: `name`, `name[2][3]`.
     pub(super) fn declarator(&mut self, of: &TypeSpec, what: &str) -> Result<(String, Location, TypeSpec)> {
         let (name, location) = self.identifier(what)?;
         let mut dimensions = Vec::new();
@@ -156,9 +157,9 @@ impl Parser<'_> {
     }
 }
 
-/// How many types a type is made of, itself included.
+/// Returns the number of types that a type consists of, itself included.
 fn count(of: &TypeSpec) -> usize {
-    // No deeper than the levels of a text.
+    // The recursion is limited by the nesting depth of a text.
     1 + match of {
         TypeSpec::Sequence { element, .. } | TypeSpec::Array { element, .. } => count(element),
         TypeSpec::Map { key, element, .. } => count(key) + count(element),
@@ -166,7 +167,7 @@ fn count(of: &TypeSpec) -> usize {
     }
 }
 
-/// A bound or a dimension.
+/// Returns a bound or dimension, which must be positive.
 fn positive(value: &Value, location: Location) -> Result<u32> {
     match value {
         Value::Integer(number) if *number > 0 && *number <= i128::from(u32::MAX) => Ok(*number as u32),

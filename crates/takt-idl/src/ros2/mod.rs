@@ -1,10 +1,12 @@
-//! Message files of ROS 2 (`.msg`) read into types, with the names that DDS implementations of ROS 2 give to types and topics.
+//! Parser of ROS 2 message files (`.msg`), with the type and topic names of ROS 2 DDS
+//! implementations.
 //!
-//! `std_msgs/msg/String` is the final struct `std_msgs::msg::dds_::String_`, and `/chatter` the topic `rt/chatter`. Members have the names
-//! of the fields. `char` and `uint8` are `uint8`, `byte` is `octet`. A message without fields has one member, as rosidl gives it.
+//! `std_msgs/msg/String` is the final struct `std_msgs::msg::dds_::String_`, and `/chatter` is the
+//! topic `rt/chatter`. Members have the names of the fields. `char` and `uint8` are `uint8`, `byte`
+//! is `octet`. A message without fields has one member, as rosidl generates it.
 //!
-//! It deliberately does not do: default values of fields, constants (they are no part of a type), services (`.srv`) and actions
-//! (`.action`), whose topics need more than a type.
+//! Not supported: default values of fields, constants (they are not part of a type), services
+//! (`.srv`) and actions (`.action`), whose topics need more than a type.
 
 mod type_hash;
 
@@ -21,43 +23,47 @@ use crate::{Idl, files};
 
 pub use type_hash::type_hash;
 
-/// The member of a message without fields.
+/// Member of a message without fields.
 const PLACEHOLDER: &str = "structure_needs_at_least_one_member";
 
-/// A message by its package and name.
+/// Package and name of a message.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Message {
     package: String,
     name: String,
 }
 
-/// The topic that DDS has for a topic of ROS 2. A name that begins with `rt/` is one already.
+/// Returns the DDS topic name of a ROS 2 topic. A name that begins with `rt/` is returned
+/// unchanged.
 #[must_use]
 pub fn topic_name(name: &str) -> String {
     if name.starts_with("rt/") { name.to_owned() } else { format!("rt/{}", name.trim_start_matches('/')) }
 }
 
-/// The type that DDS has for a message: `std_msgs/msg/String` is `std_msgs::msg::dds_::String_`.
+/// Returns the DDS type name of a message: `std_msgs/msg/String` is `std_msgs::msg::dds_::String_`.
 ///
 /// # Errors
-/// The name is no name of a message.
+/// Fails if the name is not a message name.
 pub fn type_name(message: &str) -> Result<String, Diagnostic> {
     Message::parse(message, None).map(|message| message.type_name()).map_err(|error| of_name(message, error))
 }
 
-/// Reads a message and those that it is made of: `share/PACKAGE/msg/NAME.msg` or `PACKAGE/msg/NAME.msg` in the first of the
-/// directories that has it. The type is that of [`type_name`].
+/// Reads a message and the messages that it contains: `share/PACKAGE/msg/NAME.msg` or
+/// `PACKAGE/msg/NAME.msg` in the first of the directories that has it. The type has the name of
+/// [`type_name`].
 ///
 /// # Errors
-/// A file is not found, cannot be read, is no message, or exceeds one of the [`limits`](crate::limits).
+/// Fails if a file is not found, cannot be read, is not a message, or exceeds one of the
+/// [`limits`](crate::limits).
 pub fn read(message: &str, directories: &[PathBuf]) -> Result<Idl, Diagnostic> {
     read_from(message, &|message| find(message, directories))
 }
 
-/// Reads a message and those that it is made of from texts by the names of their messages, `PACKAGE/msg/NAME`.
+/// Parses a message and the messages that it contains from texts with message names as keys,
+/// `PACKAGE/msg/NAME`.
 ///
 /// # Errors
-/// A text is not there, is no message, or exceeds one of the [`limits`](crate::limits).
+/// Fails if a text is missing, is not a message, or exceeds one of the [`limits`](crate::limits).
 pub fn parse(message: &str, texts: &BTreeMap<String, String>) -> Result<Idl, Diagnostic> {
     read_from(message, &|Message { package, name }| {
         let name = format!("{package}/msg/{name}");
@@ -84,10 +90,10 @@ fn of_name(message: &str, error: String) -> Diagnostic {
     Diagnostic { place: Place { file: message.to_owned(), line: 1, column: 1 }, message: error }
 }
 
-/// The name of the file of a message, and its text.
+/// Function that returns the file name of a message, and its text.
 type Find<'a> = &'a dyn Fn(&Message) -> Result<(String, String), String>;
 
-/// The file of a message below directories.
+/// Searches the directories for the file of a message.
 fn find(message: &Message, directories: &[PathBuf]) -> Result<(String, String), String> {
     let Message { package, name } = message;
     for directory in directories {
@@ -115,7 +121,7 @@ struct Reader<'a> {
 }
 
 impl Message {
-    /// `package/msg/Name`, `package/Name`, and within a package `Name`.
+    /// Parses `package/msg/Name`, `package/Name`, or `Name` within a package.
     fn parse(text: &str, package: Option<&str>) -> Result<Self, String> {
         let parts: Vec<&str> = text.split('/').collect();
         let (package, name) = match (parts[..].as_ref(), package) {
@@ -143,7 +149,7 @@ impl Message {
 }
 
 impl Reader<'_> {
-    /// Reads a message that is used at this place.
+    /// Reads a message that is used at this position.
     fn message(&mut self, message: &Message, used: &Place) -> Result<DefinitionId, Diagnostic> {
         let refused = |what: String| Diagnostic { place: used.clone(), message: what };
         if let Some(&id) = self.known.get(message) {
@@ -189,7 +195,7 @@ impl Reader<'_> {
         Ok(id)
     }
 
-    /// A field; `None` for a line without one.
+    /// Parses a field; `None` for a line without one.
     fn line(&mut self, line: &str, package: &str, place: &Place) -> Result<Option<(String, TypeSpec)>, Diagnostic> {
         let text = line.split('#').next().unwrap_or_default().trim();
         if text.is_empty() {
@@ -212,7 +218,7 @@ impl Reader<'_> {
         Ok(Some((name.to_owned(), self.type_of(of, package, place)?)))
     }
 
-    /// `T`, `T[]`, `T[3]`, `T[<=3]`
+    /// Parses `T`, `T[]`, `T[3]` or `T[<=3]`.
     fn type_of(&mut self, text: &str, package: &str, place: &Place) -> Result<TypeSpec, Diagnostic> {
         let refused = |what: String| Diagnostic { place: place.clone(), message: what };
         let (element, dimension) = match text.split_once('[') {

@@ -1,7 +1,9 @@
-//! Type hashes of ROS 2 (REP 2011, RIHS01): SHA-256 of a description of a message and of all that it contains, as JSON.
+//! ROS 2 type hashes (REP 2011, RIHS01): SHA-256 of a JSON description of a message and the
+//! messages that it contains.
 //!
-//! Nodes announce it in USER_DATA as `typehash=RIHS01_...;`, from ROS 2 Iron on. Names of packages, messages and fields count, and
-//! so do types and bounds; constants and default values do not.
+//! Nodes announce the hash in USER_DATA as `typehash=RIHS01_...;`, from ROS 2 Iron on. The hash
+//! covers names of packages, messages and fields, types and bounds. It does not cover constants and
+//! default values.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -13,12 +15,13 @@ use super::{Message, of_name};
 use crate::Idl;
 use crate::error::Diagnostic;
 
-/// What is added to the number of a type where it is the element of an array, of a bounded sequence, or of another one.
+/// Offsets on the number of a type for elements of an array, of a bounded sequence, and of an
+/// unbounded sequence.
 const ARRAY: u8 = 48;
 const BOUNDED_SEQUENCE: u8 = 96;
 const SEQUENCE: u8 = 144;
 
-/// The type of a field, as type_description_interfaces/msg/FieldType has it.
+/// Type of a field as in type_description_interfaces/msg/FieldType.
 #[derive(Default)]
 struct FieldType {
     number: u8,
@@ -27,10 +30,10 @@ struct FieldType {
     nested: Option<DefinitionId>,
 }
 
-/// The type hash of a message that was read: `RIHS01_` and 64 hexadecimal digits.
+/// Returns the type hash of a parsed message: `RIHS01_` and 64 hexadecimal digits.
 ///
 /// # Errors
-/// The name is no name of a message, or the message is not among those that were read.
+/// Fails if the name is not a message name, or if the message is not among the parsed ones.
 pub fn type_hash(idl: &Idl, message: &str) -> Result<String, Diagnostic> {
     let name = Message::parse(message, None).map_err(|error| of_name(message, error))?.type_name();
     let root = idl.definitions.iter().find(|(_, of)| of.name() == name);
@@ -55,7 +58,8 @@ pub fn type_hash(idl: &Idl, message: &str) -> Result<String, Diagnostic> {
     Ok(hash)
 }
 
-/// All messages that a message is made of, by name, itself included. No deeper than messages nest.
+/// Collects all messages that a message contains, by name, itself included. The recursion depth is
+/// the nesting depth of messages.
 fn collect<'a>(definitions: &'a Definitions, id: DefinitionId, found: &mut BTreeMap<String, &'a StructDefinition>) {
     if let Some(of @ Definition::Struct(structure)) = definitions.get(id)
         && found.insert(ros2_name(&structure.name), structure).is_none()
@@ -64,13 +68,14 @@ fn collect<'a>(definitions: &'a Definitions, id: DefinitionId, found: &mut BTree
     }
 }
 
-/// `std_msgs::msg::dds_::String_` is `std_msgs/msg/String`.
+/// Converts `std_msgs::msg::dds_::String_` to `std_msgs/msg/String`.
 fn ros2_name(type_name: &str) -> String {
     let name = type_name.replace("::dds_::", "::").replace("::", "/");
     name.strip_suffix('_').unwrap_or(&name).to_owned()
 }
 
-/// An IndividualTypeDescription, without default values. Names are ASCII letters, digits and underscores.
+/// Returns an IndividualTypeDescription without default values. Names consist of ASCII letters,
+/// digits and underscores.
 fn description(idl: &Idl, structure: &StructDefinition) -> String {
     let mut text = format!("{{\"type_name\": \"{}\", \"fields\": [", ros2_name(&structure.name));
     for (index, member) in structure.members.iter().enumerate() {
@@ -121,7 +126,7 @@ fn field_type(of: &TypeSpec) -> FieldType {
         TypeSpec::Sequence { element, bound: 0, .. } => collection(element, SEQUENCE, 0),
         TypeSpec::Sequence { element, bound, .. } => collection(element, BOUNDED_SEQUENCE, *bound),
         TypeSpec::Array { element, dimensions } => collection(element, ARRAY, dimensions.iter().product()),
-        // No message has a map.
+        // Messages have no maps.
         TypeSpec::Map { .. } => simple(0),
     }
 }

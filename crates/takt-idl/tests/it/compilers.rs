@@ -1,4 +1,5 @@
-//! The same file read by `takt_idl` and by the compiler of CycloneDDS, where that is installed: the same type identifiers.
+//! Comparison with the CycloneDDS compiler, if installed: type identifiers of the same file are
+//! equal.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -19,8 +20,8 @@ const NAMES: [&str; 7] = [
     "fleet::Truck",
 ];
 
-/// What idlc makes of the types of a file; `None` without idlc. INTEROP(CycloneDDS 0.10.2): idlc does not end on a struct that
-/// contains itself, so the file has none.
+/// Compiles a file with idlc; returns `None` without idlc. INTEROP(CycloneDDS 0.10.2): idlc does
+/// not terminate on a recursive struct, so the file has none.
 fn through_idlc() -> Option<String> {
     let directory: PathBuf = std::env::temp_dir().join(format!("takt-idl-{}-idlc", std::process::id()));
     std::fs::create_dir_all(&directory).expect("the temporary directory can be written");
@@ -33,13 +34,13 @@ fn through_idlc() -> Option<String> {
     };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let code = std::fs::read_to_string(directory.join("vehicle.c")).expect("idlc writes it");
-    // A file that stays in the temporary directory fails no test.
+    // A file left in the temporary directory is no test failure.
     let _ = std::fs::remove_dir_all(&directory);
     Some(code)
 }
 
 #[test]
-fn the_compiler_of_cyclonedds_makes_the_same_types_of_a_file() {
+fn cyclonedds_compiler_generates_the_same_types() {
     let Some(code) = through_idlc() else { return not_run("idlc of CycloneDDS is not installed") };
     for name in NAMES {
         let start = format!("#define TYPE_INFO_CDR_{} (unsigned char []){{", name.replace("::", "_"));

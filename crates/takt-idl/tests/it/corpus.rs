@@ -1,4 +1,4 @@
-//! The committed corpus of the fuzz target `idl`, replayed.
+//! Replay of the committed corpus of the fuzz target `idl`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 mod idl;
 
 #[test]
-fn accepted_texts_are_printed_and_read_back_as_the_same_types() {
+fn accepted_texts_round_trip_through_printing() {
     let directory: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "..", "fuzz", "corpus", "idl"].iter().collect();
     let mut count = 0;
     for entry in fs::read_dir(directory).expect("the corpus is committed") {

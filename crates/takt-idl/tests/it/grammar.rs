@@ -1,4 +1,4 @@
-//! What texts mean.
+//! Grammar tests: the types that texts define.
 
 use takt_idl::{Idl, Options};
 use takt_xtypes::Extensibility;
@@ -7,7 +7,7 @@ use takt_xtypes::type_object::TypeRegistry;
 
 use crate::support::{information, printed, read, refusal};
 
-/// That two texts have the same type `T`.
+/// Checks that the type `T` is equal in both texts.
 fn same(left: &str, right: &str) {
     assert_eq!(information(left, "T"), information(right, "T"), "{left}\n{right}");
 }
@@ -17,7 +17,7 @@ fn differ(left: &str, right: &str) {
 }
 
 #[test]
-fn basic_types_have_two_names_each() {
+fn both_names_of_basic_types_are_equivalent() {
     same(
         "struct T { short a; unsigned short b; long c; unsigned long d; long long e; unsigned long long f; };",
         "struct T { int16 a; uint16 b; int32 c; uint32 d; int64 e; uint64 f; };",
@@ -27,7 +27,7 @@ fn basic_types_have_two_names_each() {
 }
 
 #[test]
-fn a_type_is_appendable_unless_annotations_or_options_say_otherwise() {
+fn type_is_appendable_unless_annotations_or_options_differ() {
     same("struct T { long a; };", "@appendable struct T { long a; };");
     same("@extensibility(MUTABLE) struct T { long a; };", "@mutable struct T { long a; };");
     differ("@final struct T { long a; };", "@mutable struct T { long a; };");
@@ -39,7 +39,7 @@ fn a_type_is_appendable_unless_annotations_or_options_say_otherwise() {
 }
 
 #[test]
-fn member_ids_are_said_hashed_or_counted() {
+fn member_ids_are_explicit_hashed_or_sequential() {
     same(
         "@mutable struct T { @id(5) long a; long b; @id(2) long c, d[2]; };".replace("c, d[2]", "c").as_str(),
         "@mutable struct T { @id(0x5) long a; @id(6) long b; @id(1 + 1) long c; };",
@@ -50,7 +50,7 @@ fn member_ids_are_said_hashed_or_counted() {
     same("@autoid(HASH) module M { }; struct T { long a; };", "struct T { long a; };");
     let inherited = printed("struct B { @id(7) long a; }; struct T : B { long b; };", "T");
     assert!(inherited.contains("  long b;"), "the id is that of the base and one: {inherited}");
-    // A member that inherits from a struct without members goes on from the struct before it.
+    // The ids of a derived struct continue after those of the nearest base with members.
     let inherited = printed("struct A { @id(4) long a; }; struct B : A {}; struct T : B { @id(5) long b; };", "T");
     assert!(inherited.contains("struct T : B {\n  "), "{inherited}");
 }
@@ -63,13 +63,13 @@ fn several_declarators_share_a_type() {
 }
 
 #[test]
-fn constants_are_computed() {
+fn constant_expressions_are_evaluated() {
     same(
         "module c { const long N = (1 << 4 | 3) - 2 * 8 / 4 % 3; const unsigned long M = 0x10 >> 2; const long O = 017; };
          struct T { string<c::N> s; sequence<long, c::M> q; long a[c::O][-(-2)][~(-4)]; };",
         "struct T { string<18> s; sequence<long, 4> q; long a[15][2][3]; };",
     );
-    // Within the brackets of a type `>>` closes.
+    // Within the brackets of a type, `>>` closes two collections.
     same(
         "struct T { sequence<sequence<long, (8 >> 1)>> a; sequence<string<3>>b; };",
         "struct T { sequence<sequence<long, 4> > a; sequence<string<3> > b; };",
@@ -106,7 +106,7 @@ fn names_are_looked_up_from_the_inner_module_outwards() {
 }
 
 #[test]
-fn labels_are_numbers_characters_booleans_and_literals() {
+fn union_labels_may_be_numbers_characters_booleans_or_literals() {
     same(
         "enum E { A, @value(7) B, C }; union T switch (E) { case A: case E::C: long a; default: short b; };",
         "enum E { A, @value(7) B, @value(8) C }; union T switch (E) { case ::A: case C: @id(1) long a; default: @id(2) short b; };",
@@ -193,7 +193,7 @@ fn annotations_of_members_and_elements_are_kept() {
 }
 
 #[test]
-fn modules_say_for_their_types_that_they_are_nested() {
+fn default_nested_of_a_module_applies_to_its_types() {
     let text = "@default_nested module m { struct A { long a; }; @topic struct B { long b; }; @nested(FALSE) struct C { long c; }; };";
     assert_eq!(read(text).topic_type_names(), ["m::B", "m::C"]);
     assert_eq!(read(text).type_names(), ["m::A", "m::B", "m::C"]);
@@ -217,7 +217,7 @@ fn names_that_are_keywords_are_escaped() {
 }
 
 #[test]
-fn what_has_no_effect_has_a_warning() {
+fn parts_without_effect_yield_warnings() {
     let text = "@annotation note { string value default \"\"; };
         #pragma keylist T a
         struct T { @note(\"x\") @default(3) long a; //@key
@@ -236,7 +236,7 @@ fn what_has_no_effect_has_a_warning() {
 }
 
 #[test]
-fn what_is_not_supported_says_so_where_it_is_used() {
+fn unsupported_types_are_refused_where_they_are_used() {
     let text = "bitset B { bitfield<3> a; }; exception X { long a; }; native N; struct T { long a; };";
     assert_eq!(read(text).type_names(), ["T"]);
     for (text, what) in [
@@ -252,7 +252,7 @@ fn what_is_not_supported_says_so_where_it_is_used() {
 }
 
 #[test]
-fn a_type_that_is_not_there_is_named_with_those_that_are() {
+fn unknown_type_name_is_reported_with_the_existing_ones() {
     let idl = read("module m { struct A { long a; }; typedef A B; };");
     let error = idl.type_information("A", &mut TypeRegistry::new()).expect_err("its name is m::A").to_string();
     assert_eq!(error, "text.idl:1:1: no type A; there are m::A");
@@ -263,7 +263,7 @@ fn a_type_that_is_not_there_is_named_with_those_that_are() {
 }
 
 #[test]
-fn types_of_topics_are_no_parts_of_other_structs_and_unions() {
+fn topic_types_are_not_parts_of_other_structs_and_unions() {
     for (text, names) in [
         ("struct State { long a; }; typedef sequence<State> StateSeq;", &["State"][..]),
         ("struct Node { sequence<Node> c; };", &["Node"]),
@@ -277,7 +277,7 @@ fn types_of_topics_are_no_parts_of_other_structs_and_unions() {
 }
 
 #[test]
-fn complement_of_an_unsigned_constant_is_that_of_its_bits() {
+fn complement_of_an_unsigned_constant_inverts_its_bits() {
     same(
         "const unsigned long M = ~4294967290; const unsigned long long L = ~18446744073709551613;
          typedef unsigned long U; const U N = ~0 >> 30; const unsigned long long O = (~0) >> 60;
@@ -295,7 +295,7 @@ fn complement_of_an_unsigned_constant_is_that_of_its_bits() {
 }
 
 #[test]
-fn annotations_of_other_scopes_have_no_effect_and_a_warning() {
+fn annotations_of_other_scopes_are_ignored_with_a_warning() {
     let text = "struct T { @vendor::key long a; @::vendor::optional long b; @::key long c; @vendor::unit(1) long d; };";
     let idl = Idl::parse("text.idl", text, &Options::default()).expect("it is read");
     let found = idl.type_information("T", &mut TypeRegistry::new()).expect("a type");
@@ -322,7 +322,7 @@ fn labels_may_be_constants_of_the_enumeration() {
 }
 
 #[test]
-fn forward_declaration_is_completed_by_its_kind_alone() {
+fn forward_declaration_requires_a_definition_of_its_kind() {
     for (text, what) in [
         (
             "struct T; union T switch (long) { case 1: long a; };",
@@ -339,7 +339,7 @@ fn forward_declaration_is_completed_by_its_kind_alone() {
 }
 
 #[test]
-fn extensibility_of_a_bitmask_has_a_warning_unless_it_is_final() {
+fn extensibility_of_a_bitmask_yields_a_warning_unless_final() {
     let text = "@appendable bitmask A { X }; @final bitmask B { X }; @extensibility(MUTABLE) bitmask C { X };
         @extensibility(FINAL) bitmask D { X }; bitmask E { X }; struct T { A a; };";
     let idl = Idl::parse("text.idl", text, &Options::default()).expect("it is read");
@@ -360,13 +360,13 @@ fn second_default_literal_is_refused() {
 }
 
 #[test]
-fn documentation_comments_have_no_warning() {
+fn documentation_comments_yield_no_warning() {
     let text = "/// @brief a type\n//! @brief a type\n/** @brief a type */\nstruct T { long a; //!< @unit m\n};";
     assert_eq!(read(text).type_names(), ["T"]);
 }
 
 #[test]
-fn printed_names_lead_to_the_same_types_where_modules_repeat_a_name() {
+fn printed_names_are_unambiguous_if_modules_repeat_a_name() {
     for text in [
         "module a { module a { struct T { long x; }; }; struct T { octet y; }; };
          module b { struct U { ::a::T t; ::a::a::T u; }; };",
@@ -378,7 +378,7 @@ fn printed_names_lead_to_the_same_types_where_modules_repeat_a_name() {
 }
 
 #[test]
-fn a_type_of_the_global_scope_stands_behind_an_annotation() {
+fn type_of_the_global_scope_may_follow_an_annotation() {
     let text = "module m { struct A { long x; }; };
         struct T { @external ::m::A a; @optional(TRUE) ::m::A b; @vendor::flag ::m::A c; };";
     let read = takt_idl::Idl::parse("text.idl", text, &takt_idl::Options::default()).expect("it is read");
@@ -387,7 +387,7 @@ fn a_type_of_the_global_scope_stands_behind_an_annotation() {
 }
 
 #[test]
-fn limits_and_units_are_part_of_the_complete_type_alone() {
+fn limits_and_units_are_part_of_the_complete_type_only() {
     let plain = information("struct T { long a; double b; };", "T");
     let text =
         "struct T { @unit(\"m \\\"s\\\"\\n\\x85b\\\\\") @min(-3) long a; @range(min = 0, max = 2.5) double b; };";
@@ -408,7 +408,7 @@ fn limits_and_units_are_part_of_the_complete_type_alone() {
 }
 
 #[test]
-fn struct_is_read_when_its_base_has_a_sequence_of_it() {
+fn struct_may_be_a_sequence_element_of_its_base() {
     let text = "struct Derived; typedef sequence<Derived> List;\n\
                 @final struct Base { long a; List list; };\n\
                 @final struct Derived : Base { @key short b; };\n\
@@ -422,7 +422,7 @@ fn struct_is_read_when_its_base_has_a_sequence_of_it() {
 }
 
 #[test]
-fn greatest_bound_is_read_as_no_bound() {
+fn largest_bound_is_read_as_unbounded() {
     let text = |bound: &str| format!("struct T {{ string{bound} a; wstring{bound} b; }};");
     let (greatest, none) = (text("<4294967295>"), text(""));
     assert_eq!(information(&greatest, "T"), information(&none, "T"));

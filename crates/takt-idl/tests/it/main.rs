@@ -1,4 +1,5 @@
-//! IDL read into types: against derived types, printed types, CycloneDDS's compiler; errors with their places; hostile texts.
+//! Integration tests of takt-idl: derived types, printed types, the CycloneDDS compiler, error
+//! positions, hostile texts.
 
 mod compilers;
 mod corpus;

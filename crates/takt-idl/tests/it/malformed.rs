@@ -1,4 +1,4 @@
-//! Texts that are wrong: errors with places, limits, and mutations of texts that are right.
+//! Tests of malformed texts: error positions, limits, and mutations of valid texts.
 
 use takt_idl::{Idl, Options};
 use takt_testkit::Random;
@@ -9,7 +9,7 @@ use crate::support::refusal;
 const TEXT: &str = include_str!("../../../takt-xtypes/tests/vectors/objects.idl");
 
 #[test]
-fn an_error_has_a_line_a_column_and_what_was_expected() {
+fn errors_have_line_column_and_expected_input() {
     for (text, expected) in [
         ("struct T {\n  long a\n};", "text.idl:3:1: expected ';' after the member, found '}'"),
         ("struct T {\n  long a;\n}", "text.idl:3:1: expected ';' after the definition, found the end of the file"),
@@ -49,7 +49,7 @@ fn an_error_has_a_line_a_column_and_what_was_expected() {
 }
 
 #[test]
-fn what_exceeds_a_limit_is_refused_with_the_limit() {
+fn text_that_exceeds_a_limit_is_refused_with_the_limit() {
     let deep = |open: &str, inner: &str, close: &str, count: usize| {
         format!("{}{inner}{}", open.repeat(count), close.repeat(count))
     };
@@ -82,9 +82,9 @@ fn what_exceeds_a_limit_is_refused_with_the_limit() {
     assert!(refusal.contains("more than 262144 members"), "{refusal}");
 }
 
-/// A walk of each type through all before it would take minutes here.
+/// An algorithm that visits all previous types for each type would take minutes here.
 #[test]
-fn texts_of_many_definitions_are_read_in_time_that_grows_with_their_length() {
+fn parse_time_of_many_definitions_is_linear() {
     let options = Options::default();
     let bases: String = (1..40_000).map(|n| format!("struct S{n} : S{} {{ }};\n", n - 1)).collect();
     let literals: Vec<String> = (0..20_000).map(|n| format!("L{n}")).collect();
@@ -100,30 +100,30 @@ fn texts_of_many_definitions_are_read_in_time_that_grows_with_their_length() {
 }
 
 #[test]
-fn a_comment_of_a_directive_may_go_on_in_the_next_line() {
+fn comment_of_a_directive_may_continue_on_the_next_line() {
     let text = "#define N 2 /* of\n two lines */ + 1 /* and\n more */\nstruct T { long a[N]; };";
     assert!(crate::support::printed(text, "T").contains("long a[3];"));
 }
 
-/// Reads a text, and all of its types.
+/// Parses a text and computes the type information of all its types.
 fn try_all(text: &str) {
     if let Ok(idl) = Idl::parse("text.idl", text, &Options::default()) {
         for name in idl.type_names() {
-            // Either is right; what counts is that it ends and does not panic.
+            // Both results are acceptable; the call must terminate without panic.
             let _ = idl.type_information(name, &mut TypeRegistry::new());
         }
     }
 }
 
 #[test]
-fn prefixes_of_a_text_are_refused_or_read_and_never_panic() {
+fn truncated_texts_never_panic() {
     for end in (0..TEXT.len()).step_by(3).filter(|end| TEXT.is_char_boundary(*end)) {
         try_all(&TEXT[..end]);
     }
 }
 
 #[test]
-fn mutations_of_a_text_are_refused_or_read_and_never_panic() {
+fn mutated_texts_never_panic() {
     let mut random = Random(1);
     let pieces: Vec<&str> = TEXT.split_inclusive(|c: char| !c.is_alphanumeric()).collect();
     let spice =

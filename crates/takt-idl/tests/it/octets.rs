@@ -1,4 +1,4 @@
-//! The octets of types that only a text has: arrays of arrays that have a name.
+//! Encoding tests of types that Rust cannot declare: arrays of named arrays.
 
 use std::cmp::Ordering;
 
@@ -20,14 +20,14 @@ fn structure(members: Vec<(&str, DynamicData)>) -> DynamicData {
     DynamicData::Struct(members.into_iter().map(|(name, value)| (name.into(), value)).collect())
 }
 
-/// Rows of texts.
+/// Returns a two-dimensional array of strings.
 fn texts(rows: [[&str; 2]; 2]) -> DynamicData {
     let text = |text: &&str| DynamicData::String((*text).to_owned());
     let row = |row: &[&str; 2]| DynamicData::Sequence(row.iter().map(text).collect());
     DynamicData::Sequence(rows.iter().map(row).collect())
 }
 
-/// All elements of arrays in one list.
+/// Collects all elements of nested arrays in one list.
 fn flat(data: &DynamicData, into: &mut Vec<DynamicData>) {
     match data {
         DynamicData::Sequence(elements) => elements.iter().for_each(|element| flat(element, into)),
@@ -35,9 +35,9 @@ fn flat(data: &DynamicData, into: &mut Vec<DynamicData>) {
     }
 }
 
-/// The octets are those of CycloneDDS 0.10.2 and 11.0.1.
+/// The expected octets are those of CycloneDDS 0.10.2 and 11.0.1.
 #[test]
-fn an_array_of_arrays_with_a_name_is_encoded_as_one_array() {
+fn array_of_named_arrays_is_encoded_as_one_array() {
     let letters = |row: [u8; 2]| DynamicData::Sequence(row.map(DynamicData::Char8).to_vec());
     for (named, one, value, body) in [
         (
@@ -70,7 +70,7 @@ fn an_array_of_arrays_with_a_name_is_encoded_as_one_array() {
 }
 
 #[test]
-fn a_field_within_an_array_of_arrays_is_found() {
+fn field_within_an_array_of_arrays_is_read() {
     let ty = dynamic("typedef string Row[2]; @final struct T { Row a[2]; long b; };");
     let data = structure(vec![("a", texts([["p", "q"], ["r", "s"]])), ("b", DynamicData::I32(7))]);
     for representation in [Representation::Xcdr1, Representation::Xcdr2] {

@@ -1,4 +1,4 @@
-//! Directives, macros, and files that include each other.
+//! Preprocessor tests: directives, macros, and includes.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use takt_testkit::directory::Directory;
 
 use crate::support::{read, refusal};
 
-/// The files of a test.
+/// Temporary files of a test.
 struct Sources(Directory);
 
 impl Sources {
@@ -28,7 +28,7 @@ impl Sources {
 }
 
 #[test]
-fn files_are_included_by_the_file_and_by_directories() {
+fn includes_are_searched_next_to_the_file_and_in_directories() {
     let guarded = "#ifndef A_IDL\n#define A_IDL /* a guard */\nstruct A { long a; };\n#endif // A_IDL\n";
     let directory = Sources::with(
         "include",
@@ -40,7 +40,7 @@ fn files_are_included_by_the_file_and_by_directories() {
         ],
     );
     let found = directory.read("main.idl", &["lib", "."]);
-    // The same file by two paths is two files for #pragma once.
+    // `#pragma once` treats the same file with two paths as two files.
     assert!(found.expect_err("b.idl by two paths").contains("'B' is defined twice"));
     fs::write(directory.0.file("lib/c.idl"), "struct C { A a; };").expect("it can be written");
     let idl = directory.read("main.idl", &["lib"]).expect("it is read");
@@ -55,14 +55,14 @@ fn files_are_included_by_the_file_and_by_directories() {
 }
 
 #[test]
-fn files_that_include_themselves_end() {
+fn recursive_includes_are_refused() {
     let directory = Sources::with("endless", &[("a.idl", "#include \"a.idl\"\n#include \"a.idl\"\n")]);
     let error = directory.read("a.idl", &[]).expect_err("it includes itself");
     assert!(error.contains("more than 32 levels of included files"), "{error}");
 }
 
 #[test]
-fn conditions_choose_what_is_read() {
+fn conditions_select_the_parsed_parts() {
     let text = "#define YES 1
         #if 1 && 0
         #endif";
@@ -97,7 +97,7 @@ struct E { long a; };
 }
 
 #[test]
-fn names_without_parameters_are_replaced() {
+fn macros_without_parameters_are_replaced() {
     let text =
         "#define SIZE (2 + \\\n 1)\n#define NAME T\n#define LOOP LOOP\nstruct NAME { long a[SIZE]; string LOOP; };";
     assert_eq!(read(text).type_names(), ["T"]);
@@ -121,7 +121,7 @@ fn names_without_parameters_are_replaced() {
 }
 
 #[test]
-fn comments_behind_directives_begin_outside_strings_and_have_to_end() {
+fn comments_after_directives_start_outside_strings_and_must_end() {
     let files =
         [("a.idl", "struct A { long a; };"), ("main.idl", "#include \"a.idl\" // see msgs/*.idl\nstruct T { A a; };")];
     let idl = Sources::with("comments", &files).read("main.idl", &[]).expect("it is read");
@@ -170,7 +170,7 @@ fn warnings_beyond_the_limit_are_counted() {
 }
 
 #[test]
-fn errors_of_macros_and_at_the_end_have_places_of_the_right_file() {
+fn errors_in_macros_and_at_the_end_have_the_right_file() {
     assert_eq!(refusal("\n  #define A (1 $\n"), "text.idl:2:3: '$' is no part of IDL");
     let octets = refusal(&" ".repeat(8 * 1024 * 1024 + 1));
     assert_eq!(octets, "text.idl:1:1: more than 8388608 octets of IDL");

@@ -1,4 +1,4 @@
-//! Message files of ROS 2.
+//! Tests of ROS 2 message files.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ struct Header {
     frame_id: String,
 }
 
-/// The files of a test.
+/// Temporary files of a test.
 struct Sources(Directory);
 
 impl Sources {
@@ -50,7 +50,7 @@ const HEADER: (&str, &str) =
     ("share/std_msgs/msg/Header.msg", "builtin_interfaces/Time stamp\n\nstring frame_id \"map\"\n");
 
 #[test]
-fn a_message_is_the_type_that_a_program_of_the_same_names_has() {
+fn message_has_the_type_of_an_equal_rust_type() {
     let directory = Sources::with("header", &[TIME, HEADER]);
     let (_, registry) = directory.read("std_msgs/msg/Header").expect("it is read");
     let own = Header::type_information(&mut TypeRegistry::new());
@@ -58,7 +58,7 @@ fn a_message_is_the_type_that_a_program_of_the_same_names_has() {
 }
 
 #[test]
-fn every_kind_of_field_is_read() {
+fn every_kind_of_field_is_parsed() {
     let text = "uint8 LEVEL=3
 string WORD = 'a # b'
 bool flag true
@@ -95,7 +95,7 @@ Time own\nstd_msgs/msg/Header[] headers
 }
 
 #[test]
-fn a_message_without_fields_has_the_member_that_rosidl_gives_it() {
+fn message_without_fields_has_the_placeholder_member_of_rosidl() {
     let directory = Sources::with("empty", &[("std_msgs/msg/Empty.msg", "# nothing\n")]);
     let (idl, _) = directory.read("std_msgs/Empty").expect("it is read");
     assert!(
@@ -105,7 +105,7 @@ fn a_message_without_fields_has_the_member_that_rosidl_gives_it() {
 }
 
 #[test]
-fn what_is_no_message_is_told_with_its_line() {
+fn malformed_message_is_refused_with_its_line() {
     let files = |text| [TIME, ("pkg/msg/Bad.msg", text)];
     for (text, what) in [
         ("int32 a\nint33 b\n", "pkg/msg/Bad.msg:2:1: no pkg/msg/int33.msg below "),
@@ -135,7 +135,7 @@ fn what_is_no_message_is_told_with_its_line() {
 }
 
 #[test]
-fn messages_that_nest_too_deep_are_refused() {
+fn messages_that_nest_too_deeply_are_refused() {
     let files: Vec<(String, String)> =
         (0..80).map(|n| (format!("pkg/msg/M{n}.msg"), format!("M{} a\n", n + 1))).collect();
     let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
@@ -144,7 +144,7 @@ fn messages_that_nest_too_deep_are_refused() {
 }
 
 #[test]
-fn topics_have_the_prefix_of_ros_2_once() {
+fn topic_names_get_the_ros_2_prefix_once() {
     assert_eq!(ros2::topic_name("/chatter"), "rt/chatter");
     assert_eq!(ros2::topic_name("chatter"), "rt/chatter");
     assert_eq!(ros2::topic_name("/ns/chatter"), "rt/ns/chatter");
@@ -152,9 +152,9 @@ fn topics_have_the_prefix_of_ros_2_once() {
     assert_eq!(ros2::type_name("std_msgs/msg/String").expect("a message"), "std_msgs::msg::dds_::String_");
 }
 
-/// The hashes that ROS 2 Jazzy has for these messages.
+/// The expected hashes are those of ROS 2 Jazzy.
 #[test]
-fn type_hashes_are_those_of_ros_2() {
+fn type_hashes_equal_those_of_ros_2() {
     let texts = [
         ("builtin_interfaces/msg/Time", "int32 sec\nuint32 nanosec\n"),
         ("std_msgs/msg/Header", "builtin_interfaces/Time stamp\nstring frame_id\n"),

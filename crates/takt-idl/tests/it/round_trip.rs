@@ -1,4 +1,4 @@
-//! What `to_idl` prints is read back as the same type.
+//! Round trip tests: the output of `to_idl` parses to the same type.
 
 use std::fs;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ fn compare<T: TypeSupport>() {
 }
 
 #[test]
-fn printed_types_are_read_back_as_the_same_types() {
+fn printed_types_parse_to_the_same_types() {
     compare::<zoo::ShapeType>();
     compare::<zoo::Primitives>();
     compare::<zoo::Point>();
@@ -44,14 +44,15 @@ fn printed_types_are_read_back_as_the_same_types() {
 }
 
 #[test]
-fn types_that_contain_themselves_are_read_back_as_the_same_types() {
+fn printed_recursive_types_parse_to_the_same_types() {
     compare::<zoo::Tree>();
 }
 
-/// The type objects of peers, and mutations of them: the corpus of the fuzz target `types`. A mutation may have flags that no IDL
-/// has, such as a key member without must_understand: it is the same text again, and another type.
+/// Uses the type objects of peers and mutations of them: the corpus of the fuzz target `types`. A
+/// mutation may have flags that IDL cannot express, such as a key member without must_understand.
+/// It then prints the same text but is a different type.
 #[test]
-fn types_of_peers_are_printed_and_read_back_as_the_same_text() {
+fn printed_types_of_peers_parse_and_print_the_same_text() {
     let directory: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "..", "fuzz", "corpus", "types"].iter().collect();
     let mut count = 0;
     for entry in fs::read_dir(directory).expect("the corpus is committed") {
@@ -61,7 +62,7 @@ fn types_of_peers_are_printed_and_read_back_as_the_same_text() {
     assert!(count >= 10, "{count} types are the same");
 }
 
-/// Says whether the input has a type that can be built, and that the text has exactly.
+/// Reports whether the input has a type that can be built and expressed exactly in IDL.
 fn through_idl(input: &[u8]) -> bool {
     let mut registry = TypeRegistry::new();
     let (mut root, mut rest) = (None, input);
@@ -78,7 +79,7 @@ fn through_idl(input: &[u8]) -> bool {
     let Some(root) = root else { return false };
     let Ok(ty) = DynamicType::new(&root, &registry) else { return false };
     let idl = ty.to_idl();
-    // Some names of mutations are no identifiers.
+    // Some mutated names are not identifiers.
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let is_text = |c: char| is_name(c) || c.is_ascii_whitespace() || ":;,<>{}[]()@=\"'-\\".contains(c);
     if !idl.chars().all(is_text) || !ty.name().split("::").all(|part| part.chars().all(is_name)) {
@@ -88,10 +89,10 @@ fn through_idl(input: &[u8]) -> bool {
     information(&idl, ty.name()).complete.type_id == root
 }
 
-/// The file from which the compiler of CycloneDDS 0.10.2 made the vectors: it says TK_BYTE for `uint8`, and takes a type without
-/// annotation as final.
+/// Uses the file from which the CycloneDDS compiler 0.10.2 generated the vectors. It uses TK_BYTE
+/// for `uint8`, and final as the default extensibility.
 #[test]
-fn a_file_has_the_types_that_the_compiler_of_cyclonedds_makes_of_it() {
+fn parsed_file_has_the_types_of_the_cyclonedds_compiler() {
     let text = include_str!("../../../takt-xtypes/tests/vectors/objects.idl").replace("uint8 v8", "octet v8");
     let options = Options { default_extensibility: Extensibility::Final, ..Options::default() };
     let idl = Idl::parse("objects.idl", &text, &options).expect("it is read");

@@ -1,23 +1,23 @@
-//! Helpers: types of texts.
+//! Test helpers: types of texts.
 
 use takt_idl::{Idl, Options};
 use takt_xtypes::dynamic::DynamicType;
 use takt_xtypes::type_object::{TypeInformation, TypeRegistry};
 
-/// A text that is read, without warnings.
+/// Parses a text and checks that it yields no warnings.
 pub fn read(text: &str) -> Idl {
     let idl = Idl::parse("text.idl", text, &Options::default()).unwrap_or_else(|error| panic!("{error} in\n{text}"));
     assert_eq!(idl.warnings(), []);
     idl
 }
 
-/// What is announced of a type of a text.
+/// Returns the type information of a type of a text.
 pub fn information(text: &str, name: &str) -> TypeInformation {
     let found = read(text).type_information(name, &mut TypeRegistry::new());
     found.unwrap_or_else(|error| panic!("{error} in\n{text}"))
 }
 
-/// A type of a text, as it is printed.
+/// Returns a type of a text as printed IDL.
 pub fn printed(text: &str, name: &str) -> String {
     let mut registry = TypeRegistry::new();
     let information = read(text).type_information(name, &mut registry);
@@ -25,7 +25,7 @@ pub fn printed(text: &str, name: &str) -> String {
     DynamicType::new(&information.complete.type_id, &registry).expect("a type").to_idl()
 }
 
-/// Why a text is refused.
+/// Returns the reason why a text is refused.
 pub fn refusal(text: &str) -> String {
     let idl = match Idl::parse("text.idl", text, &Options::default()) {
         Ok(idl) => idl,
@@ -36,7 +36,7 @@ pub fn refusal(text: &str) -> String {
     refused.unwrap_or_else(|| panic!("it is read:\n{text}")).to_string()
 }
 
-/// Bytes of a hexadecimal string.
+/// Parses hexadecimal octets.
 pub fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.chars().map(|c| c.to_digit(16).expect("hexadecimal digit") as u8).collect();
     digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()

@@ -1,4 +1,5 @@
-//! CycloneDDS 0.10.2: what its compiler makes of a file, and what its library reads and writes.
+//! Bindings to CycloneDDS 0.10.2 for tests: its IDL compiler, and encoding and decoding by its
+//! library.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -11,19 +12,19 @@ use crate::support::hex;
 
 const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/random_types/cyclonedds.c");
 
-/// Compiler and library, with a directory for what they make.
+/// Compiler and library, with a directory for their output.
 pub struct CycloneDds {
     directory: PathBuf,
 }
 
-/// A type as CycloneDDS has it.
+/// Type compiled by CycloneDDS.
 pub struct PeerType {
-    /// None for types that idlc gives no type information.
+    /// Type information; `None` if idlc generated none.
     pub information: Option<TypeInformation>,
     name: String,
 }
 
-/// What the library says of a value.
+/// Result of the library for a value.
 pub struct Answer {
     pub little: Vec<u8>,
     pub big: Vec<u8>,
@@ -32,7 +33,7 @@ pub struct Answer {
 
 impl CycloneDds {
     /// # Errors
-    /// What is not installed.
+    /// Fails with the name of a missing program.
     pub fn new(name: &str) -> Result<Self, String> {
         require::program("idlc")?;
         require::program("cc")?;
@@ -45,10 +46,11 @@ impl CycloneDds {
         Ok(peer)
     }
 
-    /// The type of this name in a file. Type information of a recursive type is left out: idlc takes memory without end for it.
+    /// Compiles the type with this name in a file. Type information of a recursive type is left
+    /// out, since idlc allocates memory without limit for it.
     ///
     /// # Errors
-    /// What idlc says.
+    /// Fails with the output of idlc.
     pub fn compile(&self, text: &str, name: &str, is_recursive: bool) -> Result<PeerType, String> {
         std::fs::write(self.directory.join("types.idl"), text).expect("the directory is there");
         let leaves_out = is_recursive.then_some("-t");
@@ -64,10 +66,11 @@ impl CycloneDds {
         Ok(PeerType { information, name })
     }
 
-    /// What the library says of values: XCDR version and little-endian body each; and the lowest version that it has for the type.
+    /// Passes values to the library: XCDR version and little-endian body of each. Returns the
+    /// lowest version that it supports for the type, and the results.
     ///
     /// # Errors
-    /// What the compiler of C says, or how the program ends.
+    /// Fails with the output of the C compiler, or the exit status of the program.
     pub fn values(&self, of: &PeerType, values: &[(u8, Vec<u8>)]) -> Result<(u8, Vec<Option<Answer>>), String> {
         let symbol = format!("-Wl,--defsym=topic_type={}_desc", of.name);
         self.run(Command::new("cc").args(["-O0", "types.c", "program.o", &symbol, "-o", "program", "-lddsc"]))?;
@@ -77,7 +80,7 @@ impl CycloneDds {
         let mut input = process.stdin.take().expect("it is piped");
         let text: String = values.iter().map(|(version, body)| format!("{version} {}\n", to_hex(body))).collect();
         let writer = std::thread::spawn(move || {
-            // A program that ends early has an error of its own.
+            // If the program exits early, its error is reported later.
             let _ = input.write_all(text.as_bytes());
         });
         let output = process.wait_with_output().expect("it was started");
@@ -102,7 +105,7 @@ impl CycloneDds {
 
 impl Drop for CycloneDds {
     fn drop(&mut self) {
-        // A file that stays in the temporary directory fails no test.
+        // A file left in the temporary directory is no test failure.
         let _ = std::fs::remove_dir_all(&self.directory);
     }
 }

@@ -1,4 +1,5 @@
-//! Random types: everything that definitions have, from a seed. A type is made of types that were made before it.
+//! Generator of random types from a seed, with all features of definitions. Each type consists of
+//! previously generated types.
 
 use takt_testkit::Random;
 use takt_xtypes::Extensibility;
@@ -8,20 +9,20 @@ use takt_xtypes::definition::{
 };
 use takt_xtypes::describe::hash_id as member_hash;
 
-/// What a type may use.
+/// Features that a type may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Range {
-    /// What CycloneDDS 0.10.2 has.
+    /// Features that CycloneDDS 0.10.2 supports.
     Shared,
-    /// `wchar`, `wstring`, `map`, `int8`, `uint8`, and structs that contain themselves, too.
+    /// All features: also `wchar`, `wstring`, `map`, `int8`, `uint8`, and recursive structs.
     Whole,
 }
 
-/// Types of one file. The last is the one that a topic has.
+/// Types of one file. The last one is the topic type.
 pub struct RandomTypes {
     pub definitions: Definitions,
     pub order: Vec<DefinitionId>,
-    /// A struct contains sequences of itself, directly or through another struct.
+    /// True if a struct contains sequences of itself, directly or through another struct.
     pub is_recursive: bool,
 }
 
@@ -64,7 +65,7 @@ struct Generator {
     range: Range,
     definitions: Definitions,
     order: Vec<DefinitionId>,
-    /// The module, with `::` behind it.
+    /// Module, followed by `::`.
     scope: String,
     names: usize,
 }
@@ -117,7 +118,8 @@ impl Generator {
             literals.push((format!("{}_L{index}", super::text::simple_name(&name)), next as i32));
             next += 1;
         }
-        // INTEROP(CycloneDDS 0.10.2): idlc passes over `@default_literal`, and makes another type.
+        // INTEROP(CycloneDDS 0.10.2): idlc ignores `@default_literal` and generates a different
+        // type.
         let has_default = self.range == Range::Whole && self.chance(3);
         let default = has_default.then(|| self.random.below(literals.len()));
         let extensibility = [Extensibility::Final, Extensibility::Appendable][self.random.below(2)];
@@ -161,7 +163,7 @@ impl Generator {
         matches!(self.definitions.get(id), Some(Definition::Alias(_)))
     }
 
-    /// A struct that contains itself, or two that contain each other.
+    /// Generates a recursive struct, or two mutually recursive ones.
     fn recursive_structures(&mut self, is_topic: bool) {
         let ids: Vec<DefinitionId> = (0..1 + self.random.below(2)).map(|_| self.definitions.declare()).collect();
         for (index, id) in ids.iter().enumerate() {
@@ -176,7 +178,8 @@ impl Generator {
         }
     }
 
-    /// A member that leads back to a struct: a sequence of it, or an optional member that is external.
+    /// Generates a member that refers back to a struct: a sequence of it, or an optional external
+    /// member.
     fn link(&mut self, to: TypeSpec, id: u32) -> MemberDefinition {
         let is_direct = self.chance(3);
         let bound = self.random.below(4) as u32;
@@ -207,7 +210,8 @@ impl Generator {
         let autoid_hash = base.is_none() && extensibility == Extensibility::Mutable && self.chance(4);
         let is_keyed = base.is_none() && self.chance(2);
         let mut members: Vec<MemberDefinition> = Vec::new();
-        // INTEROP(CycloneDDS 0.10.2): idlc makes C of an empty struct that no compiler accepts. Values without octets are refused as elements.
+        // INTEROP(CycloneDDS 0.10.2): for an empty struct, idlc generates C code that does not
+        // compile. Values without octets are refused as elements.
         let may_be_empty = self.range == Range::Whole && extensibility == Extensibility::Mutable;
         let is_empty = may_be_empty && !is_topic && self.chance(12);
         for index in 0..if is_empty { 0 } else { 1 + self.random.below(6) } {
@@ -247,7 +251,7 @@ impl Generator {
         Definition::Struct(StructDefinition { name, extensibility, nested, autoid_hash, base, members })
     }
 
-    /// One that is defined, and its typedefs are not.
+    /// Returns a random base struct that is defined and not a typedef.
     fn base(&mut self) -> Option<DefinitionId> {
         let structs: Vec<DefinitionId> = self.order.iter().copied().filter(|id| self.is_struct(*id)).collect();
         (!structs.is_empty()).then(|| structs[self.random.below(structs.len())])
@@ -264,7 +268,7 @@ impl Generator {
         }
     }
 
-    /// The id behind the greatest of a struct and of those that it inherits from.
+    /// Returns the id after the largest one of a struct and its bases.
     fn ids_behind(&self, id: DefinitionId) -> u32 {
         let structure = self.struct_of(id);
         let own = structure.members.iter().map(|member| member.id + 1).max().unwrap_or(0);
@@ -321,7 +325,7 @@ impl Generator {
     fn case(&mut self, id: u32, labels: Vec<i32>, default: bool) -> CaseDefinition {
         let (name, of) = (self.member_name(), self.declared_type());
         let (mut external, try_construct) = (self.chance(8), self.try_construct(&of));
-        // INTEROP(CycloneDDS 0.10.2): the library reads such a case by a pointer that is not valid.
+        // INTEROP(CycloneDDS 0.10.2): the library reads such a case through an invalid pointer.
         external &= self.range == Range::Whole || !self.is_array_of_strings(&of);
         let values = self.values(&of);
         CaseDefinition { name, id, hash_id: None, values, labels, default, external, try_construct, of }
@@ -351,7 +355,7 @@ impl Generator {
             TypeSpec::Int32,
             TypeSpec::Uint32,
         ];
-        // INTEROP(CycloneDDS 0.10.2): the library ends on discriminators of 64 bits.
+        // INTEROP(CycloneDDS 0.10.2): the library aborts on discriminators of 64 bits.
         if self.range == Range::Whole {
             kinds.extend([TypeSpec::WChar, TypeSpec::Int8, TypeSpec::Uint8, TypeSpec::Int64, TypeSpec::Uint64]);
         }
@@ -363,7 +367,7 @@ impl Generator {
             if matches!(self.definitions.get(*id), Some(Definition::Enum(_))))
     }
 
-    /// Labels that a discriminator can have, in the order in which cases take them.
+    /// Returns the labels that a discriminator can have, in the order in which cases use them.
     fn labels(&mut self, discriminator: &TypeSpec) -> Vec<i32> {
         let start = self.random.below(20) as i32;
         match self.definitions.resolve(discriminator).expect("it is defined") {
@@ -376,7 +380,8 @@ impl Generator {
                 Some(Definition::Enum(of)) => of.literals.iter().map(|(_, value)| *value).collect(),
                 _ => panic!("an enumeration"),
             },
-            // INTEROP(CycloneDDS 0.10.2): the library takes no value of 16 bits for a negative label.
+            // INTEROP(CycloneDDS 0.10.2): the library matches no value of 16 bits with a negative
+            // label.
             TypeSpec::Int16 if self.range == Range::Shared => (start..start + 8).collect(),
             _ => (start - 10..start - 2).collect(),
         }
@@ -392,7 +397,7 @@ impl Generator {
         }
     }
 
-    /// A type of a member, a case or a typedef.
+    /// Returns a random type of a member, a case or a typedef.
     fn declared_type(&mut self) -> TypeSpec {
         let element = self.type_spec(0);
         if !self.chance(6) {
@@ -440,7 +445,8 @@ impl Generator {
         kinds.swap_remove(self.random.below(kinds.len()))
     }
 
-    /// A type of a key member: mostly short, so that keys of up to 16 octets and digests both occur.
+    /// Returns a random type of a key member. It is usually short, so that both keys of up to 16
+    /// octets and digests occur.
     fn key_type(&mut self) -> TypeSpec {
         let structs: Vec<DefinitionId> = self.order.iter().copied().filter(|id| self.is_struct(*id)).collect();
         let of = match self.random.below(4) {
@@ -451,8 +457,9 @@ impl Generator {
         if self.range == Range::Whole || self.fits_key(&of) { of } else { self.simple() }
     }
 
-    /// INTEROP(CycloneDDS 0.10.2): idlc ends on a key that is an empty struct; it refuses keys with sequences, unions, and arrays of
-    /// strings or structs. The library hashes a key with optional members without the octets that say whether they are there.
+    /// INTEROP(CycloneDDS 0.10.2): idlc aborts on a key that is an empty struct. It refuses
+    /// keys with sequences, unions, and arrays of strings or structs. The library hashes a key with
+    /// optional members without the octets that represent their presence.
     fn fits_key(&self, of: &TypeSpec) -> bool {
         match self.definitions.resolve(of).expect("it is defined") {
             TypeSpec::Sequence { .. } | TypeSpec::Map { .. } => false,

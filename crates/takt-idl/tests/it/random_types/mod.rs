@@ -1,14 +1,18 @@
 //! Random IDL types and values, compared with CycloneDDS 0.10.2.
 //!
-//! For each type the test compares whether both compilers accept the file, both type identifiers, the encoded octets in XCDR1 and
-//! XCDR2 in both byte orders, and the key hashes. It takes 20 seeds, and 500 with `TAKT_TEST_LONG`. `TAKT_TYPES_SEED` is the first seed.
+//! For each type, the test compares whether both compilers accept the file, both type identifiers,
+//! the encoded octets in XCDR1 and XCDR2 in both byte orders, and the key hashes. It uses 20 seeds,
+//! and 500 with `TAKT_TEST_LONG`. `TAKT_TYPES_SEED` is the first seed.
 //!
-//! Recursive types are compared without type identifiers: idlc 0.10.2 allocates memory without end for them, unless it makes no type
-//! information (`-t`). Left out, since idlc 0.10.2 refuses it or makes code that does not compile:
-//! - `wchar`, `wstring`, `map`, `bitset`, `long double`; enumerators with negative values; nested definitions;
-//! - mutable unions; `@external` arrays of strings in a union; `@key` of a discriminator; unions, sequences and arrays of strings or structs as keys; optional keys;
-//! - `@key` in a derived struct; a base of another extensibility; empty structs;
-//! - `@default` of a member that is optional or not primitive; `@try_construct` of an element.
+//! Recursive types are compared without type identifiers: idlc 0.10.2 allocates memory without
+//! limit for them, unless it generates no type information (`-t`). The following features are left
+//! out, since idlc 0.10.2 refuses them or generates code that does not compile:
+//! - `wchar`, `wstring`, `map`, `bitset`, `long double`; enumerators with negative values; nested
+//!   definitions
+//! - mutable unions; `@external` arrays of strings in a union; `@key` of a discriminator; unions,
+//!   sequences and arrays of strings or structs as keys; optional keys
+//! - `@key` in a derived struct; a base of another extensibility; empty structs
+//! - `@default` of a member that is optional or not primitive; `@try_construct` of an element
 
 mod cyclonedds;
 mod generator;
@@ -26,10 +30,10 @@ use cyclonedds::{CycloneDds, to_hex};
 use generator::{RandomTypes, Range, generate};
 use values::Values;
 
-/// Values of each type.
+/// Number of values of each type.
 const VALUES: usize = 8;
 
-/// A random type, its text, and what this crate makes of it.
+/// Random type, its text, and the result of parsing it.
 struct Case {
     seed: u64,
     types: RandomTypes,
@@ -62,8 +66,8 @@ impl Case {
         Self { seed, types, text, name, read }
     }
 
-    /// INTEROP(CycloneDDS 0.10.2): of some mutable types that inherit key members, idlc hashes the keys in an order that is not that of
-    /// their ids, against XTypes 1.3 §7.6.8.
+    /// INTEROP(CycloneDDS 0.10.2): for some mutable types that inherit key members, idlc hashes the
+    /// keys in an order that differs from that of their ids, against XTypes 1.3 §7.6.8.
     fn has_key_order_of_its_own(&self) -> bool {
         let definitions = || self.types.order.iter().filter_map(|id| self.types.definitions.get(*id));
         let inherits = |definition| matches!(definition, &Definition::Struct(StructDefinition { base: Some(_), .. }));
@@ -80,12 +84,12 @@ impl Case {
     }
 }
 
-/// The body of a payload, without padding.
+/// Returns the body of a payload without padding.
 fn body(payload: &[u8]) -> Vec<u8> {
     payload[4..payload.len() - usize::from(payload[3] & 3)].to_vec()
 }
 
-/// What is different of a type, in words.
+/// Returns descriptions of the differences of a type.
 fn differences(peer: &CycloneDds, case: &Case, counts: &mut Counts) -> Vec<String> {
     let theirs = peer.compile(&case.text, &case.name, case.types.is_recursive);
     let ((information, ty), of) = match (&case.read, theirs) {
@@ -121,7 +125,7 @@ fn differences(peer: &CycloneDds, case: &Case, counts: &mut Counts) -> Vec<Strin
             return found;
         }
     };
-    // INTEROP(CycloneDDS 0.10.2): XCDR1 of final types without optional members alone.
+    // INTEROP(CycloneDDS 0.10.2): supports XCDR1 only for final types without optional members.
     for ((version, value, little, big), answer) in sent.iter().zip(answers).filter(|((of, ..), _)| *of >= lowest) {
         let Some(answer) = answer else {
             found.push(format!("XCDR{version} refused: {}", to_hex(little)));
@@ -144,8 +148,9 @@ fn differences(peer: &CycloneDds, case: &Case, counts: &mut Counts) -> Vec<Strin
     found
 }
 
-/// INTEROP(CycloneDDS 0.10.2): the headers of key members of mutable types have the flag must_understand; CycloneDDS 11 and this crate
-/// leave it out, since RTI Connext refuses it there. It is the highest bit of an octet.
+/// INTEROP(CycloneDDS 0.10.2): the headers of key members of mutable types have the must_understand
+/// flag. CycloneDDS 11 and this crate omit it, since RTI Connext refuses it there. It is the
+/// highest bit of an octet.
 fn differ_in_must_understand(ours: &[u8], theirs: &[u8]) -> bool {
     ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(ours, theirs)| *ours | 0x80 == *theirs | 0x80)
 }
@@ -159,7 +164,7 @@ struct Counts {
 }
 
 #[test]
-fn random_types_are_those_of_cyclonedds() {
+fn random_types_equal_those_of_cyclonedds() {
     let peer = match CycloneDds::new("random") {
         Ok(peer) => peer,
         Err(why) => return not_run(why),
@@ -177,7 +182,7 @@ fn random_types_are_those_of_cyclonedds() {
 }
 
 #[test]
-fn random_types_and_their_values_are_printed_and_read_back_as_the_same() {
+fn random_types_and_values_round_trip_through_printing() {
     for seed in seeds() {
         let case = Case::new(seed, Range::Whole);
         let (information, ty) =

@@ -1,4 +1,4 @@
-//! Random types as text: the same thing said in the ways that IDL has for it.
+//! Printing of random types as text, with random choices among equivalent forms of IDL.
 
 use takt_testkit::Random;
 use takt_xtypes::Extensibility;
@@ -9,7 +9,7 @@ use takt_xtypes::definition::{
 
 use super::generator::RandomTypes;
 
-/// The types as one file, in their order.
+/// Prints the types as one file, in their order.
 pub fn print(types: &RandomTypes, seed: u64) -> String {
     let mut printer = Printer {
         definitions: &types.definitions,
@@ -33,7 +33,7 @@ pub fn print(types: &RandomTypes, seed: u64) -> String {
     printer.text
 }
 
-/// The last part of a qualified name.
+/// Returns the last part of a qualified name.
 pub fn simple_name(name: &str) -> &str {
     name.rsplit("::").next().unwrap_or(name)
 }
@@ -42,16 +42,16 @@ struct Printer<'a> {
     definitions: &'a Definitions,
     random: Random,
     text: String,
-    /// The module that is open, with `::` behind it.
+    /// Open module, followed by `::`.
     scope: String,
     /// Constants that the definition uses, to be printed before it.
     constants: Vec<String>,
-    /// The module that is open has `@default_nested`.
+    /// True if the open module has `@default_nested`.
     is_nested_by_default: bool,
 }
 
 impl Printer<'_> {
-    /// A forward declaration, where the kind of type has one.
+    /// Prints a forward declaration, if the kind of type has one.
     fn declare(&mut self, id: DefinitionId) {
         let definition = self.definitions.get(id).expect("it is defined");
         let word = match definition {
@@ -66,7 +66,7 @@ impl Printer<'_> {
         self.text += &"};\n".repeat(modules.len());
     }
 
-    /// A definition in its module, which is opened for it alone.
+    /// Prints a definition in its module, which is opened for it only.
     fn in_module(&mut self, definition: &Definition) {
         let scope = definition.name().rsplit_once("::").map_or("", |(scope, _)| scope);
         let modules: Vec<&str> = scope.split("::").filter(|module| !module.is_empty()).collect();
@@ -86,7 +86,8 @@ impl Printer<'_> {
         self.text += &"};\n".repeat(modules.len());
     }
 
-    /// A positive number: in digits, as an expression, or as a constant that is printed before the definition.
+    /// Returns a positive number in digits, as an expression, or as a constant that is printed
+    /// before the definition.
     fn number(&mut self, number: u32) -> String {
         match self.random.below(10) {
             0 => format!("{number:#x}"),
@@ -103,13 +104,14 @@ impl Printer<'_> {
         }
     }
 
-    /// INTEROP(CycloneDDS 0.10.2): idlc finds a constant in an annotation by its qualified name alone.
+    /// INTEROP(CycloneDDS 0.10.2): idlc finds a constant in an annotation only by its qualified
+    /// name.
     fn number_of_annotation(&mut self, number: u32) -> String {
         let text = self.number(number);
         if text.starts_with('C') { format!("::{}{text}", self.scope) } else { text }
     }
 
-    /// `@nested` or `@topic`, where the type needs or may have it.
+    /// Returns `@nested` or `@topic`, if the type needs or may have it.
     fn nested(&mut self, is_nested: bool) -> &'static str {
         match (is_nested, self.is_nested_by_default) {
             (true, false) => ["@nested ", "@nested(TRUE) "][self.random.below(2)],
@@ -199,7 +201,7 @@ impl Printer<'_> {
         self.text += &format!("  {};\n", said.join(" "));
     }
 
-    /// The id that follows the last member of a struct, or of the struct that it inherits from.
+    /// Returns the id after the last member of a struct, or of its base.
     fn ids_behind(&self, id: DefinitionId) -> u32 {
         match self.definitions.get(id) {
             Some(Definition::Struct(structure)) => match structure.members.last() {
@@ -232,7 +234,7 @@ impl Printer<'_> {
                 .map(|text| text + " ")
                 .collect();
             let declarator = self.declarator(&case.of, &case.name);
-            // Compilers number the cases without an id in different ways.
+            // Compilers differ in the numbering of cases without an id.
             self.text += &format!("    @id({}) {external}{other}{declarator};\n", case.id);
         }
         self.text += "};\n";
@@ -270,7 +272,7 @@ impl Printer<'_> {
     }
 
     fn declarator(&mut self, of: &TypeSpec, name: &str) -> String {
-        // A leading underscore is no part of the name.
+        // A leading underscore is not part of the name.
         let escape = if self.random.one_in(12) { "_" } else { "" };
         let TypeSpec::Array { element, dimensions } = of else {
             return format!("{} {escape}{name}", self.type_name(of));
@@ -280,7 +282,7 @@ impl Printer<'_> {
         format!("{} {name}{dimensions}", self.type_name(element))
     }
 
-    /// The name of a type from the root, or from the module that is open.
+    /// Returns the name of a type from the global scope, or from the open module.
     fn name(&mut self, id: DefinitionId) -> String {
         let name = self.definitions.get(id).expect("it is defined").name();
         match name.strip_prefix(&self.scope) {
@@ -289,7 +291,7 @@ impl Printer<'_> {
         }
     }
 
-    /// A bound: parentheses keep `>>` of an expression from its end.
+    /// Returns a bound. Parentheses separate `>>` in an expression from the closing bracket.
     fn bound(&mut self, bound: u32) -> String {
         format!("({})", self.number(bound))
     }
@@ -340,7 +342,8 @@ fn try_construct(of: TryConstruct) -> Option<String> {
     }
 }
 
-/// `@default`, which is no part of a type. INTEROP(CycloneDDS 0.10.2): idlc refuses it where the type is not primitive, and of optional members.
+/// Returns `@default`, which is not part of a type. INTEROP(CycloneDDS 0.10.2): idlc refuses it for
+/// types that are not primitive, and for optional members.
 fn default_value(of: &TypeSpec) -> Option<String> {
     let value = match of {
         TypeSpec::Boolean => "TRUE",

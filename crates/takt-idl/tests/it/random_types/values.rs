@@ -1,4 +1,4 @@
-//! Random values of random types.
+//! Generator of random values of random types.
 
 use std::sync::Arc;
 
@@ -10,11 +10,12 @@ use takt_xtypes::dynamic::DynamicData;
 pub struct Values<'a> {
     pub definitions: &'a Definitions,
     pub random: Random,
-    /// Types with names around the value.
+    /// Number of enclosing named types.
     pub depth: usize,
 }
 
-/// Below this depth sequences are empty and optional members absent, so that values of recursive types end.
+/// Maximum depth with nonempty sequences and present optional members, which terminates values of
+/// recursive types.
 const MOST_DEPTH: usize = 5;
 
 impl Values<'_> {
@@ -65,7 +66,7 @@ impl Values<'_> {
         }
     }
 
-    /// Small, near a limit, or any.
+    /// Returns a number that is small, near a limit, or arbitrary.
     fn number(&mut self) -> u64 {
         match self.random.below(4) {
             0 => self.random.below(3) as u64,
