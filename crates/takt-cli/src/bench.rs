@@ -1,4 +1,4 @@
-//! `takt bench`: campaigns, and experiments that make their own network.
+//! `takt bench`: campaigns, and experiments that create their own network.
 
 mod compare;
 mod environment;
@@ -56,15 +56,15 @@ enum Experiment {
 }
 
 impl Bench {
-    /// Whether another process of an experiment runs it.
+    /// Reports whether the command is started by another process of an experiment.
     pub fn is_side(&self) -> bool {
         matches!(self.experiment, Experiment::Side { .. })
     }
 
-    /// Does it.
+    /// Runs the command.
     ///
     /// # Errors
-    /// It cannot be done; the error says why.
+    /// The command failed; the error names the cause.
     pub fn run(&self) -> Result<()> {
         match &self.experiment {
             Experiment::Run(run) => run.run(),
@@ -84,19 +84,20 @@ impl Bench {
     }
 }
 
-/// This program's command line, for reports.
+/// Returns the command line of this process, for reports.
 fn command_line() -> String {
     std::iter::once("takt".to_owned()).chain(std::env::args().skip(1)).collect::<Vec<_>>().join(" ")
 }
 
-/// Writes a file of a report, and says so.
+/// Writes a file of a report and prints its path.
 fn write_file(path: &std::path::Path, text: &str) -> Result<()> {
     std::fs::write(path, text).map_err(|e| Error::os(format!("write {}", path.display()), e))?;
     crate::output::note!("{}", path.display());
     Ok(())
 }
 
-/// The two cores of `--cpu`; unless given the first two, or the only one.
+/// Returns the two cores of `--cpu`. Without the option, these are the first two cores, or the only
+/// core twice.
 fn two_cpus(given: &[usize]) -> Result<[usize; 2]> {
     match (given, available_cpus()) {
         ([], 1) => Ok([0, 0]),

@@ -1,4 +1,5 @@
-//! `takt config`: checks configuration files, shows what they and the environment come to, and explains single keys.
+//! `takt config`: checks configuration files, shows the effective settings, and explains single
+//! keys.
 
 use crate::output::{out, outln};
 use std::path::PathBuf;
@@ -64,7 +65,7 @@ struct Show {
     form: Form,
 }
 
-/// What is read.
+/// Sources of a configuration: files and the environment.
 #[derive(Args, Clone, Debug)]
 struct Sources {
     /// Files in XML or TOML; without any, those of `TAKT_CONFIG`
@@ -105,10 +106,10 @@ impl EntityName {
 }
 
 impl Config {
-    /// Reads and prints.
+    /// Runs the command and prints its result.
     ///
     /// # Errors
-    /// What is wrong with a file, a variable or a name.
+    /// A file, a variable or a name is invalid; the error says what is wrong.
     pub fn run(&self) -> Result<()> {
         match &self.command {
             Command::Check { files } => check(files),
@@ -184,7 +185,7 @@ fn explain(key: &str, sources: &Sources) -> Result<()> {
     if fields.is_empty() {
         let paths: Vec<String> =
             setting::all().map(|setting| setting.path()).chain(FIELDS.iter().map(Field::path)).collect();
-        // A setting may be named without its table.
+        // A setting may be given without its table.
         let of_table = paths.iter().find(|path| path.split_once('.').is_some_and(|(_, name)| name == key));
         let meant = of_table.map(String::as_str).or_else(|| similar(key, paths.iter().map(String::as_str)));
         let meant = meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
@@ -211,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entities_are_called_as_their_elements_are() {
+    fn entity_names_are_those_of_their_xml_elements() {
         for name in EntityName::value_variants() {
             let word = name.to_possible_value().expect("none is hidden");
             assert_eq!(Entity::of_name(word.get_name()), Some(name.entity()));
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn every_setting_can_be_explained_by_its_variable() {
+    fn every_setting_can_be_explained_by_its_environment_variable() {
         let sources = Sources { files: Vec::new(), no_environment: true };
         for setting in setting::all() {
             assert!(explain(setting.variable, &sources).is_ok(), "{}", setting.variable);

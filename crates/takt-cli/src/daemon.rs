@@ -1,7 +1,8 @@
-//! `takt daemon`: one process of a host that has the network and discovery for its applications.
+//! `takt daemon`: one process of a host that owns the network and discovery for its applications.
 //!
-//! `run` writes a line when it is ready, and one for each domain and application that comes or goes. `status` shows what a daemon
-//! that runs has done. A line is a word and then pairs of a key and a value; with `--json` it is an object.
+//! `run` prints a line when the daemon is ready, and one for each domain and application that comes
+//! or goes. `status` shows the statistics of a running daemon. A line is a word followed by pairs
+//! of a key and a value; with `--json` it is an object.
 
 use crate::output::{EventLog, outln};
 use clap::{Args, Subcommand, ValueEnum};
@@ -12,9 +13,9 @@ use takt::transport::udp::{InterfaceSelection, UdpConfig};
 use takt_bench::signal::stopped;
 use takt_bench::{Error, Result};
 
-/// How long a daemon with `--until-idle` waits for its first application.
+/// Time that a daemon with `--until-idle` waits for its first application.
 const FIRST_TIME: Duration = Duration::from_secs(30);
-/// How long the daemon waits before it looks whether it shall stop.
+/// Interval at which the daemon checks whether it has to stop.
 const STEP: Duration = Duration::from_millis(100);
 
 const EXAMPLES: &str = "\
@@ -95,10 +96,10 @@ struct Status {
 }
 
 impl Daemon {
-    /// Serves, or shows.
+    /// Runs the daemon, or shows its status.
     ///
     /// # Errors
-    /// The name is taken, the machine refuses shared memory or sockets; no daemon runs.
+    /// The name is in use, shared memory or sockets are not available, or no daemon runs.
     pub fn run(&self) -> Result<()> {
         match &self.command {
             Command::Run(run) => run.run(),
@@ -110,7 +111,7 @@ impl Daemon {
     }
 }
 
-/// A line as it is, or as an object.
+/// Formats a status line as text or as a JSON object.
 fn shown(line: &str, json: bool) -> String {
     if !json {
         return line.to_owned();

@@ -1,7 +1,7 @@
-//! `takt discovery-server`: introduces participants to each other on a network without multicast.
+//! `takt discovery-server`: discovery server for participants on a network without multicast.
 //!
-//! It writes where it listens, then which participants come and go, with names and addresses, and which of the other servers do not
-//! answer. User data never pass through it.
+//! The log names the listening address, the participants that come and go with their names and
+//! addresses, and the other servers that do not answer. User data never pass through the server.
 
 use crate::domain::{DomainConfig, STEP, address_and_port, prepare};
 use crate::output::{EventLog, note};
@@ -15,10 +15,10 @@ use takt::{DomainParticipant, DomainParticipantListener, Guid, PublisherListener
 use takt_bench::signal::stopped;
 use takt_bench::{Error, Result};
 
-/// How long another server has to answer after the start.
+/// Time within which another server has to answer after the start.
 const ANSWER_TIME: Duration = Duration::from_secs(3);
 
-/// Events of the log.
+/// Names of the events in the log.
 const DISCOVERED: &str = "discovered";
 const LOST: &str = "lost";
 
@@ -47,12 +47,12 @@ pub struct DiscoveryServer {
     json: bool,
 }
 
-/// Hands on which participants come and go.
+/// Forwards the participants that come and go to the log.
 struct Events(Sender<(Guid, bool)>);
 
 impl Events {
     fn send(&self, participant: Guid, is_there: bool) {
-        // The log ends with the command, a moment before its participant does.
+        // The log ends with the command, shortly before its participant does.
         if self.0.send((participant, is_there)).is_err() {
             let event = if is_there { DISCOVERED } else { LOST };
             note!("{event} {participant} after the end of the log");
@@ -74,14 +74,14 @@ impl DomainParticipantListener for Events {
     }
 }
 
-/// A participant as the log names it.
+/// Name and addresses of a participant in the log.
 #[derive(Clone, Default)]
 struct Named {
     name: String,
     addresses: Vec<String>,
 }
 
-/// Writes which participants come and go, and which other servers do not answer.
+/// Log of the participants that come and go, and of the other servers that do not answer.
 struct Log<'a> {
     json: bool,
     participant: &'a DomainParticipant,
@@ -132,10 +132,10 @@ impl Log<'_> {
 }
 
 impl DiscoveryServer {
-    /// Serves until a signal comes.
+    /// Serves until a signal arrives.
     ///
     /// # Errors
-    /// The address cannot be listened at.
+    /// The address cannot be bound.
     pub fn run(&self) -> Result<()> {
         let participant = prepare(&self.configuration.settings()?)?;
         let server = takt::DiscoveryServer::on(participant, self.listen).others(&self.other).build()?;

@@ -1,4 +1,4 @@
-//! The commands of the documents and of the help exist, with these options.
+//! Tests that the commands in the documentation and in the help texts exist with the options shown.
 
 use crate::Cli;
 use clap::error::ErrorKind;
@@ -6,7 +6,7 @@ use clap::{Command, CommandFactory, Parser};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The pages that users read.
+/// Returns the pages that users read.
 fn pages() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let docs = fs::read_dir(root.join("docs")).expect("the documents are there").flatten().map(|entry| entry.path());
@@ -16,7 +16,8 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// The commands of a line of a shell, each as its words; comments and redirections are left out.
+/// Splits a shell line into its commands, each as a list of words. Comments and redirections are
+/// removed.
 fn commands(line: &str) -> Vec<Vec<String>> {
     let (mut all, mut words, mut word) = (Vec::new(), Vec::new(), None::<String>);
     let mut quote = None;
@@ -29,7 +30,7 @@ fn commands(line: &str) -> Vec<Vec<String>> {
                 word.get_or_insert_default();
             }
             (None, '#') if word.is_none() => break,
-            // What an option may be left out with.
+            // Brackets mark an option that may be omitted.
             (None, '[' | ']') => {}
             (None, ' ' | '\n' | '|' | '&' | ';') => {
                 words.extend(word.take());
@@ -49,13 +50,13 @@ fn commands(line: &str) -> Vec<Vec<String>> {
     all
 }
 
-/// The calls of `takt` in a line, also those that another program makes.
+/// Returns the calls of `takt` in a line, including those that another program makes.
 fn calls(line: &str) -> Vec<Vec<String>> {
     let is_takt = |word: &String| ["takt", "./takt", "target/release/takt"].contains(&word.as_str());
     let others = ["cargo", "cd", "git", "install", "apt"];
     let mut calls = Vec::new();
     for words in commands(line) {
-        // Behind variables of the environment.
+        // Assignments of environment variables precede the program.
         let program = words.iter().find(|word| !word.contains('='));
         if program.is_some_and(|program| others.contains(&program.as_str())) {
             continue;
@@ -66,7 +67,7 @@ fn calls(line: &str) -> Vec<Vec<String>> {
     calls
 }
 
-/// Texts between back quotes that begin with `takt`, which may leave out what a command needs.
+/// Returns the texts in backquotes that begin with `takt`. They may omit what a command requires.
 fn mentions(text: &str) -> Vec<Vec<String>> {
     let spans = text.split('`').skip(1).step_by(2);
     spans.filter(|span| span.starts_with("takt ") && !span.contains("...")).flat_map(calls).collect()
@@ -77,14 +78,15 @@ fn problem(words: &[String]) -> Option<clap::Error> {
     (!matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion)).then_some(error)
 }
 
-/// The lines of blocks of code, with those that a backslash continues, and the text around them.
+/// Splits a page into the lines of its code blocks, with continuation lines joined, and the
+/// remaining text.
 fn parts(page: &str) -> (Vec<String>, String) {
     let (mut lines, mut text) = (Vec::new(), String::new());
     for (number, part) in page.split("```").enumerate() {
         match number % 2 {
             0 => text.push_str(part),
             _ => {
-                // Behind the back quotes stands the language, as `rust,no_run`.
+                // The language follows the backquotes, as in `rust,no_run`.
                 let (language, body) = part.split_once('\n').unwrap_or_default();
                 if ["", "sh", "bash", "text", "console"].contains(&language) {
                     lines.extend(body.replace("\\\n", " ").lines().map(str::to_owned));
@@ -118,10 +120,10 @@ fn commands_of_the_documents_exist_with_their_options() {
 }
 
 #[test]
-fn examples_of_the_help_can_be_run_as_they_are() {
+fn examples_of_the_help_can_be_run_as_printed() {
     fn visit(command: &Command, wrong: &mut Vec<String>) {
         let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-        // Two spaces end an example and begin what it is for.
+        // Two spaces separate an example from its description.
         let examples = help.lines().filter_map(|line| line.strip_prefix("  ")?.split("  ").next());
         for words in examples.filter(|line| line.starts_with("takt ")).flat_map(calls) {
             wrong.extend(problem(&words).map(|why| format!("{}: {why}", words.join(" "))));
@@ -134,7 +136,7 @@ fn examples_of_the_help_can_be_run_as_they_are() {
 }
 
 #[test]
-fn a_line_of_a_shell_is_taken_apart_as_a_shell_does() {
+fn shell_line_is_split_as_a_shell_does() {
     let line =
         "takt pub A '{\"b\": \"c d\"}' --json | sudo ./takt echo A > out.json & takt ls  # who is there; takt no";
     let found =

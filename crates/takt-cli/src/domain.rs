@@ -1,7 +1,8 @@
-//! How a command joins a domain: its configuration, and the options that all commands share.
+//! Domain of a command: its configuration, and the options that all commands share.
 //!
-//! Options come before the environment, the environment before files. The settings of one program (its name, ports, threads and
-//! where it accepts TCP connections) do not apply to a command that runs beside it with the same configuration.
+//! Options take precedence over the environment, and the environment over files. A command that
+//! runs next to a program with the same configuration ignores the settings of that program alone:
+//! its name, ports, threads and the addresses where it accepts TCP connections.
 
 use crate::output::note;
 use clap::Args;
@@ -13,11 +14,11 @@ use takt::{DomainParticipant, DomainParticipantBuilder, INTEREST_PROPERTY, Runti
 use takt_bench::{Error, Result};
 use takt_config::{ConfigError, Settings};
 
-/// Longest sleep before a signal is noticed.
+/// Longest sleep before the command notices a signal.
 pub const STEP: Duration = Duration::from_millis(100);
 
-/// Settings of one program, which a command that runs beside it leaves at their defaults. The addresses of `tcp.listen`
-/// are taken by the program; a command connects.
+/// Settings of one program. A command that runs next to it with the same configuration leaves them
+/// at their defaults. The program owns the addresses of `tcp.listen`; a command only connects.
 const OF_ONE_PROGRAM: [&str; 8] = [
     "participant.name",
     "participant.index",
@@ -29,10 +30,10 @@ const OF_ONE_PROGRAM: [&str; 8] = [
     "tcp.announce",
 ];
 
-/// The variable that has the domain of ROS 2 nodes.
+/// Environment variable with the domain of ROS 2 nodes.
 const ROS_DOMAIN_ID: &str = "ROS_DOMAIN_ID";
 
-/// Which domain, by which configuration.
+/// Domain and configuration files of a command.
 #[derive(Args, Clone, Debug, Default)]
 pub struct DomainConfig {
     /// DDS domain [default: TAKT_DOMAIN, that of the configuration, or 0]
@@ -43,7 +44,7 @@ pub struct DomainConfig {
     pub config: Vec<PathBuf>,
 }
 
-/// Which domain, by which configuration and by which way.
+/// Domain, configuration, peers and transports of a command.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Domain {
     #[command(flatten)]
@@ -63,10 +64,10 @@ pub struct Domain {
 }
 
 impl DomainConfig {
-    /// The settings of files, environment and options.
+    /// Returns the settings of files, environment and options.
     ///
     /// # Errors
-    /// A file cannot be read, or something in it, in the environment or in an option is wrong.
+    /// A file cannot be read, or a file, the environment or an option has an invalid value.
     pub fn settings(&self) -> Result<Settings> {
         let mut settings = if self.config.is_empty() {
             Settings::from_environment().map_err(refused)?
@@ -82,10 +83,10 @@ impl DomainConfig {
 }
 
 impl Domain {
-    /// The settings of files, environment and options.
+    /// Returns the settings of files, environment and options.
     ///
     /// # Errors
-    /// As [`DomainConfig::settings`].
+    /// Same as [`DomainConfig::settings`].
     pub fn settings(&self) -> Result<Settings> {
         let mut settings = self.configuration.settings()?;
         set_list(&mut settings, "network.interfaces", &self.interface, "--interface")?;
@@ -95,7 +96,7 @@ impl Domain {
         Ok(settings)
     }
 
-    /// A participant without a thread, named after the command.
+    /// Joins the domain with a participant without threads, named after the command.
     ///
     /// # Errors
     /// The configuration is wrong, or the domain cannot be joined.
@@ -103,7 +104,8 @@ impl Domain {
         Self::join_with(&self.settings()?, name)
     }
 
-    /// The same for a topic of ROS 2: without --domain, TAKT_DOMAIN and a configuration the domain is that of ROS_DOMAIN_ID.
+    /// Joins the domain of a ROS 2 topic: that of ROS_DOMAIN_ID, unless `--domain`, TAKT_DOMAIN or
+    /// a configuration names one.
     ///
     /// # Errors
     /// The configuration is wrong, or the domain cannot be joined.
@@ -119,34 +121,35 @@ impl Domain {
 
     fn join_with(settings: &Settings, name: &str) -> Result<DomainParticipant> {
         let participant = prepare_observer(settings)?.name(name).runtime(Runtime::Inline).build()?;
-        // Why it is not the first choice is worth a line, and so is what it has become.
+        // The report says why the preferred transport is not used, and which transport replaces it.
         participant.transport_report().to_string().lines().for_each(|line| note!("takt: {line}"));
         Ok(participant)
     }
 }
 
-/// A participant of these settings, prepared.
+/// Returns the builder of a participant with these settings.
 ///
 /// # Errors
-/// The settings do not go together.
+/// The settings contradict each other.
 pub fn prepare(settings: &Settings) -> Result<DomainParticipantBuilder> {
     settings.participant().map_err(refused)
 }
 
-/// The same, and a discovery server shows it all participants, not only those whose endpoints match its own.
+/// Like [`prepare`], but a discovery server announces all participants to it, not only those whose
+/// endpoints match its own.
 ///
 /// # Errors
-/// The settings do not go together.
+/// The settings contradict each other.
 pub fn prepare_observer(settings: &Settings) -> Result<DomainParticipantBuilder> {
     let mut qos = settings.participant_qos().map_err(refused)?;
     qos.property.0.push((INTEREST_PROPERTY.to_owned(), "all".to_owned(), true));
     Ok(prepare(settings)?.qos(qos))
 }
 
-/// Reads configuration files, and the environment unless it is left aside.
+/// Reads configuration files and, with `with_environment`, the environment.
 ///
 /// # Errors
-/// What is wrong, and where.
+/// A file or a variable is invalid; the error says what is wrong, and where.
 pub fn read(files: &[PathBuf], with_environment: bool) -> Result<Settings> {
     let mut settings = Settings::new();
     for file in files {
@@ -159,7 +162,7 @@ pub fn read(files: &[PathBuf], with_environment: bool) -> Result<Settings> {
     Ok(settings)
 }
 
-/// A configuration that is refused.
+/// Converts the error of a configuration that is refused.
 pub fn refused(error: ConfigError) -> Error {
     Error::Os { op: "configuration".to_owned(), source: io::Error::other(error) }
 }
@@ -171,32 +174,33 @@ fn set_list(settings: &mut Settings, path: &str, items: &[String], option: &str)
     settings.set(path, &items.join(","), option).map_err(refused)
 }
 
-/// Reads a domain id. Beyond 232 the well-known ports of the default mapping end (RTPS 2.5 §9.6.2).
+/// Parses a domain ID. The well-known ports of the default mapping end at domain 232
+/// (RTPS 2.5 §9.6.2).
 ///
 /// # Errors
-/// The text is none.
+/// The text is no domain ID.
 pub fn domain_id(text: &str) -> std::result::Result<u32, String> {
     let id = text.parse().ok().filter(|id| *id <= 232); // tidy-allow(dropped-cause): the message says what is wanted
     id.ok_or_else(|| "a domain is a number from 0 to 232".to_owned())
 }
 
-/// The longest time that an option may say, some 31 years: a clock can count to the end of it.
+/// Longest time that an option accepts, some 31 years. The clock can represent its end.
 pub const MAX_TIME: Duration = Duration::from_secs(1_000_000_000);
 
-/// Reads a number of seconds, from zero to [`MAX_TIME`].
+/// Parses a number of seconds, from zero to [`MAX_TIME`].
 ///
 /// # Errors
-/// The text is none.
+/// The text is no such number.
 pub fn seconds(text: &str) -> std::result::Result<Duration, String> {
     let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()); // tidy-allow(dropped-cause): the message says what is wanted
     let seconds = seconds.filter(|seconds| *seconds <= MAX_TIME);
     seconds.ok_or_else(|| "a time is a number of seconds, such as 0.5, from 0 to 1e9".to_owned())
 }
 
-/// An address to listen at.
+/// Parses a listening address.
 ///
 /// # Errors
-/// The text is none.
+/// The text is no address with a port.
 pub fn address_and_port(text: &str) -> std::result::Result<SocketAddr, String> {
     let address = text.parse().ok(); // tidy-allow(dropped-cause): the message says what is wanted
     address.ok_or_else(|| "expected an IP address and a port, such as 0.0.0.0:7400 or [::1]:7400".to_owned())
@@ -207,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_have_a_port() {
+    fn address_without_a_port_is_refused() {
         assert_eq!(address_and_port("127.0.0.1:7400"), Ok(SocketAddr::from(([127, 0, 0, 1], 7400))));
         for text in ["", "nonsense", "127.0.0.1", "host:7400", "127.0.0.1:70000"] {
             assert!(address_and_port(text).is_err_and(|why| why.contains("such as 0.0.0.0:7400")), "{text}");
@@ -215,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_none_are_refused_in_words() {
+    fn invalid_numbers_are_refused_with_a_readable_message() {
         assert_eq!(domain_id("232"), Ok(232));
         assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
         for wrong in ["abc", "233", "-1", "1.5"] {

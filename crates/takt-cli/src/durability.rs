@@ -47,7 +47,7 @@ pub struct Durability {
 }
 
 impl Durability {
-    /// Serves until a signal ends it.
+    /// Serves until a signal arrives.
     ///
     /// # Errors
     /// The store cannot be used, or the domain cannot be joined.

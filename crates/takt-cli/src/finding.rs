@@ -1,29 +1,30 @@
-//! Something that stands in the way, and the mend: what `takt doctor` and `takt ls` print.
+//! Findings of `takt doctor` and `takt ls`: an obstacle, its consequence and its remedy.
 
 use std::fmt::{self, Display};
 
-/// Something that stands in the way.
+/// Obstacle with its consequence and its remedy.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Finding {
-    /// What was found.
+    /// Observation.
     pub what: String,
-    /// What follows from it.
+    /// Consequence of the observation.
     pub why: String,
-    /// What mends it, or what can be done instead.
+    /// Remedy, or an alternative.
     pub mend: String,
-    /// The mend is a line for a shell.
+    /// Whether the remedy is a shell command.
     pub is_command: bool,
-    /// It keeps participants apart, or can be mended. The others are hints.
+    /// Whether the finding keeps participants from communicating, or can be remedied. Other
+    /// findings are hints.
     pub matters: bool,
 }
 
 impl Finding {
-    /// Something that keeps participants apart.
+    /// Creates a finding that keeps participants from communicating.
     pub fn of_network(what: impl Into<String>, why: impl Into<String>, mend: impl Into<String>) -> Self {
         Self { what: what.into(), why: why.into(), mend: mend.into(), is_command: false, matters: true }
     }
 
-    /// The same as a hint.
+    /// Turns the finding into a hint.
     pub fn into_hint(self) -> Self {
         Self { matters: false, ..self }
     }
@@ -36,7 +37,7 @@ impl Display for Finding {
     }
 }
 
-/// A count with its noun: `1 participant`, `2 participants`.
+/// Formats a count with its noun: `1 participant`, `2 participants`.
 pub fn count(number: usize, noun: &str) -> String {
     let plural = match noun {
         "pair matches" => "pairs match",
@@ -52,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_is_singular() {
+    fn count_of_one_is_singular() {
         assert_eq!(count(1, "participant"), "1 participant");
         assert_eq!(count(0, "reader"), "0 readers");
         assert_eq!(count(1, "pair matches"), "1 pair matches");

@@ -85,10 +85,11 @@ struct Labs {
 }
 
 impl LabCommand {
-    /// Does it.
+    /// Runs the command.
     ///
     /// # Errors
-    /// The file describes no network; not root; a check failed; there is no such lab.
+    /// The file describes no network, the process is not root, a check failed, or the lab does not
+    /// exist.
     pub fn run(&self) -> Result<()> {
         match &self.command {
             Action::Up { file, json } => up(&LabFile::read(file).map_err(failure)?, *json),
@@ -107,7 +108,7 @@ fn failure(error: takt_lab::Error) -> Error {
     }
 }
 
-/// The lab that is meant.
+/// Returns the name of the selected lab.
 fn chosen(name: Option<&str>) -> Result<String> {
     let names = Status::names();
     match (name, names.as_slice()) {
@@ -195,7 +196,7 @@ fn print(lab: &Status) -> Result<()> {
     Ok(())
 }
 
-/// Returns only if that failed.
+/// Replaces this process by the program. Returns only on failure.
 fn exec(lab: Option<&str>, host: &str, command: &[String]) -> Result<()> {
     let [program, arguments @ ..] = command else { return Err(Error::Usage("a program is missing".to_owned())) };
     let namespace = Status::namespace(&chosen(lab)?, host).map_err(failure)?;

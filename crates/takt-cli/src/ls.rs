@@ -1,9 +1,11 @@
-//! `takt ls`: the participants of a domain, their writers and readers, the pairs that do not match, and why.
+//! `takt ls`: the participants of a domain, their writers and readers, and the pairs that do not
+//! match, with the reason.
 //!
-//! It joins the domain as a participant without endpoints, receives discovery for a while, and leaves. That two
-//! endpoints of others match is concluded from what they announce, by the check that they make themselves; where
-//! the types of one name differ, their definitions are requested and compared. What keeps participants apart
-//! (`crate::network`) stands at the end.
+//! The command joins the domain with a participant without endpoints, receives discovery data for a
+//! while, and leaves. It concludes from the announced QoS whether two remote endpoints match, with
+//! the check that endpoints apply themselves. If types of the same name differ, it requests and
+//! compares their definitions. Reasons why participants do not communicate (`crate::network`) are
+//! listed at the end.
 
 mod catalogue;
 #[cfg(feature = "security")]
@@ -23,7 +25,7 @@ use takt_bench::signal::stopped;
 use takt_bench::{Error, Result};
 use takt_config::Settings;
 
-/// How long to wait for the definitions of two types that differ.
+/// Time to wait for the definitions of two types that differ.
 const TYPE_TIMEOUT: Duration = Duration::from_secs(2);
 
 const EXAMPLES: &str = "\
@@ -53,10 +55,10 @@ pub struct Ls {
     json: bool,
 }
 
-/// Compares types, each pair of types once.
+/// Comparisons of types, cached for each pair of types.
 struct Types<'a> {
     participant: &'a DomainParticipant,
-    /// What was compared before, and what came of it.
+    /// Earlier comparisons and their results.
     compared: Vec<(PublicationData, SubscriptionData, TypeComparison)>,
 }
 
@@ -71,7 +73,8 @@ impl Types<'_> {
         if let Some((_, _, comparison)) = self.compared.iter().find(is_known) {
             return comparison.clone();
         }
-        // The types of a participant that has left meanwhile fit: they keep nothing apart.
+        // Types of a participant that has left meanwhile count as compatible, since they keep no
+        // pair from matching.
         let timeout = if stopped() { Duration::ZERO } else { TYPE_TIMEOUT };
         let comparison = self.participant.compare_types(writer, reader, timeout);
         let comparison = comparison.unwrap_or(TypeComparison::Fit);
@@ -81,7 +84,7 @@ impl Types<'_> {
 }
 
 impl Ls {
-    /// Looks and prints.
+    /// Listens to discovery and prints the domain.
     ///
     /// # Errors
     /// The domain cannot be joined.
@@ -110,9 +113,10 @@ impl Ls {
         Ok(())
     }
 
-    /// What keeps participants apart. Where nothing is found at all, the checks go further.
+    /// Finds what keeps participants from communicating. If no participant is found, further checks
+    /// run.
     fn findings(&self, participant: &DomainParticipant, settings: &Settings) -> Result<Vec<Finding>> {
-        // This takes a moment, in which others may still answer.
+        // This check takes time in which other participants may still answer.
         let on_loopback = network::on_loopback(participant, settings)?;
         let mut findings = network::silent(participant)?;
         findings.extend(network::silent_peers(participant, settings)?);

@@ -1,7 +1,7 @@
-//! The `takt` command.
+//! Command line of `takt`: parsing, dispatch and exit codes.
 //!
-//! Samples and figures go to standard output, as text or with `--json` as one JSON object; what is going on, and errors, go to
-//! standard error. Exit codes: [`EXIT_CODES`].
+//! Samples and figures go to standard output, as text or with `--json` as one JSON object. Progress
+//! and errors go to standard error. Exit codes: [`EXIT_CODES`].
 
 mod analyze;
 mod bench;
@@ -91,7 +91,8 @@ enum Command {
 }
 
 impl Command {
-    /// Whether a signal is how it ends by contract, with exit code 0: what a benchmark driver starts.
+    /// Reports whether the command ends by a signal by contract, with exit code 0. Benchmark
+    /// drivers start such commands.
     fn ends_by_signal(&self) -> bool {
         match self {
             Self::Perf(perf) => perf.is_agent(),
@@ -100,7 +101,8 @@ impl Command {
         }
     }
 
-    /// Whether it reads, computes or asks, and leaves nothing behind: a signal ends it wherever it is.
+    /// Reports whether the command only reads, computes or queries. A signal ends it at any point,
+    /// since it leaves nothing behind.
     fn is_question(&self) -> bool {
         match self {
             Self::Sdn(sdn) => sdn.is_question(),
@@ -115,7 +117,8 @@ impl Command {
 /// Parses the command line.
 ///
 /// # Errors
-/// The exit code, if there is no command to run. Help, the version or the error is written before.
+/// The exit code, if there is no command to run. Help, the version or the error has been written
+/// before.
 fn parse() -> Result<Cli, ExitCode> {
     Cli::try_parse().map_err(|error| {
         let written = error.print().and_then(|()| std::io::stdout().flush());
@@ -170,7 +173,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Says what failed, unless standard output was closed.
+/// Prints the error, unless standard output was closed, and returns its exit code.
 fn end_with(error: &Error) -> ExitCode {
     if output::is_closed(error) {
         return ExitCode::SUCCESS;
@@ -195,7 +198,7 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn the_command_line_is_consistent() {
+    fn command_line_definition_is_consistent() {
         Cli::command().debug_assert();
     }
 

@@ -1,8 +1,10 @@
-//! Why participants do not find each other, looked at from one host: multicast that does not come back, peers and servers that do
-//! not answer, participants behind a firewall, other domains, loopback and IPv6 alone.
+//! Checks of why participants do not find each other, made from one host.
 //!
-//! Everything is concluded from what a participant of this process receives. The checks send announcements, and one RTPS message
-//! without content for each interface to the multicast group of discovery.
+//! They cover multicast that does not return, peers and servers that do not answer, participants
+//! behind a firewall, other domains, and participants that use only loopback or only IPv6. All
+//! conclusions follow from what a participant of this process receives. The checks send
+//! announcements, and one RTPS message without content for each interface to the multicast group of
+//! discovery.
 
 mod interfaces;
 
@@ -22,17 +24,18 @@ use takt_bench::signal::stopped;
 use takt_bench::{Error, Result};
 use takt_config::{Settings, Value};
 
-/// The multicast group of discovery.
+/// Multicast group of discovery over IPv4.
 const DISCOVERY_GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
-/// The same of IPv6, on the link.
+/// Link-local multicast group of discovery over IPv6.
 const DISCOVERY_GROUP_V6: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0xffff, 0xefff, 1);
-/// How long a datagram to the group may take to come back to this host.
+/// Time within which a datagram to the group has to return to this host.
 const RETURN_TIME: Duration = Duration::from_millis(500);
-/// How long participants on loopback, or of another domain, may take to answer.
+/// Time within which participants on loopback, or in another domain, have to answer.
 const ANSWER_TIME: Duration = Duration::from_millis(500);
-/// The domains that are looked at when nothing is found, from 0 on.
+/// Number of domains, from 0, that are searched when nothing is found.
 const DOMAINS: u32 = 10;
-/// RTPS 2.5, and a submessage of a kind that is not in use: receivers skip and count it (RTPS 2.5 §8.3.4.1).
+/// RTPS 2.5 header and a submessage of an unused kind, which receivers skip and count
+/// (RTPS 2.5 §8.3.4.1).
 const PROBE: [u8; 24] =
     [b'R', b'T', b'P', b'S', 2, 5, 0x01, 0x7a, 0x01, 0x7a, b'p', b'r', b'o', b'b', b'e', 0, 0, 0, 0, 0, 0x7f, 1, 0, 0];
 
@@ -50,7 +53,7 @@ fn is(settings: &Settings, path: &str) -> Option<bool> {
     }
 }
 
-/// Drives participants until the time is up, or a signal comes.
+/// Drives participants until the time has passed or a signal arrives.
 pub fn spin(participants: &[&DomainParticipant], time: Duration) -> Result<()> {
     let deadline = Instant::now() + time;
     while !stopped() {
@@ -66,7 +69,8 @@ pub fn spin(participants: &[&DomainParticipant], time: Duration) -> Result<()> {
     Ok(())
 }
 
-/// Pairs that do not do all that PRESENTATION asks for, by what both announce.
+/// Finds matched pairs that do not fulfill all of the requested PRESENTATION, according to their
+/// announcements.
 pub fn presentation(publications: &[PublicationData], subscriptions: &[SubscriptionData]) -> Vec<Finding> {
     let pairs = publications.iter().flat_map(|writer| subscriptions.iter().map(move |reader| (writer, reader)));
     let matches = |writer: &PublicationData, reader: &SubscriptionData| {
@@ -85,7 +89,7 @@ pub fn presentation(publications: &[PublicationData], subscriptions: &[Subscript
         .collect()
 }
 
-/// Participants that announce themselves and do not answer.
+/// Finds participants that announce themselves but do not answer.
 pub fn silent(participant: &DomainParticipant) -> Result<Vec<Finding>> {
     let all = participant.silent_participants()?;
     let finding = |one: &SilentParticipant| {
@@ -101,7 +105,7 @@ pub fn silent(participant: &DomainParticipant) -> Result<Vec<Finding>> {
     Ok(all.iter().map(finding).collect())
 }
 
-/// The host of a peer as `network.peers` has it: without `tcp/`, port and participant indices.
+/// Returns the host of an entry of `network.peers`, without `tcp/`, port and participant indices.
 fn host_of(peer: &str) -> &str {
     let rest = peer.strip_prefix("tcp/").or_else(|| peer.strip_prefix("udp/")).unwrap_or(peer);
     let rest = rest.split('#').next().unwrap_or(rest);
@@ -119,7 +123,7 @@ fn addresses_of(host: &str) -> Vec<IpAddr> {
     (host, 0).to_socket_addrs().map(|all| all.map(|address| address.ip()).collect()).unwrap_or_default()
 }
 
-/// Peers and discovery servers that are named, and at whose address no participant answers.
+/// Finds configured peers and discovery servers at whose address no participant answers.
 pub fn silent_peers(participant: &DomainParticipant, settings: &Settings) -> Result<Vec<Finding>> {
     let silent: BTreeSet<Guid> = participant.silent_participants()?.into_iter().map(|one| one.guid).collect();
     let known = participant.discovered_participants()?;
@@ -156,7 +160,8 @@ fn settings_hint(path: &str) -> &'static str {
     }
 }
 
-/// Interfaces on which a datagram to the group of discovery does not come back to this host.
+/// Finds interfaces on which a datagram to the multicast group of discovery does not return to this
+/// host.
 pub fn multicast(participant: &DomainParticipant, settings: &Settings) -> Result<Vec<Finding>> {
     let is_off = is(settings, "network.multicast") == Some(false) || is(settings, "network.udp") == Some(false);
     let has_servers = !texts(settings, "network.discovery_servers").is_empty();
@@ -203,12 +208,12 @@ pub fn multicast(participant: &DomainParticipant, settings: &Settings) -> Result
     Ok(findings)
 }
 
-/// Whether the participant receives what is sent to the group of discovery from this address.
+/// Reports whether the participant receives a datagram that is sent to the group from this address.
 fn comes_back(participant: &DomainParticipant, address: SocketAddr, group: SocketAddr) -> Result<bool> {
     let failure = |source| Error::Os { op: format!("send to {group} from {address}"), source };
     let count = || Ok::<u64, Error>(participant.counters()?.unknown_submessages);
     let before = count()?;
-    // The source address decides by which interface multicast leaves.
+    // The source address selects the interface by which multicast leaves.
     let socket = UdpSocket::bind(address).map_err(failure)?;
     let deadline = Instant::now() + RETURN_TIME;
     while !stopped() && Instant::now() < deadline {
@@ -223,12 +228,14 @@ fn comes_back(participant: &DomainParticipant, address: SocketAddr, group: Socke
     Ok(false)
 }
 
-/// Participants of the domain on loopback that the participant does not know: those that use loopback alone.
+/// Finds participants of the domain that use only loopback, so that the participant does not know
+/// them.
 pub fn on_loopback(participant: &DomainParticipant, settings: &Settings) -> Result<Vec<Finding>> {
     if !texts(settings, "network.interfaces").is_empty() || is(settings, "network.udp") == Some(false) {
         return Ok(Vec::new());
     }
-    // Where no other interface has an address, the participant uses loopback itself, and would find the one made here.
+    // If no other interface has an address, the participant uses loopback itself and would find the
+    // one created here.
     if !chosen(settings).iter().any(|interface| interface.is_usable(settings)) {
         return Ok(Vec::new());
     }
@@ -257,14 +264,14 @@ pub fn on_loopback(participant: &DomainParticipant, settings: &Settings) -> Resu
     )])
 }
 
-/// Other domains in which participants answer.
+/// Finds other domains in which participants answer.
 pub fn other_domains(own: u32, settings: &Settings) -> Result<Vec<Finding>> {
     let mut participants = Vec::new();
     for domain in (0..DOMAINS).filter(|domain| *domain != own) {
         let mut other = settings.clone();
         other.set("participant.domain", &domain.to_string(), "other domains").map_err(refused)?;
         let builder = other.participant().map_err(refused)?.runtime(Runtime::Inline).shared_memory(false);
-        // A port that is taken keeps this from looking at one domain, not at the others.
+        // A port in use prevents the search of one domain only.
         if let Ok(participant) = builder.name("takt, looking for domains").build() {
             participants.push(participant);
         }
@@ -290,7 +297,8 @@ pub fn other_domains(own: u32, settings: &Settings) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// What the participant warns of when it has just joined: receive buffers that the kernel limits, transports that are missing.
+/// Returns the warnings of a participant that has just joined: receive buffers limited by the
+/// kernel, missing transports.
 pub fn warnings(participant: &DomainParticipant) -> Vec<Finding> {
     let why = "samples are lost, or take a slower way";
     participant.warnings().iter().map(|one| Finding::of_network(&one.what, why, &one.remedy)).collect()
@@ -302,7 +310,7 @@ mod tests {
     use takt::qos::{AccessScope, Presentation};
 
     #[test]
-    fn a_group_writer_that_does_not_announce_its_publisher_is_a_hint_where_a_reader_asks_for_that() {
+    fn group_writer_without_an_announced_publisher_is_a_hint_if_a_reader_requests_its_order() {
         let presentation =
             Presentation { access_scope: AccessScope::Group, coherent_access: true, ordered_access: false };
         let mut writer = PublicationData { topic_name: "a".into(), presentation, ..Default::default() };
@@ -318,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn the_host_of_a_peer_is_without_its_port_and_participants() {
+    fn host_of_a_peer_excludes_port_and_participant_indices() {
         for (peer, host) in [
             ("192.0.2.7", "192.0.2.7"),
             ("192.0.2.7:7410", "192.0.2.7"),

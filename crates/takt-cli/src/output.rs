@@ -1,46 +1,47 @@
 //! Standard output and standard error of a command.
 //!
-//! A reader that closes standard output, as `takt ls | head -3` does, ends the command with exit code 0 and without a message.
-//! A closed standard error is ignored. `print!` and `eprint!` panic in both cases. A service serves on without its events, and says so
-//! on standard error ([`EventLog`]).
+//! A reader that closes standard output, as `takt ls | head -3` does, ends the command with exit
+//! code 0 and without a message. A closed standard error is ignored. `print!` and `eprint!` would
+//! panic in both cases. A service continues without its event log, and reports that on standard
+//! error ([`EventLog`]).
 
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, Write};
 use takt_bench::{Error, Result};
 
-/// What a failed write to standard output is called.
+/// Operation named in the error of a failed write to standard output.
 const STANDARD_OUTPUT: &str = "write to standard output";
 
-/// Writes to standard output, as `print!` does; a `Result`.
+/// Writes to standard output like `print!`, but returns a `Result`.
 macro_rules! out {
     ($($text:tt)*) => { $crate::output::write(format_args!($($text)*)) };
 }
 
-/// Writes a line to standard output, as `println!` does; a `Result`.
+/// Writes a line to standard output like `println!`, but returns a `Result`.
 macro_rules! outln {
     () => { $crate::output::write(format_args!("\n")) };
     ($($text:tt)*) => { $crate::output::write_line(format_args!($($text)*)) };
 }
 
-/// Writes a line to standard error, as `eprintln!` does.
+/// Writes a line to standard error like `eprintln!`, without panicking.
 macro_rules! note {
     ($($text:tt)*) => { $crate::output::write_note(format_args!($($text)*)) };
 }
 
-/// Writes to standard error, as `eprint!` does: progress within a line.
+/// Writes progress within a line to standard error like `eprint!`, without panicking.
 macro_rules! progress {
     ($($text:tt)*) => { $crate::output::write_progress(format_args!($($text)*)) };
 }
 
 pub(crate) use {note, out, outln, progress};
 
-/// Writes to standard output, and flushes it.
+/// Writes to standard output and flushes it.
 ///
 /// # Errors
-/// It is closed ([`is_closed`]), or cannot be written to.
+/// Standard output is closed ([`is_closed`]) or cannot be written.
 pub fn write(text: Arguments<'_>) -> Result<()> {
     if cfg!(test) {
-        // The runner's own lines are on standard output. It keeps what `print!` writes from them.
+        // The test runner also writes to standard output. It captures `print!` only.
         print!("{text}");
         return Ok(());
     }
@@ -48,15 +49,15 @@ pub fn write(text: Arguments<'_>) -> Result<()> {
     out.write_fmt(text).and_then(|()| out.flush()).map_err(failed)
 }
 
-/// A failed write to standard output.
+/// Returns the error of a failed write to standard output.
 pub fn failed(source: io::Error) -> Error {
     Error::Os { op: STANDARD_OUTPUT.to_owned(), source }
 }
 
-/// The same with the end of a line.
+/// Writes a line to standard output and flushes it.
 ///
 /// # Errors
-/// As [`write`].
+/// Same as [`write`].
 pub fn write_line(text: Arguments<'_>) -> Result<()> {
     write(format_args!("{text}\n"))
 }
@@ -68,23 +69,24 @@ pub fn write_note(text: Arguments<'_>) {
 
 /// Writes to standard error.
 pub fn write_progress(text: Arguments<'_>) {
-    // A message that cannot be written has no other place to go to.
+    // There is no other place for a message that cannot be written.
     let _ = io::stderr().lock().write_fmt(text);
 }
 
-/// Whether an error is that of standard output without a reader.
+/// Reports whether the error is that of standard output without a reader.
 pub fn is_closed(error: &Error) -> bool {
     matches!(error, Error::Os { op, source } if op == STANDARD_OUTPUT && source.kind() == ErrorKind::BrokenPipe)
 }
 
-/// The events that a service writes to standard output. The service serves on where they cannot be written, and says when that begins.
+/// Log of the events that a service writes to standard output. If writing fails, the service
+/// continues and reports the first failure.
 #[derive(Debug, Default)]
 pub struct EventLog {
     is_failing: bool,
 }
 
 impl EventLog {
-    /// Writes a line, unless it cannot be written.
+    /// Writes a line, unless an earlier write failed.
     pub fn line(&mut self, text: Arguments<'_>) {
         let result = write_line(text);
         if let Err(error) = &result

@@ -1,4 +1,4 @@
-//! `takt perf`: measurements.
+//! `takt perf`: measurements of latency and throughput.
 
 mod compare;
 mod duo;
@@ -73,15 +73,15 @@ struct AgentArguments {
 }
 
 impl Perf {
-    /// Whether a benchmark driver runs it.
+    /// Reports whether a benchmark driver runs the command.
     pub fn is_agent(&self) -> bool {
         matches!(self.workload, Workload::Agent(_))
     }
 
-    /// Does it.
+    /// Runs the measurement.
     ///
     /// # Errors
-    /// It cannot be done; the error says why.
+    /// The measurement failed; the error names the cause.
     pub fn run(&self) -> Result<()> {
         match &self.workload {
             Workload::Ping(options) => run::ping(options),

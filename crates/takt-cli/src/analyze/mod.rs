@@ -1,4 +1,7 @@
-//! `takt analyze`: bounds of what flows take over executors and links, or which one does not fit; certificates, and their check.
+//! `takt analyze`: response-time bounds of flows over executors and links, and the flows that
+//! exceed their limits.
+//!
+//! It also writes and checks certificates of these bounds.
 
 mod report;
 

@@ -1,4 +1,4 @@
-//! What an analysis came to, for people and as JSON.
+//! Output of a timing analysis, as text and as JSON.
 
 use std::fmt::Write as _;
 
@@ -6,11 +6,12 @@ use serde_json::{Value, json};
 use takt_calculus::{Certificate, MeasuredTime, System, advice};
 use takt_config::system::percent;
 
-/// What may change with all limits kept.
+/// Changes of the system under which all limits are still kept.
 pub struct WhatIf {
-    /// In thousandths; `None` if they are not kept as it is.
+    /// Factor, in thousandths, by which all times may grow. `None` if the limits are not kept at
+    /// present.
     headroom_permille: Option<u64>,
-    /// Of each flow.
+    /// Shortest period of each flow.
     shortest_period_ns: Vec<Option<u64>>,
 }
 
@@ -63,7 +64,7 @@ pub fn table(certificate: &Certificate, what_if: Option<&WhatIf>) -> String {
     text
 }
 
-/// Where a time comes from.
+/// Returns a line that says on which measurements a time is based.
 fn measured(system: &System, time: &MeasuredTime) -> String {
     let flow = &system.flows[time.flow];
     let on = &system.resources[flow.stages[time.stage].resource].name;

@@ -1,4 +1,4 @@
-//! `takt bench compare`: what became slower between two results directories.
+//! `takt bench compare`: values that became slower between two results directories.
 
 use crate::output::{out, outln};
 use clap::Args;
@@ -34,10 +34,10 @@ pub struct Compare {
 }
 
 impl Compare {
-    /// Compares and prints.
+    /// Compares the results and prints the comparison.
     ///
     /// # Errors
-    /// There are no results, no cell is in both, or a value is worse.
+    /// A directory has no results, the directories have no cell in common, or a value is worse.
     pub fn run(&self) -> Result<()> {
         let (before, after) = (Results::read(&self.before)?, Results::read(&self.after)?);
         let comparison = compare(&before, &after, self.threshold / 100.0)?;

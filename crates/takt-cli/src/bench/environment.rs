@@ -1,4 +1,4 @@
-//! `takt bench environment`: the machine as campaigns record it.
+//! `takt bench environment`: the description of the machine that campaigns record.
 
 use crate::output::outln;
 use clap::Args;
@@ -20,7 +20,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Prints it.
+    /// Prints the environment.
     ///
     /// # Errors
     /// Standard output is closed.

@@ -1,4 +1,5 @@
-//! `takt bench executor`: response times under load, beside the bound that was computed beforehand.
+//! `takt bench executor`: response times of an executor under load, compared with a bound computed
+//! beforehand.
 
 use super::{command_line, two_cpus};
 use crate::output::{note, out, outln};
@@ -79,10 +80,10 @@ pub struct Executor {
 }
 
 impl Executor {
-    /// Measures and prints.
+    /// Measures the response times and prints the report.
     ///
     /// # Errors
-    /// The bound is not kept, or it could not be measured.
+    /// The bound is not kept, or the measurement failed.
     pub fn run(&self) -> Result<()> {
         let outcome = run(&self.plan()?, command_line(), &mut |what| note!("{what}"))?;
         if let Some(directory) = &self.out {

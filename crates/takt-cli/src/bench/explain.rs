@@ -1,4 +1,5 @@
-//! `takt bench explain`: how a cell of a campaign was measured, and how to measure it again.
+//! `takt bench explain`: how a cell of a campaign was measured, and the command that measures it
+//! again.
 
 use crate::output::out;
 use clap::Args;
@@ -27,10 +28,10 @@ pub struct Explain {
 }
 
 impl Explain {
-    /// Explains.
+    /// Prints how the cell was measured.
     ///
     /// # Errors
-    /// There are no results, or not exactly one such cell.
+    /// The directory has no results, or not exactly one cell has this name.
     pub fn run(&self) -> Result<()> {
         out!("{}", explain(&Results::read(&self.directory)?, &self.cell)?)
     }

@@ -1,4 +1,5 @@
-//! `takt bench isolation`: real-time traffic beside iperf3 on one link, in interleaved rounds.
+//! `takt bench isolation`: real-time traffic that shares one link with iperf3, in interleaved
+//! rounds.
 
 use super::{command_line, two_cpus};
 use crate::output::{note, out, outln};
@@ -23,10 +24,10 @@ Examples:
   takt bench isolation --from isolation.json --format markdown  its tables again
   takt bench isolation --only tables --load samples,callback,storm";
 
-/// Time of a ping's core before the first that is measured.
+/// Length of the warm-up before the first measured ping.
 const WARMUP: Duration = Duration::from_millis(250);
 
-/// What is measured.
+/// Parts of the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Part {
     /// Baseline and isolated, each payload, with and without interference
@@ -35,7 +36,7 @@ enum Part {
     Ablation,
 }
 
-/// Load inside the process that answers.
+/// Load inside the answering process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Load {
     /// 50,000 best-effort samples a second of another topic
@@ -115,10 +116,11 @@ pub struct Isolation {
 }
 
 impl Isolation {
-    /// Measures and prints.
+    /// Measures the isolation and prints the result.
     ///
     /// # Errors
-    /// No permission, no iperf3, a process failed, or the options make no sense.
+    /// The process lacks permissions, iperf3 is missing, a process failed, or the options
+    /// contradict each other.
     pub fn run(&self) -> Result<()> {
         let outcome = match &self.from {
             Some(path) => {

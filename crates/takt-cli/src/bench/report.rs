@@ -1,4 +1,5 @@
-//! `takt bench report`: the results of a campaign as a page, tables and files for other programs.
+//! `takt bench report`: the results of a campaign as a page, as tables and as files for other
+//! programs.
 
 use super::write_file;
 use crate::output::out;
@@ -48,10 +49,10 @@ pub struct Report {
 }
 
 impl Report {
-    /// Writes the files, or prints.
+    /// Writes the files. Without an option for a file, prints the tables.
     ///
     /// # Errors
-    /// There are no results, or a file cannot be written.
+    /// The directory has no results, or a file cannot be written.
     pub fn run(&self) -> Result<()> {
         let results = Results::read(&self.directory)?;
         if let Some(path) = &self.html {

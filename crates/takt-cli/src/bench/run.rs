@@ -51,7 +51,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Measures the campaigns, one after the other.
+    /// Measures the campaigns one after the other.
     ///
     /// # Errors
     /// A campaign could not be measured.
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_rounded_up_to_what_people_read() {
+    fn duration_estimates_are_rounded_up_to_readable_units() {
         let texts = [0, 59, 60, 61, 3599, 3600, 7265].map(|seconds| span(Duration::from_secs(seconds)));
         assert_eq!(texts, ["0 s", "59 s", "1 min", "2 min", "60 min", "1 h 00 min", "2 h 01 min"]);
     }

@@ -1,4 +1,5 @@
-//! `takt bench sdn-overload`: a pair under an overload of its link, with and without the OpenFlow controller.
+//! `takt bench sdn-overload`: a writer and readers under an overload of their link, with and
+//! without the OpenFlow controller.
 
 use super::command_line;
 use crate::output::{note, out, outln};
@@ -24,7 +25,7 @@ Examples:
   takt bench sdn-overload --from overload/overload.json --out overload
 docs/sdn.md explains the figures.";
 
-/// The frame lengths of the paper.
+/// Frame lengths of the paper, in octets.
 const ALL_BACKGROUNDS: [usize; 15] = [100, 200, 300, 400, 500, 600, 700, 800, 900, 1000, 1100, 1200, 1300, 1400, 1500];
 
 /// `takt bench sdn-overload`
@@ -106,10 +107,11 @@ fn peer(text: &str) -> std::result::Result<(String, PathBuf), String> {
 }
 
 impl SdnOverload {
-    /// Measures and prints.
+    /// Measures the overload and prints the result.
     ///
     /// # Errors
-    /// No permission, no Open vSwitch, a pair was not admitted, a process failed, or a file cannot be written.
+    /// The process lacks permissions, Open vSwitch is missing, a pair was not admitted, a process
+    /// failed, or a file cannot be written.
     pub fn run(&self) -> Result<()> {
         let outcome = match &self.from {
             Some(path) => {
@@ -160,7 +162,7 @@ impl SdnOverload {
     }
 }
 
-/// Writes the files.
+/// Writes the result files to the directory.
 fn leave(outcome: &Outcome, directory: &Path) -> Result<()> {
     let failed = |path: &Path| {
         let op = format!("write {}", path.display());

@@ -1,4 +1,4 @@
-//! `takt bench systems`: what can be measured, and what is missing.
+//! `takt bench systems`: the systems that campaigns can measure, and what each lacks.
 
 use clap::Args;
 use serde_json::json;
@@ -18,7 +18,7 @@ pub struct Systems {
 }
 
 impl Systems {
-    /// Lists them.
+    /// Lists the systems.
     ///
     /// # Errors
     /// A file of systems breaks a rule.

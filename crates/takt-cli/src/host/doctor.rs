@@ -1,4 +1,5 @@
-//! `takt doctor`: what keeps participants apart, what is in the way of real-time traffic, and the command that mends it.
+//! `takt doctor`: obstacles to discovery and to real-time traffic, each with the command that
+//! removes it.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -53,10 +54,10 @@ pub struct Doctor {
     json: bool,
 }
 
-/// A clock that can be off by more tells nothing of latencies within a network.
+/// Largest clock offset at which one-way latencies within a network are still meaningful.
 const CLOCK_OFF_MAX_NS: u64 = 1_000_000;
 
-/// What of the clock is in the way.
+/// Returns the finding for a clock whose offset is too large or unknown.
 fn of_clock(clock: &ClockQuality, facts: &Facts, interface: Option<&str>) -> Option<Finding> {
     let own = interface.and_then(|name| facts.interface(name)).filter(|facts| facts.clock.is_some());
     let (mend, is_command) = match own {
@@ -77,7 +78,7 @@ fn of_clock(clock: &ClockQuality, facts: &Facts, interface: Option<&str>) -> Opt
     Some(Finding { what, why: why.to_owned(), mend, is_command, matters: false })
 }
 
-/// A lack for which there is nothing to do is none that a reader can act on.
+/// Reports whether a user can do something about a missing feature.
 fn can_be_helped(lack: &Lack) -> bool {
     !lack.instead.starts_with("nothing")
 }
@@ -114,7 +115,7 @@ impl Doctor {
         }
     }
 
-    /// What of this machine is in the way of real-time traffic.
+    /// Finds what impairs real-time traffic on this machine.
     fn of_machine(&self) -> Result<Vec<Finding>> {
         let machine = self.root.as_ref().map_or_else(Machine::default, Machine::below);
         let facts = Facts::of(&machine);
@@ -137,7 +138,7 @@ impl Doctor {
         Ok(changes.chain(lacks).chain(clock).collect())
     }
 
-    /// What keeps participants apart.
+    /// Finds what keeps participants from communicating.
     fn of_network(&self) -> Result<Vec<Finding>> {
         let domain = Domain {
             configuration: self.domain.clone(),
@@ -175,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_is_in_the_way_unless_it_is_known_well() {
+    fn clock_is_a_finding_unless_its_offset_is_known_well() {
         let facts = Facts::of(&Machine::default());
         let of = |source, offset_uncertainty_ns| {
             of_clock(&ClockQuality { source, offset_uncertainty_ns, cards: Vec::new() }, &facts, None)

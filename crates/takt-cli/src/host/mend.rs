@@ -1,8 +1,8 @@
-//! The command that sets a knob, for who does it by hand.
+//! Shell commands that set a knob by hand.
 
 use takt_host::Knob;
 
-/// One line for a shell.
+/// Returns the command as one shell line.
 pub(super) fn command(knob: &Knob, to: &str) -> String {
     match knob {
         Knob::File(path) => match path.strip_prefix("/proc/sys") {
@@ -14,7 +14,7 @@ pub(super) fn command(knob: &Knob, to: &str) -> String {
         Knob::Rule(interface, place) => rule_command(interface, *place, to).unwrap_or_else(|| plan_command(knob, to)),
         Knob::Clsact(interface) => format!("tc qdisc add dev {interface} clsact"),
         Knob::Route(interface, groups) => format!("ip route add {groups} dev {interface}"),
-        // These take more than a line of tc, or a program.
+        // These take more than one `tc` command, or a program.
         Knob::Spread(_) | Knob::Qdisc(_) | Knob::Steering(_) => plan_command(knob, to),
     }
 }
@@ -45,7 +45,7 @@ fn rule_command(interface: &str, place: u32, rule: &str) -> Option<String> {
     Some(format!("ethtool -N {interface} flow-type {what} loc {place}"))
 }
 
-/// A plan of one change.
+/// Returns the command that applies a plan of this one change.
 fn plan_command(knob: &Knob, to: &str) -> String {
     let change = serde_json::json!({ "knob": knob.to_string(), "from": "", "to": to, "why": "" });
     let plan = serde_json::json!({ "changes": [change] });

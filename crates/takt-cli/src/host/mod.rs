@@ -1,4 +1,5 @@
-//! `takt host`: the machine made fit for real-time traffic, and taken back. `takt doctor`: what is in the way.
+//! `takt host`: configures the machine for real-time traffic and reverts that. `takt doctor`: finds
+//! obstacles.
 
 mod doctor;
 mod mend;
@@ -66,7 +67,7 @@ enum Command {
     Revert,
 }
 
-/// What real-time traffic is to have.
+/// Settings that real-time traffic requires.
 #[derive(Args, Clone, Debug)]
 pub struct WishArgs {
     /// Processors that nothing else is to use
@@ -113,7 +114,7 @@ pub struct WishArgs {
     busy_poll: Option<u32>,
 }
 
-/// Bits per second: a number, and kbit, Mbit or Gbit.
+/// Parses a bit rate: a number followed by kbit, Mbit or Gbit.
 fn rate(text: &str) -> std::result::Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match &text[digits.len()..] {
@@ -151,7 +152,7 @@ impl WishArgs {
     }
 }
 
-/// What there is.
+/// Present state of the machine.
 #[derive(serde::Serialize)]
 struct Inspection {
     #[serde(flatten)]
@@ -199,7 +200,7 @@ impl Host {
     }
 }
 
-/// The error text ends with it when the kernel refuses for lack of privileges.
+/// Suffix of the error text when the kernel refuses for lack of privileges.
 const PRIVILEGE: &str = " (takt host apply and revert need root)";
 
 fn not_applied(why: &NotApplied) -> Error {

@@ -1,4 +1,5 @@
-//! What discovery has found, put in order: participants, topics with their writers, readers and pairs, and findings.
+//! Catalogue of discovered entities: participants, topics with their writers, readers and pairs,
+//! and findings.
 
 use crate::finding::{Finding, count};
 use serde::Serialize;
@@ -13,10 +14,10 @@ use takt::{
 };
 use takt_config::similar;
 
-/// The properties by which vendors announce the program of a participant: CycloneDDS, Connext.
+/// Properties in which vendors announce the program of a participant: CycloneDDS, Connext.
 const PROGRAM: [&str; 2] = ["__ProcessName", "dds.sys_info.executable_filepath"];
 
-/// A domain as seen by discovery.
+/// Discovered entities of a domain.
 #[derive(Debug, Serialize)]
 pub struct Catalogue {
     domain: u32,
@@ -30,11 +31,12 @@ struct Participant {
     guid: String,
     name: String,
     vendor: String,
-    /// As announced; absent of vendors that announce none.
+    /// Announced host name. Absent if the vendor announces none.
     host: Option<String>,
     pid: Option<String>,
     program: Option<String>,
-    /// It answers where it announces to be; else its endpoints are not known.
+    /// Whether the participant answers at its announced address. Otherwise its endpoints are
+    /// unknown.
     answers: bool,
     unicast: Vec<String>,
     multicast: Vec<String>,
@@ -46,7 +48,7 @@ struct Topic {
     writers: Vec<Endpoint>,
     readers: Vec<Endpoint>,
     pairs: Vec<Pair>,
-    /// A topic of a similar name, where this one has writers or readers alone.
+    /// Topic of a similar name, if this topic has only writers or only readers.
     #[serde(skip_serializing_if = "Option::is_none")]
     similar: Option<String>,
 }
@@ -54,16 +56,16 @@ struct Topic {
 #[derive(Debug, Serialize)]
 struct Endpoint {
     guid: String,
-    /// The name of its participant.
+    /// Name of the endpoint's participant.
     participant: String,
     type_name: String,
     policies: Policies,
-    /// Where it listens, if not where its participant does.
+    /// Unicast locators, if they differ from those of the participant.
     unicast: Vec<String>,
     multicast: Vec<String>,
 }
 
-/// Reliability, durability, and the policies that are not the default.
+/// Reliability, durability, and the policies that differ from their defaults.
 #[derive(Debug, Serialize)]
 struct Policies {
     reliability: String,
@@ -81,21 +83,24 @@ struct Pair {
     writer: String,
     reader: String,
     matched: bool,
-    /// Why they do not match.
+    /// Reasons why the pair does not match.
     reasons: Vec<String>,
-    /// They match, but other implementations may refuse the pair, or the writer does not send what it offers.
+    /// Warning of a matching pair: other implementations may refuse it, or the writer does not send
+    /// what it offers.
     #[serde(skip_serializing_if = "Option::is_none")]
     caution: Option<String>,
 }
 
-/// The names of participants by the prefix of their GUIDs.
+/// Names of participants by GUID prefix.
 type Names = BTreeMap<GuidPrefix, String>;
 
-/// Pairs that participants report as refused by the network's controller: writer, reader, and the reason.
+/// Pairs that participants report as refused by the network's controller: writer, reader, and the
+/// reason.
 type Refused = BTreeMap<(Guid, Guid), String>;
 
 impl Catalogue {
-    /// Puts in order what discovery has found. `compare_types` says whether two types of one name fit.
+    /// Builds the catalogue of the discovered entities. `compare_types` reports whether two types
+    /// of the same name are compatible.
     pub fn new(
         domain: u32,
         participants: &[ParticipantData],
@@ -129,12 +134,12 @@ impl Catalogue {
             })
             .collect();
         find_similar(&mut topics);
-        // Those with pairs that do not match come first.
+        // Topics with pairs that do not match come first.
         topics.sort_by_key(|topic| topic.pairs.iter().all(|pair| pair.matched));
         Self { domain, participants, topics, findings: Vec::new() }
     }
 
-    /// Adds what keeps participants apart.
+    /// Adds the findings that keep participants from communicating.
     pub fn with_findings(mut self, silent: &[SilentParticipant], findings: Vec<Finding>) -> Self {
         for participant in &mut self.participants {
             participant.answers = !silent.iter().any(|one| one.guid.to_string() == participant.guid);
@@ -143,10 +148,10 @@ impl Catalogue {
         self
     }
 
-    /// The text; `all`: with every pair.
+    /// Formats the catalogue as text, with every pair if `all`.
     pub fn display(&self, all: bool) -> String {
         let mut text = String::new();
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = self.write(&mut text, all);
         text
     }
@@ -162,7 +167,8 @@ impl Catalogue {
     }
 }
 
-/// Names a similar topic where one has writers or readers alone, and the other has what it lacks.
+/// Sets the similar topic of each topic that has only writers or only readers. The similar topic
+/// has the missing side.
 fn find_similar(topics: &mut [Topic]) {
     let lacks = |topic: &Topic| (topic.writers.is_empty(), topic.readers.is_empty());
     let sides: Vec<(String, (bool, bool))> = topics.iter().map(|topic| (topic.name.clone(), lacks(topic))).collect();
@@ -216,7 +222,7 @@ impl Topic {
         }
     }
 
-    /// How many there are of each.
+    /// Returns a line with the number of entities of each kind.
     fn summary(&self) -> String {
         let (writers, readers) = (self.writers.len(), self.readers.len());
         let matching = self.pairs.iter().filter(|pair| pair.matched).count();
@@ -259,7 +265,7 @@ impl Topic {
         })
     }
 
-    /// An endpoint's GUID, and the name of its participant.
+    /// Formats the GUID of an endpoint with the name of its participant.
     fn named(&self, guid: &str) -> String {
         let mut all = self.writers.iter().chain(&self.readers);
         match all.find(|endpoint| endpoint.guid == guid).map(|endpoint| endpoint.participant.as_str()) {
@@ -359,7 +365,7 @@ impl Pair {
     }
 }
 
-/// Why a writer and a reader of one topic do not match; empty if they do.
+/// Returns the reasons why a writer and a reader of one topic do not match. Empty if they match.
 fn reasons(writer: &PublicationData, reader: &SubscriptionData) -> Vec<String> {
     let mut reasons = Vec::new();
     if writer.type_name != reader.type_name {
@@ -427,12 +433,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compatible_matches() {
+    fn compatible_pair_matches() {
         assert_eq!(reasons(&writer("a"), &reader("a")), Vec::<String>::new());
     }
 
     #[test]
-    fn every_reason_is_told() {
+    fn every_reason_for_a_mismatch_is_listed() {
         let mut writer = writer("a");
         let mut reader = reader("a");
         writer.qos.reliability = Reliability::BEST_EFFORT;
@@ -457,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn topics_are_in_order_and_pairs_are_within_them() {
+    fn topics_are_sorted_and_pairs_are_listed_within_their_topic() {
         let participants = [ParticipantData::default()];
         let publications = [writer("b"), writer("a")];
         let subscriptions = [reader("a"), reader("a"), reader("c")];
@@ -477,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn topics_with_pairs_that_do_not_match_come_first_and_their_pairs_before_their_endpoints() {
+    fn topics_with_mismatched_pairs_come_first_and_pairs_come_before_endpoints() {
         let mut other = reader("z");
         other.type_name = "U".into();
         let participants = [ParticipantData {
@@ -505,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_that_others_may_refuse_is_listed_with_the_reason() {
+    fn pair_that_other_implementations_may_refuse_is_listed_with_the_reason() {
         let caution = |_: &_, _: &_| TypeComparison::FitWithCaution { what: "member 'm': octet and uint8".into() };
         let catalogue = Catalogue::new(0, &[], &[writer("a")], &[reader("a")], caution);
         let text = catalogue.display(false);
@@ -516,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_writer_that_does_not_announce_its_publisher_is_listed_with_that() {
+    fn group_writer_without_an_announced_publisher_is_listed_with_a_caution() {
         let group = Presentation { access_scope: AccessScope::Group, coherent_access: true, ordered_access: false };
         let (mut writer, mut reader) = (writer("a"), reader("a"));
         (writer.presentation, reader.presentation) = (group, group);
@@ -535,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn a_similar_topic_is_named_where_one_side_is_missing() {
+    fn similar_topic_is_named_where_one_side_is_missing() {
         let catalogue =
             Catalogue::new(0, &[], &[writer("Temperature")], &[reader("Temperatur"), reader("Speed")], |_, _| {
                 TypeComparison::Fit
@@ -547,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_domain_says_so() {
+    fn empty_domain_is_reported_as_empty() {
         assert_eq!(
             Catalogue::new(9, &[], &[], &[], |_, _| TypeComparison::Fit).display(false),
             "domain 9: nobody there\n"

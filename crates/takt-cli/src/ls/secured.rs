@@ -1,4 +1,5 @@
-//! What DDS Security keeps apart, as far as discovery tells.
+//! Participants and endpoints that DDS Security keeps from communicating, as far as discovery
+//! shows.
 
 use crate::finding::Finding;
 use takt::{DomainParticipant, ParticipantData, PublicationData, SubscriptionData};
@@ -6,24 +7,26 @@ use takt_bench::Result;
 use takt_security::attributes::SecurityInfo;
 use takt_security::identity::{SubjectName, announced_authority};
 
-/// Participants that a finding names at most.
+/// Maximum number of participants that a finding names.
 const NAMES_MAX: usize = 3;
 
-/// What a participant announces of its security. Those that announce the same may authenticate each other.
+/// Security data that a participant announces. Participants with equal data may authenticate each
+/// other.
 #[derive(Clone, PartialEq)]
 struct Announced {
-    /// The subject of the authority that it trusts, if that can be read.
+    /// Subject of the certificate authority that the participant trusts, if it can be parsed.
     authority: Option<SubjectName>,
     info: SecurityInfo,
 }
 
-/// Participants that announce the same; `None`: no security.
+/// Participants that announce the same security data. `None` stands for no security.
 struct Group {
     announced: Option<Announced>,
     names: Vec<String>,
 }
 
-/// Participants that cannot authenticate each other: of other authorities, with other protection, or without security.
+/// Finds participants that cannot authenticate each other: their authorities or protection differ,
+/// or one side has no security.
 pub fn apart(participants: &[ParticipantData]) -> Vec<Finding> {
     let mut groups: Vec<Group> = Vec::new();
     for data in participants {
@@ -37,7 +40,8 @@ pub fn apart(participants: &[ParticipantData]) -> Vec<Finding> {
     pairs.filter_map(|(one, other)| difference(one, other)).collect()
 }
 
-/// Participants that refuse this one, or that it refuses: for certificates, permissions or protection.
+/// Finds participants that refuse this one or that it refuses, because of certificates, permissions
+/// or protection.
 ///
 /// # Errors
 /// The participant is closed.
@@ -49,7 +53,7 @@ pub fn refused(participant: &DomainParticipant) -> Result<Vec<Finding>> {
     Ok(participant.refused_participants()?.into_iter().map(finding).collect())
 }
 
-/// Why the protections of two endpoints keep them apart.
+/// Returns why the protection of two endpoints keeps them from matching.
 pub fn endpoints_apart(writer: &PublicationData, reader: &SubscriptionData) -> Option<String> {
     let info = SecurityInfo::from(writer.security_info?);
     let differences = info.differences_of_endpoints(reader.security_info?.into(), ["the writer", "the reader"])?;
@@ -127,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn participants_that_announce_the_same_are_not_apart() {
+    fn participants_that_announce_the_same_security_have_no_finding() {
         let spelled = ["CN=a,O=b", "/O=b/CN=a", "O = b, CN = a"];
         let all: Vec<_> = spelled.iter().map(|authority| participant("p", Some(authority), 1)).collect();
         assert!(findings(&all).is_empty());
@@ -135,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn each_difference_is_named_with_its_sides() {
+    fn each_difference_is_named_with_both_sides() {
         let one = participant("one", Some("CN=a"), 1);
         let found = findings(&[one.clone(), participant("two", Some("CN=b"), 1)]);
         assert!(found[0].starts_with("\"one\" and \"two\" have identities of different authorities"), "{found:?}");
@@ -148,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn many_participants_are_counted() {
+    fn many_participants_are_counted_instead_of_named() {
         let mut all: Vec<_> = (0..5).map(|number| participant(&format!("p{number}"), Some("CN=a"), 1)).collect();
         all.push(participant("last", Some("CN=b"), 1));
         assert!(
@@ -159,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn endpoints_with_other_masks_are_apart() {
+    fn endpoints_with_different_protection_masks_do_not_match() {
         let mask = |attributes| Some(SecurityInfo { attributes: VALID | attributes, plugin_attributes: VALID }.into());
         let writer = PublicationData { security_info: mask(1 << 4), ..Default::default() };
         let reader = SubscriptionData { security_info: mask(0), ..Default::default() };

@@ -1,4 +1,5 @@
-//! The network interfaces of this host as discovery needs them: which are used, and those with addresses that do not suffice.
+//! Network interfaces of this host as discovery uses them, and those whose addresses are not
+//! sufficient.
 
 use super::{is, texts};
 use crate::finding::Finding;
@@ -8,7 +9,7 @@ use takt::transport::udp::Ipv6Alone;
 use takt_bench::machine::interface_ipv4;
 use takt_config::Settings;
 
-/// A network interface as the kernel shows it.
+/// Network interface with its addresses, as the kernel reports it.
 pub(super) struct Interface {
     pub(super) name: String,
     is_up: bool,
@@ -16,7 +17,7 @@ pub(super) struct Interface {
     pub(super) has_multicast: bool,
     mtu: Option<u32>,
     pub(super) address: Option<Ipv4Addr>,
-    /// Without a port; the scope is the index of the interface.
+    /// Link-local and global addresses with port 0. The scope ID is the index of the interface.
     ipv6: Vec<SocketAddrV6>,
 }
 
@@ -26,12 +27,13 @@ impl Interface {
         self.address.map(IpAddr::V4).into_iter().chain(ipv6).collect()
     }
 
-    /// Whether it has an address of a protocol that is in use.
+    /// Reports whether the interface has an address of a protocol that is enabled.
     pub(super) fn is_usable(&self, settings: &Settings) -> bool {
         self.address.is_some() || (is_ipv6_on(settings) && !self.ipv6.is_empty())
     }
 
-    /// What to send multicast of discovery from: IPv4 if there is an address, else IPv6 if it is on.
+    /// Returns the source address of discovery multicast: IPv4 if there is one, otherwise IPv6 if
+    /// it is enabled.
     pub(super) fn source(&self, settings: &Settings) -> Option<SocketAddr> {
         let ipv6 = || self.ipv6.first().filter(|_| is_ipv6_on(settings)).copied();
         self.address.map(|address| (address, 0).into()).or_else(|| ipv6().map(SocketAddr::V6))
@@ -66,8 +68,11 @@ fn interfaces() -> Vec<Interface> {
     all
 }
 
-/// A line of `/proc/net/if_inet6`: address, index, length of the prefix, scope and flags in hexadecimal digits, and the interface.
-/// `None` for an address that the kernel does not use yet, since it still looks for another host that has it (RFC 4862, section 5.4).
+/// Parses a line of `/proc/net/if_inet6`: address, index, prefix length, scope and flags in
+/// hexadecimal, and the interface.
+///
+/// Returns `None` for a tentative address: duplicate address detection (RFC 4862, section 5.4) has
+/// not finished.
 fn ipv6_address(line: &str) -> Option<(&str, SocketAddrV6)> {
     const TENTATIVE: u32 = 0x40;
     let words: Vec<&str> = line.split_whitespace().collect();
@@ -78,7 +83,7 @@ fn ipv6_address(line: &str) -> Option<(&str, SocketAddrV6)> {
     is_in_use.then_some((name, SocketAddrV6::new(Ipv6Addr::from(address), 0, 0, number(index)?)))
 }
 
-/// The interfaces that the settings choose: all but loopback by default.
+/// Returns the interfaces that the settings select. The default is all but loopback.
 pub(super) fn chosen(settings: &Settings) -> Vec<Interface> {
     let names = texts(settings, "network.interfaces");
     let is_named = |interface: &Interface| {
@@ -93,8 +98,8 @@ pub(super) fn chosen(settings: &Settings) -> Vec<Interface> {
     interfaces().into_iter().filter(is_chosen).collect()
 }
 
-/// Interfaces by which participants are not found, or not all of them, since their addresses are of IPv6 alone
-/// ([`takt::transport::udp::ipv6_alone`]).
+/// Finds interfaces on which discovery is incomplete or impossible, since they have only IPv6
+/// addresses ([`takt::transport::udp::ipv6_alone`]).
 pub fn ipv6_alone(settings: &Settings) -> Vec<Finding> {
     let chosen: Vec<Interface> = chosen(settings).into_iter().filter(|one| !one.is_loopback).collect();
     let is_on = is_ipv6_on(settings);
@@ -126,7 +131,7 @@ pub fn ipv6_alone(settings: &Settings) -> Vec<Finding> {
     chosen.iter().zip(kinds).filter_map(finding).collect()
 }
 
-/// Interfaces whose MTU is not that of Ethernet.
+/// Finds interfaces whose MTU is not that of Ethernet.
 pub fn mtu(settings: &Settings) -> Vec<Finding> {
     let finding = |interface: Interface| {
         let mtu = interface.mtu.filter(|mtu| *mtu != 1500 && !interface.is_loopback)?;
@@ -148,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn line_of_the_kernel_gives_address_scope_and_interface() {
+    fn if_inet6_line_gives_address_scope_and_interface() {
         let line = "fe800000000000000042acfffe110002 0c 40 20 80     eth0";
         let expected: SocketAddrV6 = "[fe80::42:acff:fe11:2%12]:0".parse().expect("an address");
         assert_eq!(ipv6_address(line), Some(("eth0", expected)));

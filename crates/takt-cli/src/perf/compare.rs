@@ -1,4 +1,5 @@
-//! `takt perf compare`: round trips beside plain UDP, and beside other middleware, in interleaved rounds.
+//! `takt perf compare`: round trips over Takt, plain UDP and other middleware, in interleaved
+//! rounds.
 
 use super::options::{Notification, Qos, RuntimeName, size};
 use super::run::refuse_starvation;
@@ -12,7 +13,7 @@ use takt_bench::machine::{available_cpus, interface_ipv4};
 use takt_bench::report::{Host, to_json};
 use takt_bench::{Error, Result};
 
-/// Directory of the agents of other middleware.
+/// Environment variable with the directory of the agents of other middleware.
 const AGENTS_VARIABLE: &str = "TAKT_AGENTS";
 const RAW: &str = "raw-udp";
 const RAW_SPIN: &str = "raw-udp-spin";
@@ -89,7 +90,7 @@ pub struct Compare {
     json: bool,
 }
 
-/// What `--json` prints.
+/// Output of `--json`.
 #[derive(Serialize)]
 struct Comparison {
     version: &'static str,
@@ -101,10 +102,10 @@ struct Comparison {
 }
 
 impl Compare {
-    /// Measures and prints.
+    /// Measures the columns and prints the comparison.
     ///
     /// # Errors
-    /// A column failed, or the options make no sense.
+    /// A column failed, or the options contradict each other.
     pub fn run(&self) -> Result<()> {
         let plan = self.plan()?;
         if plan.fifo.is_some() && (self.spin || !self.block) {
@@ -155,7 +156,8 @@ impl Compare {
         })
     }
 
-    /// The two cores; without `--cpu` the first two, or the only one.
+    /// Returns the two cores. Without `--cpu`, these are the first two cores, or the only core
+    /// twice.
     fn cpus(&self) -> Result<(usize, usize)> {
         match (self.cpu.as_slice(), available_cpus()) {
             ([], 1) => Ok((0, 0)),
@@ -206,7 +208,7 @@ impl Compare {
     }
 }
 
-/// A column of this very program.
+/// Creates a column that runs this program.
 pub(super) fn own(name: &str, transport: &str, notify: Option<Notify>) -> Result<Column> {
     let program = std::env::current_exe().map_err(|source| Error::Os { op: "find this program".into(), source })?;
     let notify = match notify {
@@ -263,14 +265,14 @@ mod tests {
     }
 
     #[test]
-    fn peers_are_compared_with_sockets_that_sleep_if_there_are_any() {
+    fn peers_are_compared_with_blocking_sockets_if_there_are_any() {
         let line = "--peer a=/bin/a,transport=udp --peer b=/bin/b";
         assert_eq!(names(&format!("--block {line}"))[2..], pairs(&[("a", "raw-udp"), ("b", "raw-udp")]));
         assert_eq!(names(&format!("--spin {line}"))[2].1, "raw-udp-spin");
     }
 
     #[test]
-    fn the_runtime_and_the_notification_go_to_the_agent() {
+    fn runtime_and_notification_are_passed_to_the_agent() {
         let columns = parse("--spin --runtime shared --poll").columns().unwrap();
         assert_eq!(columns[0].arguments, ["transport=raw-spin", "notify=poll"]);
         assert_eq!(columns[1].arguments, ["transport=shared-spin", "notify=poll"]);

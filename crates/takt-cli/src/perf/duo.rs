@@ -1,4 +1,5 @@
-//! `takt perf topics` and `takt perf within`: what is measured on two participants of this process.
+//! `takt perf topics` and `takt perf within`: measurements between two participants of this
+//! process.
 
 use super::options::size;
 use crate::output::outln;
@@ -9,7 +10,7 @@ use takt_bench::machine::{Scheduling, interface_ipv4};
 use takt_bench::report::to_json;
 use takt_bench::{Error, Result};
 
-/// Where the participants meet.
+/// Domain, interface and core of the two participants.
 #[derive(Args, Clone, Debug)]
 struct Meeting {
     /// DDS domain
@@ -34,7 +35,7 @@ impl Meeting {
         Ok(Place { domain: self.domain, interface: self.interface.clone(), address, shared_memory })
     }
 
-    /// Prints a row, below a headline if it is the first.
+    /// Prints a row, with the headline above it if it is the first row.
     fn print(&self, is_first: bool, headline: &str, row: &str, json: &impl Serialize) -> Result<()> {
         if self.json {
             outln!("{}", to_json(json)?)?;
@@ -69,10 +70,10 @@ pub struct Topics {
 }
 
 impl Topics {
-    /// Measures and prints.
+    /// Measures the topics and prints a row for each number of topics.
     ///
     /// # Errors
-    /// Takt refused, or something did not happen.
+    /// Takt returned an error, or an expected event did not occur.
     pub fn run(&self) -> Result<()> {
         let place = self.meeting.place(self.shm)?;
         for (at, topics) in self.topics.iter().enumerate() {
@@ -102,10 +103,10 @@ pub struct Within {
 }
 
 impl Within {
-    /// Measures and prints.
+    /// Measures the samples and prints a row for each payload.
     ///
     /// # Errors
-    /// Takt refused, or something did not happen.
+    /// Takt returned an error, or an expected event did not occur.
     pub fn run(&self) -> Result<()> {
         let place = self.meeting.place(true)?;
         for (at, size) in self.size.iter().enumerate() {

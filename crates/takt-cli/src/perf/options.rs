@@ -1,4 +1,4 @@
-//! The options that `ping`, `pong`, `pub` and `sub` have in common.
+//! Options that `ping`, `pong`, `pub` and `sub` share.
 
 use clap::{Args, ValueEnum};
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use takt_config::{Settings, Value};
 
 use crate::domain::{DomainConfig, prepare};
 
-/// Who drives the participant.
+/// Thread that drives the participant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum RuntimeName {
     /// This thread: no other thread, no lock
@@ -25,7 +25,7 @@ pub enum RuntimeName {
     Shared,
 }
 
-/// Quality of service, the same for every workload.
+/// QoS policies of a workload.
 #[derive(Args, Clone, Debug)]
 pub struct Qos {
     /// RELIABLE (default)
@@ -43,18 +43,18 @@ pub struct Qos {
 }
 
 impl Qos {
-    /// RELIABLE or BEST_EFFORT.
+    /// Reports whether RELIABILITY is RELIABLE.
     pub fn is_reliable(&self) -> bool {
         !self.best_effort
     }
 
-    /// HISTORY.
+    /// Returns the HISTORY policy.
     pub fn history(&self) -> History {
         self.keep_last.map_or(History::KeepAll, History::KeepLast)
     }
 }
 
-/// How the program learns of data.
+/// How the program is notified of data.
 #[derive(Args, Clone, Debug)]
 #[group(multiple = false)]
 pub struct Notification {
@@ -70,7 +70,7 @@ pub struct Notification {
 }
 
 impl Notification {
-    /// The one that was chosen; `None`: none was.
+    /// Returns the selected notification, or `None` if there is no option.
     pub fn chosen(&self) -> Option<Notify> {
         match (self.listener, self.waitset, self.poll) {
             (_, true, _) => Some(Notify::WaitSet),
@@ -160,10 +160,10 @@ pub struct Run {
 }
 
 impl Run {
-    /// The options of one role as the configuration that its report shows.
+    /// Returns the configuration of one role with these options, as its report shows it.
     ///
     /// # Errors
-    /// The system file does not fit.
+    /// The system file is not suitable.
     pub fn configuration(&self, role: &'static str) -> Result<Configuration> {
         let plan = self.system.as_ref().map(takt_config::read_timing_plan).transpose();
         let timing_plan = plan.map_err(|error| Error::Usage(error.to_string()))?;
@@ -216,7 +216,7 @@ fn domain_of(settings: &Settings) -> u32 {
     }
 }
 
-/// How settings beyond the domain prepare the participant; `None` if there are none.
+/// Returns how settings other than the domain prepare the participant. `None` if there are none.
 fn preparation(settings: Settings) -> Option<Preparation> {
     let is_set = |path: &str| settings.value(path).is_some();
     let has_more = settings.explain().any(|one| one.value.is_some() && one.setting.path() != "participant.domain");
@@ -234,7 +234,7 @@ impl From<RuntimeName> for Runtime {
     }
 }
 
-/// Reads what carries the samples.
+/// Parses the transport of the samples.
 fn transport(text: &str) -> std::result::Result<Transport, String> {
     match text {
         "udp" => Ok(Transport::Udp),
@@ -248,15 +248,16 @@ fn transport(text: &str) -> std::result::Result<Transport, String> {
     }
 }
 
-/// The interface that a transport is asked for with, the first one of several.
+/// Returns the interface that the transport names. If there are several transports, the first one
+/// counts.
 fn interface_of(transport: &Transport) -> Option<String> {
     let Transport::Named(name) = transport else { return None };
-    // tidy-allow(dropped-cause): it was read before.
+    // tidy-allow(dropped-cause): it was parsed before.
     let choice: TransportChoice = name.parse().ok()?;
     choice.alternatives.into_iter().flatten().find_map(|spec| spec.target)
 }
 
-/// Reads a payload size.
+/// Parses a payload size.
 pub fn size(text: &str) -> std::result::Result<usize, String> {
     match text.parse() {
         Ok(size) if size >= MARKS_LEN => Ok(size),
@@ -298,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn the_defaults_are_reliable_keep_all_inline_blocking_on_loopback() {
+    fn defaults_are_reliable_keep_all_inline_blocking_on_loopback() {
         let configuration = parse("").unwrap().configuration("ping").unwrap();
         assert_eq!(configuration.link, LinkSpec::default());
         assert_eq!((configuration.samples, configuration.warmup), (Some(10_000), 1000));
@@ -307,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn every_option_of_the_contract_has_its_effect() {
+    fn every_option_of_the_agent_contract_takes_effect() {
         let line = "--transport raw-udp --runtime shared --size 100 --best-effort --keep-last 3 --rate 50 --samples 7 \
                     --warmup 2 --waitset --spin --cpu 1 --fifo 80 --mlock --domain 9 --interface v0 --batch 32 --loan --executor e --json";
         let run = parse(line).unwrap();
@@ -336,14 +337,14 @@ mod tests {
     }
 
     #[test]
-    fn the_default_of_a_pair_can_be_named() {
+    fn defaults_can_be_given_explicitly() {
         let link = parse("--reliable --keep-all --max --listener --block").unwrap().link().unwrap();
         assert_eq!(link, LinkSpec::default());
         assert_eq!(parse("--poll").unwrap().link().unwrap().notify, Notify::Poll);
     }
 
     #[test]
-    fn a_transport_is_asked_for_by_name() {
+    fn transport_can_be_given_by_name() {
         let link = parse("--transport xdp:eth7 --spin").unwrap().link().unwrap();
         assert_eq!((link.transport, link.interface.as_str()), (Transport::Named("xdp:eth7".into()), "eth7"));
         let link = parse("--transport xdp:eth7|udp --interface eth1").unwrap().link().unwrap();
@@ -352,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn contradictions_and_nonsense_are_refused() {
+    fn contradictory_and_invalid_options_are_refused() {
         for wrong in [
             "--spin --block",
             "--max --rate 5",
@@ -374,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_side_that_takes_what_comes_has_no_size_and_no_end() {
+    fn receiving_side_has_no_size_and_no_end() {
         let configuration = parse("").unwrap().configuration("sub").unwrap();
         assert_eq!((configuration.size, configuration.samples), (None, None));
     }

@@ -22,12 +22,12 @@ use takt_bench::{Error, Result};
 
 const MATCH_LIMIT: Duration = Duration::from_secs(30);
 const MATCH_STEP: Duration = Duration::from_millis(1);
-/// Rest between the match and the first sample: the other side may have found us a little later.
+/// Pause between the match and the first sample, since the remote side may match a little later.
 const SETTLE: Duration = Duration::from_millis(300);
-/// Time for repairs after the end of a stream.
+/// Time for retransmissions after the end of a stream.
 const LINGER: Duration = Duration::from_millis(500);
 
-/// Round trips.
+/// Measures round trips.
 pub fn ping(options: &Run) -> Result<()> {
     refuse_clocks(options.answer_clock.or(options.clock).is_some())?;
     let configuration = options.configuration("ping")?;
@@ -45,7 +45,8 @@ pub fn ping(options: &Run) -> Result<()> {
     })?;
     let received = outcome.latencies_ns.len() as u64;
     let size = configuration.size.unwrap_or_default() as u64;
-    // Wall and CPU time include the warm-up: so do the rates, or they would be too high.
+    // Wall and CPU time include the warm-up. The rates include it as well, otherwise they would be
+    // too low.
     let moved = received + configuration.warmup;
     let figures = Figures {
         measured: Measured::RoundTrip,
@@ -60,7 +61,7 @@ pub fn ping(options: &Run) -> Result<()> {
     print(options, &*link, configuration, figures)
 }
 
-/// Answers to round trips.
+/// Answers round trips.
 pub fn pong(options: &Run) -> Result<()> {
     refuse_clocks(options.answer_clock.or(options.clock).is_some())?;
     let configuration = options.configuration("pong")?;
@@ -79,12 +80,12 @@ pub fn pong(options: &Run) -> Result<()> {
         wall_seconds: (monotonic_ns() - started_ns) as f64 * 1e-9,
         usage: Usage::now().since(&usage),
     };
-    // The last answers may still have to be repeated.
+    // The last answers may have to be retransmitted.
     settle(&mut *link, LINGER)?;
     print(options, &*link, configuration, figures)
 }
 
-/// A stream.
+/// Publishes a stream.
 pub fn publish(options: &Run) -> Result<()> {
     refuse_clocks(options.clock.is_some())?;
     let configuration = options.configuration("pub")?;
@@ -116,7 +117,7 @@ pub fn publish(options: &Run) -> Result<()> {
     print(options, &*link, configuration, figures)
 }
 
-/// The other end of a stream.
+/// Receives a stream and reports loss and latency.
 pub fn subscribe(options: &Run) -> Result<()> {
     refuse_clocks(options.answer_clock.is_some())?;
     let configuration = options.configuration("sub")?;
@@ -145,7 +146,8 @@ pub fn subscribe(options: &Run) -> Result<()> {
     print(options, &*link, configuration, figures)
 }
 
-/// Round trips are of one clock, and of a stream only the receiving side measures.
+/// Refuses `--clock` and `--answer-clock` where they make no sense. Round trips use one clock, and
+/// only the receiving side of a stream measures.
 fn refuse_clocks(are_wrong: bool) -> Result<()> {
     if are_wrong {
         return Err(Error::Usage("pub takes --answer-clock, sub takes --clock; nothing else takes either".into()));
@@ -166,7 +168,8 @@ fn open(configuration: &Configuration, write: Option<&str>, read: Option<&str>) 
     configuration.link.open(write, read)
 }
 
-/// Two threads on one core, one of which spins with a real-time priority: the other never runs.
+/// Refuses two threads on one core of which one spins with a real-time priority, since the other
+/// never runs.
 pub fn refuse_starvation(runtime: Runtime, idle: Idle) -> Result<()> {
     match (runtime, idle) {
         (Runtime::Shared, Idle::Spin) => Err(Error::Usage(
@@ -200,7 +203,7 @@ fn print(options: &Run, link: &dyn Link, configuration: Configuration, figures: 
     Ok(())
 }
 
-/// What became of limit and bound.
+/// Formats how many samples exceeded the bound and the limit.
 fn latency(status: &LatencyExceededStatus) -> String {
     let microseconds = |ns: u64| format!("{}.{:03} us", ns / 1000, ns % 1000);
     let most = |what: &str, ns: Option<u64>, above: u64| {

@@ -1,5 +1,6 @@
-//! `takt perf transports`: the ways through a network, each as Takt uses it and as plain datagrams, beside other middleware, between
-//! two network namespaces.
+//! `takt perf transports`: comparison of transports between two network namespaces.
+//!
+//! Each transport is measured with Takt and with plain datagrams, next to other middleware.
 
 use super::transports_columns::{batched, plain};
 use super::transports_table::{ratios_of_trips, rounds_table, trips_table};
@@ -28,7 +29,7 @@ Examples:
   takt perf transports --only trips --samples 300000 --rounds 1 --columns takt-udp-spin,takt-xdp-spin
   takt perf transports --peer cyclone=./cyclone,notify=waitset --peer cyclone-spin=./cyclone,notify=poll";
 
-/// What is measured.
+/// Parts of the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Part {
     /// Round trips
@@ -87,14 +88,15 @@ pub struct Transports {
 }
 
 impl Transports {
-    /// Measures and prints.
+    /// Measures the parts and prints the tables.
     ///
     /// # Errors
-    /// No permission, a column failed, or the options make no sense. If only columns failed, what was measured is printed all the
-    /// same.
+    /// The process lacks permissions, a column failed, or the options contradict each other. If
+    /// columns failed, the results of the others are printed nevertheless.
     pub fn run(&self) -> Result<()> {
         let site = Site::new()?;
-        // Whoever sleeps is woken faster while this is open; it does no harm where it is not to be had.
+        // An open /dev/cpu_dma_latency shortens wake-ups of sleeping processes. The measurement
+        // works without it.
         let _awake = File::options().write(true).open("/dev/cpu_dma_latency").and_then(|mut file| {
             file.write_all(&0_i32.to_ne_bytes())?;
             Ok(file)
@@ -158,7 +160,8 @@ impl Transports {
             address: ends[0].address.to_string(),
             domain: 20,
             cpus,
-            // On one core two that spin in real time would never meet.
+            // Of two processes on one core that spin with a real-time priority, one would never
+            // run.
             fifo: (part == Part::Trips && self.fifo > 0 && cpus.0 != cpus.1).then_some(self.fifo),
             foreign_max: None,
             tries: 1,
@@ -214,7 +217,7 @@ impl Transports {
         self.print("tcp", &table, outcome, &ratios)
     }
 
-    /// The table, or the cells and failures as JSON; and the ratios in either form.
+    /// Prints the table, or the cells and failures as JSON, and the ratios in either form.
     fn print<C: Serialize>(
         &self,
         part: &str,
@@ -254,7 +257,7 @@ impl Transports {
     }
 }
 
-/// Says on standard error what is measured.
+/// Returns a callback that reports on standard error what is measured.
 fn progress(rounds: usize) -> impl FnMut(usize, &str) {
     let mut started = None;
     move |round, column| {

@@ -7,10 +7,11 @@ use takt_bench::Result;
 use takt_bench::campaign::Column;
 use takt_bench::link::Notify;
 
-/// With what a stream of small samples is batched.
+/// Agent argument that batches a stream of small samples.
 const BATCHED: &str = "budget_us=100";
 
-/// Name, what the agent calls it, and the raw column that is its floor.
+/// Name of the column, its transport as the agent calls it, and the raw column that is its
+/// baseline.
 const TECHNOLOGIES: &[(&str, &str, &str)] = &[
     ("raw-udp", "raw", ""),
     ("raw-udp-spin", "raw-spin", ""),
@@ -26,13 +27,13 @@ const TECHNOLOGIES: &[(&str, &str, &str)] = &[
     ("takt-xdp-generic-spin", "xdp:eth0/mode=generic-spin", "raw-xdp-generic-spin"),
 ];
 
-/// Without DPDK there are none.
+/// Returns no columns, since DPDK is not compiled in.
 #[cfg(not(feature = "dpdk"))]
 fn by_dpdk() -> Result<Vec<Column>> {
     Ok(Vec::new())
 }
 
-/// All technologies.
+/// Returns the columns of all technologies.
 fn all() -> Result<Vec<Column>> {
     let column = |(name, transport, floor): &(&str, &str, &str)| {
         let notify = name.starts_with("raw-").then_some(Notify::Poll);
@@ -41,7 +42,7 @@ fn all() -> Result<Vec<Column>> {
     TECHNOLOGIES.iter().map(column).chain(by_dpdk()?.into_iter().map(Ok)).collect()
 }
 
-/// All technologies; who spins rests.
+/// Returns the columns of all technologies. Columns that spin pause periodically.
 pub fn plain() -> Result<Vec<Column>> {
     let mut columns = all()?;
     for column in columns.iter_mut().filter(|column| spins(column)) {
@@ -50,12 +51,12 @@ pub fn plain() -> Result<Vec<Column>> {
     Ok(columns)
 }
 
-/// Its readers spin.
+/// Reports whether the readers of the column spin.
 fn spins(column: &Column) -> bool {
     column.name.ends_with("spin")
 }
 
-/// Takt's technologies with readers that spin, as they are and batched; for streams.
+/// Returns the columns of Takt's spinning readers for streams, each with and without batching.
 pub fn batched() -> Result<Vec<Column>> {
     let mut columns = Vec::new();
     for column in all()?.into_iter().filter(|column| column.name.starts_with("takt-") && spins(column)) {
@@ -71,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_floor_is_a_column() {
+    fn every_baseline_is_a_column() {
         let columns = plain().unwrap();
         let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
         for column in columns.iter().filter(|column| !column.baseline.is_empty()) {
@@ -80,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn who_spins_rests_but_not_in_streams() {
+    fn spinning_columns_pause_except_in_streams() {
         let rests = |column: &Column| column.arguments.iter().any(|argument| argument == "rest=1");
         assert!(plain().unwrap().iter().all(|column| rests(column) == column.name.ends_with("spin")));
         let streams = batched().unwrap();

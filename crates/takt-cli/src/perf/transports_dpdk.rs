@@ -1,9 +1,9 @@
-//! The columns of `takt perf transports` whose ports DPDK drives: by packet sockets, by AF_XDP, and by memory that both processes
-//! share, which has no network below.
+//! Columns of `takt perf transports` whose ports DPDK drives: by packet sockets, by AF_XDP, and by
+//! shared memory without a network.
 //!
-//! Ordinary memory, no hugepages. DPDK's ends have IP and hardware addresses of their own, so that the kernel, which sees what packet
-//! sockets see, has nothing to do with their frames; and discovery goes by DPDK too. Both ends of shared memory
-//! are on one host.
+//! The ports use ordinary memory instead of hugepages. The ends of DPDK have IP and hardware
+//! addresses of their own. The kernel, which sees what packet sockets see, therefore ignores their
+//! frames, and discovery uses DPDK too. Both ends of shared memory are on one host.
 
 use super::compare::own;
 use std::net::Ipv4Addr;
@@ -11,7 +11,8 @@ use takt_bench::Result;
 use takt_bench::campaign::Column;
 use takt_bench::link::Notify;
 
-/// What a column is called after `dpdk-`, and the device at each end. The second process is started first.
+/// Returns for each column its name after `dpdk-`, and the device at each end. The second process
+/// starts first.
 fn devices() -> [(&'static str, [String; 2]); 3] {
     let same = |device: &str| [device.to_owned(), device.to_owned()];
     let memif = |role: &str| format!("net_memif0,role={role},socket=takt-perf-{}", std::process::id());
@@ -22,17 +23,18 @@ fn devices() -> [(&'static str, [String; 2]); 3] {
     ]
 }
 
-/// The address of an end.
+/// Returns the IP address of an end.
 fn address(end: usize) -> Ipv4Addr {
     [Ipv4Addr::new(10, 79, 1, 1), Ipv4Addr::new(10, 79, 1, 2)][end]
 }
 
-/// A device by its name, at one of the ends.
+/// Returns the transport name of a device at one of the ends.
 fn udp(device: &str, end: usize) -> String {
     format!("dpdk:{device}/address={}/mac=02:00:0a:4f:01:0{}/huge=no", address(end), end + 1)
 }
 
-/// Plain datagrams and Takt by each device, and Takt without IP by the one that leaves discovery to the kernel.
+/// Returns the columns of plain datagrams and of Takt for each device, and of Takt without IP for
+/// the device that leaves discovery to the kernel.
 pub fn columns() -> Result<Vec<Column>> {
     let mut columns = Vec::new();
     for (name, devices) in devices() {
@@ -58,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_end_has_its_own_address_and_the_others() {
+    fn each_end_has_its_own_address_and_that_of_its_peer() {
         let columns = columns().unwrap();
         assert_eq!(columns.len(), 7);
         for column in columns.iter().filter(|column| column.name != "takt-dpdk-ethernet-spin") {

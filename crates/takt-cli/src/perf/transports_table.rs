@@ -3,11 +3,13 @@
 use takt_bench::campaign::{Cell, Column, Failure, Figure, Ratio, ratio};
 use takt_bench::stats::{Summary, median, spread};
 
-/// Mean, median and 99.99th percentile: of each of Takt's columns to Takt by sockets, to others, and to what is below it; of plain datagrams
-/// to plain sockets.
+/// Returns ratios of mean, median and 99.99th percentile.
+///
+/// They relate each column of Takt to Takt over sockets, to other middleware and to its baseline,
+/// and plain datagrams to plain sockets.
 pub fn ratios_of_trips(cells: &[Cell], columns: &[Column], peers: &[Column]) -> Vec<Ratio> {
     let mut ratios = Vec::new();
-    /// A figure of a summary.
+    /// Selects a figure of a summary.
     type Of = fn(&Summary) -> f64;
     let figures: [(&str, Of); 3] = [("mean", |s| s.mean), ("p50", |s| s.p50), ("p99.99", |s| s.p9999)];
     for (name, of) in figures {
@@ -32,7 +34,7 @@ pub fn ratios_of_trips(cells: &[Cell], columns: &[Column], peers: &[Column]) -> 
     ratios
 }
 
-/// What stands in the place of a column's figures, or below them, if it failed.
+/// Returns the row for a failed column, which replaces its figures or follows them.
 fn failure_row(column: &str, failures: &[Failure]) -> String {
     let own = failures.iter().find(|failure| failure.column == column);
     own.map_or_else(String::new, |Failure { round, why, .. }| {
@@ -40,7 +42,8 @@ fn failure_row(column: &str, failures: &[Failure]) -> String {
     })
 }
 
-/// A line for each column: the median over its rounds, with the smallest and the biggest, and what `more` says of it.
+/// Formats a line for each column: the median, minimum and maximum over its rounds, and the text of
+/// `more`.
 pub fn rounds_table(
     head: [&str; 3],
     columns: &[&str],
@@ -62,7 +65,7 @@ pub fn rounds_table(
     text
 }
 
-/// Round-trip times, us: medians over the rounds, and the longest of all.
+/// Formats the round-trip times in us: medians over the rounds, and the maximum of all rounds.
 pub fn trips_table(cells: &[Cell], columns: &[Column], failures: &[Failure]) -> String {
     let mut text = format!(
         "{:<26} {:>8} {:>8} {:>8} {:>8} {:>8} {:>9} {:>6} {:>7}\n",
@@ -97,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_has_a_line_for_each_column_and_ratios_name_their_floor() {
+    fn table_has_a_line_for_each_column_and_ratios_name_their_baseline() {
         let cell = |column: &str, mean: f64| Cell {
             column: column.into(),
             round: 0,
@@ -122,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_that_failed_has_a_row_with_the_reason() {
+    fn failed_column_has_a_row_with_the_reason() {
         let failures = [Failure { column: "b".into(), round: 1, why: "pong: ended without \"ready\"".into() }];
         let figure = |column: &str, value| Figure { column: column.into(), round: 0, value };
         let figures = [figure("a", 1.0), figure("b", 2.0)];

@@ -1,4 +1,4 @@
-//! `takt sdn measure`: a switch model, measured from a real switch by two probes.
+//! `takt sdn measure`: a switch model, measured on a real switch with two probes.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use takt_sdn::model::SwitchModel;
 use crate::domain::address_and_port;
 use crate::output::{note, out};
 
-/// Octets of a model file at most.
+/// Maximum length of a model file, in octets.
 const FILE_MAX: u64 = takt_sdn::model::switch::FILE_MAX as u64;
 
 const EXAMPLES: &str = "\
@@ -93,7 +93,7 @@ fn failure(error: MeasureError) -> Error {
     }
 }
 
-/// The sockets of an interface, in the namespace that its name begins with.
+/// Opens the sockets of an interface, in the network namespace that precedes its name.
 fn probe(name: &str) -> Result<Probe> {
     let failed = |source| Error::Os { op: format!("open the probe {name}"), source };
     match name.split_once('/') {
@@ -119,7 +119,7 @@ fn candidates(name: &str) -> Result<SwitchModel> {
 }
 
 impl Measure {
-    /// Measures, and writes the file.
+    /// Measures the switch and writes the model file.
     pub fn run(self) -> Result<()> {
         let settings = Settings {
             name: self.name.clone(),
@@ -156,7 +156,7 @@ mod tests {
     use super::{Contact, candidates, target};
 
     #[test]
-    fn switches_of_the_command_line_are_read_or_refused_with_what_is_expected() {
+    fn switch_targets_are_parsed_or_refused_with_the_expected_form() {
         assert_eq!(target("unix:/run/s1.mgmt"), Ok(Contact::Unix(PathBuf::from("/run/s1.mgmt"))));
         assert_eq!(target("tcp:127.0.0.1:6654"), Ok(Contact::Tcp(([127, 0, 0, 1], 6654).into())));
         for wrong in ["", "unix:", "s1", "tcp:host:1", "ssl:127.0.0.1:1"] {

@@ -1,4 +1,4 @@
-//! `takt sdn`: the OpenFlow controller of a network, and questions to it (docs/sdn.md).
+//! `takt sdn`: the OpenFlow controller of a network, and queries to it (docs/sdn.md).
 
 mod measure;
 mod queues;
@@ -44,7 +44,7 @@ enum SdnCommand {
 }
 
 impl Sdn {
-    /// Whether it asks a controller that runs, and holds nothing itself.
+    /// Reports whether the command only queries a running controller and holds no state.
     pub fn is_question(&self) -> bool {
         match &self.command {
             SdnCommand::Run(_) | SdnCommand::Queues(_) | SdnCommand::Measure(_) => false,

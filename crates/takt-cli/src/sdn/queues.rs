@@ -15,7 +15,7 @@ use takt_sdn::queues::{self, Agent, Change, Port, QueueError, Target, Wanted};
 
 use crate::output::outln;
 
-/// How long OVSDB may take to answer.
+/// Time within which OVSDB has to answer.
 const LIMIT: Duration = Duration::from_secs(30);
 
 const EXAMPLES: &str = "\
@@ -154,7 +154,7 @@ impl Options {
 }
 
 impl Queues {
-    /// Does it.
+    /// Runs the command.
     pub fn run(self) -> Result<()> {
         match self.action {
             Action::Plan(options) => {
@@ -193,7 +193,7 @@ fn revert(options: &Options) -> Result<()> {
     done.iter().try_for_each(|(target, change)| outln!("{target}: {change}"))
 }
 
-/// A port, what was done, and the counters of its classes.
+/// Port, the action taken, and the counters of its classes.
 type Line<'a> = (&'a Port, String, Vec<queues::Counters>);
 
 fn report(options: &Options, lines: Vec<Line<'_>>) -> Result<()> {
@@ -222,7 +222,7 @@ fn by(port: &Port) -> queues::By {
     }
 }
 
-/// The classes in the order in which they are served, in words.
+/// Describes the classes in the order of their service.
 fn classes(port: &Port) -> Vec<String> {
     match &port.wanted {
         Wanted::Tree(tree) => {
@@ -277,7 +277,7 @@ mod tests {
     use super::{ovsdb, port};
 
     #[test]
-    fn targets_of_the_command_line_are_read_or_refused_with_what_is_expected() {
+    fn targets_of_the_command_line_are_parsed_or_refused_with_the_expected_form() {
         let target = port("00000000000000aa:2=eth1").expect("a port");
         assert_eq!((target.dpid, target.port, target.interface.as_str()), (0xaa, 2, "eth1"));
         for wrong in ["", "1:2=eth1", "00000000000000aa:2", "00000000000000aa:x=eth1", "00000000000000aa:2=", "eth1"] {

@@ -1,4 +1,5 @@
-//! `takt sdn register` and `unregister`: pairs that discovery does not show, by the control socket of a running controller.
+//! `takt sdn register` and `unregister`: registration of pairs that discovery does not show, over
+//! the control socket of a running controller.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -15,9 +16,9 @@ use super::show::{Ask, failure, nanos, parsed, span};
 use super::text;
 use crate::output::{note, outln};
 
-/// Where registrations are.
+/// Path of the registrations in the API.
 const PATH: &str = "/v1/registrations";
-/// How long a signal waits at most until it is noticed.
+/// Longest time until a signal is noticed.
 const PAUSE: Duration = Duration::from_millis(100);
 
 const EXAMPLES: &str = "\
@@ -117,12 +118,12 @@ impl Register {
         }
     }
 
-    /// Whether it runs until a signal comes, and removes the registration then.
+    /// Reports whether the command runs until a signal arrives and then removes the registration.
     pub fn is_held(&self) -> bool {
         self.hold
     }
 
-    /// Registers, and fails if the pair is refused.
+    /// Registers the pair. Fails if it is refused.
     pub fn run(self) -> Result<()> {
         let body = to_json(&self.registration())?;
         let client = Client::find(self.ask.control.as_deref()).map_err(failure)?;
@@ -141,7 +142,8 @@ impl Register {
         parsed(&client.post(PATH, body.as_bytes()).map_err(failure)?)
     }
 
-    /// Renews until a signal comes, also when the controller does not answer for a while, and shows what is decided otherwise than before.
+    /// Renews the lease until a signal arrives, also while the controller does not answer. Prints
+    /// decisions that changed.
     fn hold(&self, client: &Client, body: &str, mut pair: Pair) -> Result<()> {
         while !stopped() {
             self.pause();

@@ -1,4 +1,5 @@
-//! `takt sdn run`: writes where it listens, then switches, ports, links and hosts as they come and go, and what it refuses.
+//! `takt sdn run`: the controller. It logs its addresses, the switches, ports, links and hosts that
+//! come and go, and what it refuses.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -25,7 +26,7 @@ use takt_sdn::runtime::{Identity, IdentityFiles, Runtime};
 use crate::domain::address_and_port;
 use crate::output::{EventLog, note};
 
-/// How long a signal waits at most until it is noticed.
+/// Longest time until a signal is noticed.
 const PAUSE: Duration = Duration::from_millis(100);
 
 const EXAMPLES: &str = "\
@@ -112,7 +113,8 @@ impl Run {
         Identity::load(&files).map(Some).map_err(|error| Error::Usage(error.to_string()))
     }
 
-    /// The control socket. One that was not asked for, and cannot be made, is left out.
+    /// Opens the control socket. If opening the default socket fails, the controller runs without
+    /// one.
     fn control(&self, service: Service) -> Result<Option<Server>> {
         let at = |path: &Path, source| Error::Os { op: format!("make the control socket {}", path.display()), source };
         if let Some(path) = &self.control {
@@ -128,7 +130,7 @@ impl Run {
         token.map(Some).map_err(|why| Error::Usage(format!("--api-token {}: {why}", path.display())))
     }
 
-    /// Tokens for writing, by the names of their files. All tokens differ, and so do the names.
+    /// Reads the write tokens, named by their files. All tokens must differ, and so must the names.
     fn write_tokens(&self, reader: Option<&Token>) -> Result<Vec<(String, Token)>> {
         let mut tokens: Vec<(String, Token)> = Vec::new();
         for path in &self.api_write_token {
@@ -160,7 +162,7 @@ impl Run {
         server.map(Some).map_err(|source| Error::Os { op: format!("serve the API at {address}"), source })
     }
 
-    /// Runs until a signal comes.
+    /// Runs until a signal arrives.
     pub fn run(self) -> Result<()> {
         let mut config = Config::default();
         config.forwarding.domains.clone_from(&self.domains);
@@ -277,13 +279,13 @@ impl Run {
     }
 }
 
-/// This controller for people: its host and its process.
+/// Returns a readable name of this controller: its host and its process.
 fn member_name() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     format!("{}:{}", host.trim(), std::process::id())
 }
 
-/// The event in one word, for programs.
+/// Returns the event as one word, for programs.
 fn name(event: &Event) -> &'static str {
     match event {
         Event::SwitchUp { .. } => "switch-up",

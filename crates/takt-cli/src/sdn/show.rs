@@ -1,4 +1,5 @@
-//! `takt sdn status`, `topology`, `flows`, `explain`, `admit` and `export`: what a running controller says by its control socket.
+//! `takt sdn status`, `topology`, `flows`, `explain`, `admit` and `export`: queries over the
+//! control socket of a running controller.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -22,7 +23,7 @@ use takt_sdn::view::{Pair, View};
 use super::text;
 use crate::output::outln;
 
-/// Which controller, and how it is shown.
+/// Control socket of the queried controller, and output format.
 #[derive(Args)]
 pub struct Ask {
     /// The control socket of the controller; may be left out if one runs here
@@ -126,13 +127,13 @@ fn get<T: DeserializeOwned>(control: Option<&PathBuf>, path: &str) -> Result<T> 
     parsed(&client.get(path).map_err(failure)?)
 }
 
-/// `takt sdn status`
+/// Prints `takt sdn status`.
 pub fn status(ask: &Ask) -> Result<()> {
     let status: Status = get(ask.control.as_ref(), "/v1/status")?;
     if ask.json { outln!("{}", to_json(&status)?) } else { text::status(&status) }
 }
 
-/// `takt sdn topology`
+/// Prints `takt sdn topology`.
 pub fn topology(ask: &Ask) -> Result<()> {
     let view: View = get(ask.control.as_ref(), "/v1/state")?;
     if ask.json {
@@ -143,7 +144,7 @@ pub fn topology(ask: &Ask) -> Result<()> {
     }
 }
 
-/// `takt sdn flows`
+/// Prints `takt sdn flows`.
 pub fn flows(ask: &Ask) -> Result<()> {
     let view: View = get(ask.control.as_ref(), "/v1/state")?;
     let flows: Vec<&Pair> = view.pairs.iter().filter(|pair| pair.contract.is_some()).collect();
@@ -151,7 +152,7 @@ pub fn flows(ask: &Ask) -> Result<()> {
 }
 
 impl Explain {
-    /// Shows all pairs that are meant.
+    /// Prints all pairs that match the argument.
     pub fn run(self) -> Result<()> {
         let view: View = get(self.ask.control.as_ref(), "/v1/state")?;
         let of_topic: Vec<&Pair> = view.pairs.iter().filter(|pair| pair.topic == self.flow).collect();
@@ -172,7 +173,7 @@ impl Explain {
 }
 
 impl Admit {
-    /// Asks, and fails if the pair would be refused.
+    /// Queries the decision. Fails if the pair would be refused.
     pub fn run(self) -> Result<()> {
         let asked = WhatIf {
             from: self.from,
@@ -209,7 +210,7 @@ impl Export {
         outln!("{}", to_json(&value)?)
     }
 
-    /// Writes the whole bound of each pair whose hosts have stages, from `write` to callback.
+    /// Writes the end-to-end bound, from `write` to callback, of each pair whose hosts have stages.
     fn compose(&self) -> Result<()> {
         let read = |path: &PathBuf| -> Result<Certificate> {
             let text = std::fs::read(path).map_err(|source| Error::os(format!("read {}", path.display()), source))?;

@@ -1,4 +1,4 @@
-//! The answers of a controller as text.
+//! Text form of the answers of a controller.
 
 use takt_bench::Result;
 use takt_sdn::api::service::Status;
@@ -10,7 +10,7 @@ use takt_sdn::view::{
 
 use crate::output::outln;
 
-/// A span of time with its unit.
+/// Formats a time span with its unit.
 pub fn span(nanos: u64) -> String {
     match nanos {
         0..1_000 => format!("{nanos} ns"),
@@ -24,7 +24,7 @@ fn rate(bps: u64) -> String {
     if bps.is_multiple_of(1_000_000) { format!("{} Mbit/s", bps / 1_000_000) } else { format!("{bps} bit/s") }
 }
 
-/// A measured rate.
+/// Formats a measured rate.
 fn measured_rate(bps: u64) -> String {
     match bps {
         0..1_000_000 => format!("{:.1} kbit/s", bps as f64 / 1e3),
@@ -32,7 +32,7 @@ fn measured_rate(bps: u64) -> String {
     }
 }
 
-/// What was sent: a rate if there is one, frames otherwise.
+/// Formats the sent traffic: a rate if there is one, otherwise frames.
 fn sent(traffic: &Traffic) -> String {
     let frames = || traffic.frames.map_or_else(|| "-".to_owned(), |frames| format!("{frames} frames"));
     traffic.rate_bps.map_or_else(frames, measured_rate)
@@ -46,7 +46,7 @@ fn hop(hop: &Hop) -> String {
     format!("class {} of {}", hop.class, hop.sender)
 }
 
-/// `takt sdn status`
+/// Prints `takt sdn status`.
 pub fn status(status: &Status) -> Result<()> {
     let state = if status.is_settled { "settled" } else { "changing switches" };
     outln!("controller up for {}, {state}", span(status.uptime_ns))?;
@@ -107,7 +107,7 @@ fn port(port: &Port) -> Result<()> {
     Ok(())
 }
 
-/// `takt sdn topology`
+/// Prints `takt sdn topology`.
 pub fn topology(view: &View) -> Result<()> {
     if view.switches.is_empty() {
         return outln!("no switch has connected");
@@ -135,7 +135,7 @@ pub fn topology(view: &View) -> Result<()> {
     Ok(())
 }
 
-/// `takt sdn flows`
+/// Prints `takt sdn flows`.
 pub fn flows(view: &View, flows: &[&Pair]) -> Result<()> {
     if flows.is_empty() {
         return outln!("no flow has a contract; {} pairs match without one", view.pairs.len());
@@ -188,7 +188,7 @@ fn remedies(remedies: &Remedies) -> Result<()> {
     if remedies.is_empty() { Ok(()) } else { outln!("  would fit   {}", remedies.join(", or ")) }
 }
 
-/// What becomes of a pair when a link fails.
+/// Describes how a link failure affects a pair.
 fn protection(own: &Protection) -> String {
     let Protection { links, of, .. } = own;
     match own.state {
@@ -228,7 +228,7 @@ fn traffic(own: &FlowTraffic) -> Result<()> {
     }
 }
 
-/// `takt sdn register`
+/// Prints `takt sdn register`.
 pub fn registered(pair: &Pair) -> Result<()> {
     let Some(own) = &pair.registration else { return Ok(()) };
     let name = format!("registration {} ({})", own.id, pair.topic.escape_debug());
@@ -245,7 +245,7 @@ pub fn registered(pair: &Pair) -> Result<()> {
     remedies(&pair.remedies)
 }
 
-/// `takt sdn explain`
+/// Prints `takt sdn explain`.
 pub fn explain(pair: &Pair) -> Result<()> {
     outln!("{} ({}): {}", pair.topic.escape_debug(), pair.type_name.escape_debug(), pair.decision.name())?;
     outln!("  writer      {} at {}", pair.writer, pair.from)?;
@@ -299,7 +299,7 @@ pub fn explain(pair: &Pair) -> Result<()> {
     remedies(&pair.remedies)
 }
 
-/// `takt sdn admit --what-if`
+/// Prints `takt sdn admit --what-if`.
 pub fn verdict(verdict: &Verdict, limit_ns: u64) -> Result<()> {
     if let Some(bound_ns) = verdict.bound_ns {
         outln!("would be admitted: {} at most of {}", span(bound_ns), span(limit_ns))?;
@@ -324,7 +324,7 @@ mod tests {
     use super::span;
 
     #[test]
-    fn span_has_the_unit_that_its_length_asks_for() {
+    fn span_has_the_unit_that_suits_its_length() {
         for (nanos, text) in
             [(0, "0 ns"), (999, "999 ns"), (1_500, "1.5 us"), (1_234_567, "1.235 ms"), (2_500_000_000, "2.500 s")]
         {

@@ -53,7 +53,7 @@ pub struct Check {
 
 #[derive(Serialize)]
 struct Report {
-    /// Time of the check.
+    /// Time at which validity is checked.
     at: String,
     is_valid: bool,
     enclaves: Vec<String>,
@@ -62,10 +62,10 @@ struct Report {
 }
 
 impl Check {
-    /// Verifies and prints.
+    /// Runs the checks and prints the findings.
     ///
     /// # Errors
-    /// There is nothing to check, or something is wrong.
+    /// There is nothing to check, or a finding is an error.
     pub fn run(&self) -> Result<()> {
         let now = self.at.unwrap_or_else(now);
         let enclave = Enclave::at(&self.directory);
@@ -108,21 +108,21 @@ fn print(findings: &Findings, wrong: usize, enclaves: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// A check under way. Without a keystore, an enclave is looked at alone.
+/// Check in progress. Without a keystore, a single enclave is checked.
 struct Checker {
     findings: Findings,
     keystore: Option<Keystore>,
 }
 
 impl Checker {
-    /// Checks a keystore; the names of its enclaves.
+    /// Checks a keystore and returns the names of its enclaves.
     fn keystore(&mut self, keystore: &Keystore) -> Result<Vec<String>> {
         let path = keystore.path().display().to_string();
         let replaced = Mend::Advice("restore the file, or make another keystore".to_owned());
         for (key, issuer) in
             [(IDENTITY_CA_KEY, keystore.identity_issuer()), (PERMISSIONS_CA_KEY, keystore.permissions_issuer())]
         {
-            // A keystore whose private keys are elsewhere is complete without them.
+            // A keystore whose private keys are stored elsewhere is complete without them.
             let key = keystore.private(key);
             if key.exists() {
                 self.findings.keep(issuer, "the keystore cannot sign", &replaced);
@@ -161,7 +161,7 @@ impl Checker {
         Ok(names)
     }
 
-    /// Checks an enclave; the subject of its certificate, if it has one.
+    /// Checks an enclave and returns the subject of its certificate, if it has one.
     fn enclave(&mut self, enclave: &Enclave) -> Option<SubjectName> {
         let renew = self.renew(enclave);
         let certificate = self.findings.keep(enclave.certificate(), NOT_CREATED, &renew);
@@ -229,7 +229,7 @@ impl Checker {
         {
             None => sign,
             Some(last) if last < certificate.not_after() => self.prolong(enclave),
-            // It ends with the certificate.
+            // The grant ends with the certificate.
             Some(_) => self.renew(enclave),
         };
         let grant = permissions.grant(subject, now).map_err(|error| refused(&signed, error));
@@ -253,7 +253,7 @@ impl Checker {
         }
     }
 
-    /// Private keys are for their owner alone.
+    /// Checks that only the owner has access to a private key.
     fn check_access(&mut self, path: &Path) {
         let mend = Mend::Command(format!("chmod 600 {}", path.display()));
         if self.findings.keep(is_open_to_others(path), NOT_CREATED, &mend) == Some(true) {
@@ -277,7 +277,7 @@ impl Checker {
         }
     }
 
-    /// Finds files of an enclave that are not those of the keystore.
+    /// Finds files of an enclave that differ from those of the keystore.
     fn check_copies(&mut self, keystore: &Keystore, enclave: &Enclave) {
         for (name, path) in keystore.common_files() {
             let copy = enclave.file(name);
@@ -297,7 +297,7 @@ impl Checker {
     }
 }
 
-/// How findings are mended, with a keystore and without.
+/// Remedies of findings, with a keystore and without.
 impl Checker {
     fn mend(&self, command: impl FnOnce(&Keystore) -> String) -> Mend {
         match &self.keystore {

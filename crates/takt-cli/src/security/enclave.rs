@@ -1,4 +1,4 @@
-//! An enclave: the directory with everything that one participant loads, with the file names of SROS2.
+//! Enclave: the directory with all files that one participant loads, with the file names of SROS2.
 
 use std::path::{Path, PathBuf};
 
@@ -12,22 +12,22 @@ pub use takt_security::tools::enclave::{
 use super::files::{read, read_optional};
 use super::{key_refused, refused};
 
-/// Permissions document before it was signed; participants do not read it.
+/// Unsigned permissions document. Participants do not read it.
 pub const PERMISSIONS_XML: &str = "permissions.xml";
-/// The directory of a participant.
+/// Directory of one participant.
 #[derive(Clone, Debug)]
 pub struct Enclave(PathBuf);
 
 impl Enclave {
-    /// The enclave at a path, which need not exist.
+    /// Returns the enclave at a path, which need not exist.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self(path.into())
     }
 
-    /// The same, if it exists.
+    /// Returns the enclave if it exists.
     ///
     /// # Errors
-    /// There is no certificate in the directory.
+    /// The directory has no certificate.
     pub fn existing(self) -> Result<Self> {
         if self.exists() {
             return Ok(self);
@@ -35,50 +35,51 @@ impl Enclave {
         Err(Error::Usage(format!("{} is no enclave: it has no {CERTIFICATE}", self.0.display())))
     }
 
-    /// Is there a certificate?
+    /// Reports whether the enclave has a certificate.
     pub fn exists(&self) -> bool {
         self.file(CERTIFICATE).is_file()
     }
 
-    /// Its directory.
+    /// Returns the directory.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// The path of a file in it.
+    /// Returns the path of a file in the enclave.
     pub fn file(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
-    /// The certificate of the participant.
+    /// Reads the certificate of the participant.
     ///
     /// # Errors
-    /// It is missing, or no certificate that is accepted.
+    /// The certificate is missing or not accepted.
     pub fn certificate(&self) -> Result<Certificate> {
         let path = self.file(CERTIFICATE);
         Certificate::from_pem(&read(&path)?).map_err(|error| refused(&path, error))
     }
 
-    /// The file with the private key of the participant, or with the URI of a key in a token.
+    /// Returns the path of the file with the participant's private key, or with the URI of a key in
+    /// a token.
     pub fn key_file(&self) -> PathBuf {
         let uri = self.file(KEY_URI);
         if uri.exists() { uri } else { self.file(KEY) }
     }
 
-    /// The private key of the participant.
+    /// Reads the private key of the participant.
     ///
     /// # Errors
-    /// It is missing, encrypted, or no key that is accepted.
+    /// The key is missing, encrypted or not accepted.
     pub fn key(&self) -> Result<PrivateKey> {
         let path = self.key_file();
         let pem = read(&path)?;
         PrivateKey::read(&pem, None).map_err(|error| key_refused(&path, &pem, error))
     }
 
-    /// The identity CA with its revocation list.
+    /// Reads the identity CA and its revocation list.
     ///
     /// # Errors
-    /// Its certificate is missing or not accepted, or the list is not its own.
+    /// The certificate of the CA is missing or not accepted, or the list is from another authority.
     pub fn identity_authority(&self) -> Result<Authority> {
         let mut authority = authority(&self.file(IDENTITY_CA))?;
         let path = self.file(REVOCATION_LIST);
@@ -88,26 +89,26 @@ impl Enclave {
         Ok(authority)
     }
 
-    /// The permissions CA.
+    /// Reads the permissions CA.
     ///
     /// # Errors
-    /// Its certificate is missing or not accepted.
+    /// The certificate of the CA is missing or not accepted.
     pub fn permissions_authority(&self) -> Result<Authority> {
         authority(&self.file(PERMISSIONS_CA))
     }
 
-    /// The governance document.
+    /// Reads the governance document.
     ///
     /// # Errors
-    /// It is missing, not signed by the authority, or malformed.
+    /// The document is missing, not signed by the authority, or malformed.
     pub fn governance(&self, authority: &Authority, now: UnixSeconds) -> Result<Governance> {
         governance(&self.file(GOVERNANCE), authority, now)
     }
 
-    /// The permissions document.
+    /// Reads the permissions document.
     ///
     /// # Errors
-    /// As [`Self::governance`].
+    /// Same as [`Self::governance`].
     pub fn permissions(&self, authority: &Authority, now: UnixSeconds) -> Result<Permissions> {
         let path = self.file(PERMISSIONS);
         let text = signed_text(&path, authority, now)?;
@@ -115,7 +116,7 @@ impl Enclave {
     }
 }
 
-/// The authority of a certificate file.
+/// Reads the authority of a certificate file.
 ///
 /// # Errors
 /// The file is missing or not accepted.
@@ -123,24 +124,24 @@ pub fn authority(path: &Path) -> Result<Authority> {
     Authority::from_pem(&read(path)?).map_err(|error| refused(path, error))
 }
 
-/// A governance document.
+/// Reads a governance document.
 ///
 /// # Errors
-/// It is missing, not signed by the authority, or malformed.
+/// The document is missing, not signed by the authority, or malformed.
 pub fn governance(path: &Path, authority: &Authority, now: UnixSeconds) -> Result<Governance> {
     let text = signed_text(path, authority, now)?;
     Governance::parse(&text).map_err(|error| refused(path, error))
 }
 
-/// The text of a signed document.
+/// Returns the text of a signed document.
 ///
 /// # Errors
-/// It is missing, or not signed by the authority.
+/// The document is missing, or not signed by the authority.
 pub fn signed_text(path: &Path, authority: &Authority, now: UnixSeconds) -> Result<String> {
     verify(&read(path)?, authority, now).map_err(|error| refused(path, error))
 }
 
-/// Whether a document and the text that was signed are the same, but for line ends.
+/// Reports whether a document equals the signed text, apart from line ends.
 pub fn is_same_text<'a>(document: &'a str, signed: &'a str) -> bool {
     let lines = |text: &'a str| text.trim_end().lines();
     lines(document).eq(lines(signed))
@@ -151,7 +152,7 @@ mod tests {
     use super::is_same_text;
 
     #[test]
-    fn line_ends_do_not_make_texts_differ() {
+    fn texts_that_differ_only_in_line_ends_are_the_same() {
         assert!(is_same_text("<dds>\n</dds>", "<dds>\r\n</dds>\r\n"));
         assert!(!is_same_text("<dds>\n</dds>", "<dds></dds>"));
     }

@@ -1,4 +1,5 @@
-//! `takt security explain`: what a participant may do on a topic, by which rule, and the protection of the topic.
+//! `takt security explain`: the permissions of a participant on a topic, the rules that grant them,
+//! and the protection of the topic.
 
 use std::path::PathBuf;
 
@@ -58,10 +59,10 @@ struct Explanation {
     subject: String,
     domain: u32,
     topic: String,
-    /// Time of the answers.
+    /// Time at which the permissions are evaluated.
     at: String,
     answers: Vec<Answer>,
-    /// Missing if the governance has no rule for the topic.
+    /// Protection of the topic. `None` if the governance has no rule for it.
     protection: Option<Protection>,
 }
 
@@ -89,7 +90,7 @@ impl Answer {
 }
 
 impl Explain {
-    /// Explains.
+    /// Prints the permissions and the protection of the topic.
     ///
     /// # Errors
     /// A file of the enclave is missing or wrong, or the governance has no rule for the domain.
@@ -135,7 +136,7 @@ impl Explain {
         Ok(Explanation { subject: subject.to_string(), domain, topic, at, answers, protection: protection.ok() })
     }
 
-    /// Both, unless one is asked for.
+    /// Returns the actions to explain: both, unless an option selects one.
     fn actions(&self) -> Vec<Action> {
         match (self.publish, self.subscribe) {
             (true, false) => vec![Action::Publish],

@@ -1,4 +1,5 @@
-//! `takt security export`: the configuration by which an unchanged program of another vendor loads an enclave.
+//! `takt security export`: the configuration with which an unchanged program of another vendor
+//! loads an enclave.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,8 @@ Examples:
   takt security export keys/enclaves/listener --for fastdds
 Write the text to a file, and name that in CYCLONEDDS_URI (file:///PATH) or FASTRTPS_DEFAULT_PROFILES_FILE (PATH).";
 
-/// Where Debian has the plugins of CycloneDDS, below a directory for each architecture.
+/// Directory in which Debian installs the plugins of CycloneDDS, in a subdirectory for each
+/// architecture.
 const LIBRARIES: &str = "/usr/lib";
 const PLUGINS: &str = "libddsc0debian";
 
@@ -69,7 +71,7 @@ impl Export {
 struct Files<'a> {
     path: &'a Path,
     has_revocation_list: bool,
-    /// Of a private key in a token.
+    /// URI of a private key in a token.
     key_uri: Option<String>,
 }
 
@@ -79,7 +81,8 @@ impl Files<'_> {
     }
 }
 
-/// What the names of the plugins begin with: a directory, or nothing where the loader finds them by itself.
+/// Returns the prefix of the plugin names: a directory, or an empty text if the loader finds them
+/// without one.
 fn plugins(libraries: &Path) -> String {
     let directories = fs::read_dir(libraries).into_iter().flatten().flatten();
     let mut found = directories.map(|entry| entry.path().join(PLUGINS)).filter(|path| path.is_dir());
@@ -177,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn plugins_are_where_debian_has_them_or_found_by_the_loader() {
+    fn plugins_are_those_of_debian_or_left_to_the_loader() {
         let directory = takt_testkit::directory::Directory::new("plugins");
         assert_eq!(plugins(directory.path()), "");
         let of_debian = directory.path().join("some-linux-gnu").join(PLUGINS);

@@ -1,4 +1,4 @@
-//! Files of keystores: bounded reading, and writing that replaces a file as a whole.
+//! Files of keystores: bounded reads, and writes that replace a file atomically.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{Read, Write};
@@ -9,19 +9,19 @@ use takt_bench::{Error, Result};
 
 use super::refused;
 
-/// Octets of a file. The library has stricter limits for each kind.
+/// Maximum length of a file, in octets. The security library has stricter limits for each kind.
 const FILE_LEN_MAX: u64 = 1 << 20;
 
-/// The users that may read a file.
+/// Users that may read a file.
 #[derive(Clone, Copy)]
 pub enum Readers {
-    /// All.
+    /// All users.
     All,
-    /// Its owner.
+    /// The owner of the file.
     Owner,
 }
 
-/// An error of the operating system about a path.
+/// Returns the error of a failed system call on a path.
 pub fn os_error(path: &Path, source: std::io::Error) -> Error {
     Error::os(path.display().to_string(), source)
 }
@@ -29,7 +29,7 @@ pub fn os_error(path: &Path, source: std::io::Error) -> Error {
 /// Reads a file.
 ///
 /// # Errors
-/// It cannot be read, or is too long.
+/// The file cannot be read, or is too long.
 pub fn read(path: &Path) -> Result<Vec<u8>> {
     let mut content = Vec::new();
     let read = File::open(path).and_then(|file| file.take(FILE_LEN_MAX + 1).read_to_end(&mut content));
@@ -40,10 +40,10 @@ pub fn read(path: &Path) -> Result<Vec<u8>> {
     Ok(content)
 }
 
-/// Reads a text.
+/// Reads a text file.
 ///
 /// # Errors
-/// As [`read`], or it is not UTF-8.
+/// Same as [`read`], or the file is not UTF-8.
 pub fn read_text(path: &Path) -> Result<String> {
     String::from_utf8(read(path)?).map_err(|error| refused(path, error))
 }
@@ -51,15 +51,16 @@ pub fn read_text(path: &Path) -> Result<String> {
 /// Reads a file that may be missing.
 ///
 /// # Errors
-/// It is there and cannot be read.
+/// The file exists and cannot be read.
 pub fn read_optional(path: &Path) -> Result<Option<Vec<u8>>> {
     if path.exists() { read(path).map(Some) } else { Ok(None) }
 }
 
-/// Writes a temporary file in the same directory and renames it: a reader finds the old content or the new one.
+/// Writes a temporary file in the same directory and renames it. A concurrent reader sees the old
+/// content or the new one.
 ///
 /// # Errors
-/// It cannot be written.
+/// The file cannot be written.
 pub fn write(path: &Path, content: &[u8], readers: Readers) -> Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let temporary = path.with_file_name(format!(".{name}.{}", std::process::id()));
@@ -75,10 +76,10 @@ pub fn write(path: &Path, content: &[u8], readers: Readers) -> Result<()> {
     })
 }
 
-/// Makes a directory and those above it.
+/// Creates a directory and its parents.
 ///
 /// # Errors
-/// It cannot be made.
+/// A directory cannot be created.
 pub fn make_directory(path: &Path, readers: Readers) -> Result<()> {
     let mode = match readers {
         Readers::All => 0o755,
@@ -87,10 +88,10 @@ pub fn make_directory(path: &Path, readers: Readers) -> Result<()> {
     DirBuilder::new().recursive(true).mode(mode).create(path).map_err(|source| os_error(path, source))
 }
 
-/// Whether users other than the owner may read a file, or write it.
+/// Reports whether users other than the owner may read or write a file.
 ///
 /// # Errors
-/// It is not there.
+/// The file does not exist.
 pub fn is_open_to_others(path: &Path) -> Result<bool> {
     let metadata = fs::metadata(path).map_err(|source| os_error(path, source))?;
     Ok(metadata.permissions().mode() & 0o077 != 0)

@@ -1,4 +1,4 @@
-//! What a check finds: errors, warnings, and when things expire.
+//! Findings of a check: errors, warnings and expiry dates.
 
 use std::fmt::Display;
 
@@ -10,53 +10,53 @@ use takt_security::identity::UnixSeconds;
 use super::time::DAY;
 use crate::finding::Finding;
 
-/// How a finding is mended.
+/// Remedy of a finding.
 #[derive(Clone)]
 pub enum Mend {
-    /// By a line for a shell.
+    /// Shell command.
     Command(String),
-    /// By something else.
+    /// Other advice.
     Advice(String),
 }
 
-/// The end of a validity.
+/// End of a validity period.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Expiry {
-    /// Certificate, grant or list.
+    /// Description of the certificate, grant or list that expires.
     pub what: String,
-    /// Its last second.
+    /// Last second of the validity.
     pub not_after: String,
-    /// Whole days until then.
+    /// Whole days until the last second.
     pub days: i64,
 }
 
-/// Findings and expiries, in the order in which they came.
+/// Findings and expiry dates, in the order of their discovery.
 pub struct Findings {
     now: UnixSeconds,
     warning_days: i64,
-    /// What is wrong, and what to look at.
+    /// Errors and warnings.
     pub found: Vec<Finding>,
-    /// Everything that is valid now.
+    /// Expiry dates of everything that is valid now.
     pub expiries: Vec<Expiry>,
 }
 
 impl Findings {
-    /// Nothing yet; what expires within the days is a warning.
+    /// Creates an empty list. An expiry within `warning_days` becomes a warning.
     pub fn new(now: UnixSeconds, warning_days: i64) -> Self {
         Self { now, warning_days, found: Vec::new(), expiries: Vec::new() }
     }
 
-    /// The time of the check.
+    /// Returns the time of the check.
     pub fn now(&self) -> UnixSeconds {
         self.now
     }
 
-    /// Something is wrong.
+    /// Adds an error.
     pub fn wrong(&mut self, what: impl Display, why: &str, mend: &Mend) {
         self.push(what, why, mend, true);
     }
 
-    /// Something to look at.
+    /// Adds a warning.
     pub fn warn(&mut self, what: impl Display, why: &str, mend: &Mend) {
         self.push(what, why, mend, false);
     }
@@ -67,13 +67,13 @@ impl Findings {
             Mend::Advice(text) => (text.clone(), false),
         };
         let finding = Finding { what: what.to_string(), why: why.to_owned(), mend, is_command, matters };
-        // Files that all enclaves share are looked at once for each.
+        // Files that all enclaves share are checked once for each enclave.
         if !self.found.contains(&finding) {
             self.found.push(finding);
         }
     }
 
-    /// The value, or a finding instead.
+    /// Returns the value of a result. Adds an error and returns `None` if there is none.
     pub fn keep<T>(&mut self, result: Result<T>, why: &str, mend: &Mend) -> Option<T> {
         match result {
             Ok(value) => Some(value),
@@ -84,7 +84,7 @@ impl Findings {
         }
     }
 
-    /// Notes an expiry; those in the past are found by other checks.
+    /// Records an expiry date. Other checks find dates in the past.
     pub fn expires(&mut self, what: String, not_after: UnixSeconds, why: &str, mend: &Mend) {
         let days = (not_after - self.now).div_euclid(DAY);
         if days < 0 {
@@ -100,7 +100,7 @@ impl Findings {
         }
     }
 
-    /// What expires first.
+    /// Returns the earliest expiry.
     pub fn first_expiry(&self) -> Option<&Expiry> {
         self.expiries.iter().min_by(|one, other| one.not_after.cmp(&other.not_after))
     }
@@ -112,7 +112,7 @@ mod tests {
     use takt_bench::Error;
 
     #[test]
-    fn expiry_is_a_warning_in_the_days_before_it() {
+    fn expiry_within_the_warning_days_is_a_warning() {
         let mend = Mend::Advice("renew it".to_owned());
         let mut findings = Findings::new(100 * DAY, 30);
         for (what, day) in [("past", 99), ("soon", 129), ("soon", 129), ("later", 130)] {

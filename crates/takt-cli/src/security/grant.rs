@@ -47,11 +47,12 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// Changes and signs.
+    /// Changes the rules and signs the permissions.
     ///
     /// # Errors
-    /// There is nothing to change; the permissions have no grant for the participant, or were edited and not signed; a
-    /// file is missing or cannot be written.
+    /// - There is nothing to change.
+    /// - The permissions have no grant for the participant, or were edited and not signed.
+    /// - A file is missing or cannot be written.
     pub fn run(&self) -> Result<()> {
         if !self.rules.has_topics() && !self.replace && self.days.is_none() {
             let what = "nothing to change: name a topic by --publish, --subscribe, --deny-publish or --deny-subscribe";
@@ -90,10 +91,10 @@ impl Grant {
     }
 }
 
-/// The place of the grant for a subject that is valid now, or of its first one.
+/// Returns the index of the subject's grant that is valid now, or of its first grant.
 ///
 /// # Errors
-/// There is none.
+/// The subject has no grant.
 pub fn own_grant(enclave: &Enclave, permissions: &Permissions, subject: &SubjectName) -> Result<usize> {
     let is_own = |grant: &documents::Grant| grant.subject == *subject;
     let valid = permissions.grants.iter().position(|grant| is_own(grant) && grant.validity(now()).is_ok());
@@ -103,11 +104,11 @@ pub fn own_grant(enclave: &Enclave, permissions: &Permissions, subject: &Subject
     })
 }
 
-/// The permissions that an enclave has, as they were signed.
+/// Returns the signed permissions of an enclave.
 ///
 /// # Errors
-/// They are missing or not signed by the permissions CA, or the unsigned document is another one: its changes would be
-/// lost.
+/// The permissions are missing or not signed by the permissions CA. It is also an error if the
+/// unsigned document differs, since its changes would be lost.
 pub fn signed_permissions(keystore: &Keystore, enclave: &Enclave) -> Result<Permissions> {
     let path = enclave.file(PERMISSIONS);
     let signed = signed_text(&path, &keystore.permissions_authority()?, now())?;

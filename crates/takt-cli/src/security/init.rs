@@ -63,9 +63,12 @@ enum Protect {
 }
 
 impl Protect {
-    /// Payloads have no protection of their own: that of metadata covers them.
+    /// Returns the governance document.
     ///
-    /// INTEROP(Fast DDS 2.9): pads payloads that `data_protection_kind` SIGN signs, and then refuses its own.
+    /// Payloads have no protection of their own, since metadata protection covers them.
+    ///
+    /// INTEROP(Fast DDS 2.9): pads payloads that `data_protection_kind` SIGN signs, and then
+    /// refuses its own.
     fn governance(self, domains: DomainSet) -> Governance {
         let kind = match self {
             Self::None => ProtectionKind::None,
@@ -95,10 +98,10 @@ impl Protect {
 }
 
 impl Init {
-    /// Makes the keystore.
+    /// Creates the keystore.
     ///
     /// # Errors
-    /// One is there already, or a file cannot be written.
+    /// A keystore exists already, or a file cannot be written.
     pub fn run(&self) -> Result<()> {
         let keystore = Keystore::at(&self.directory);
         let there = ["public", "private", "enclaves"].map(|name| self.directory.join(name));
@@ -139,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn governance_of_each_kind_is_read_back_and_is_what_the_help_says() {
+    fn governance_of_each_kind_round_trips_and_agrees_with_the_help() {
         for (protect, expected) in [
             (Protect::None, ["NONE", "NONE", "NONE", "NONE", "NONE"]),
             (Protect::Sign, ["SIGN", "SIGN", "SIGN", "SIGN", "NONE"]),

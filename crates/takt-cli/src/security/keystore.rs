@@ -1,4 +1,5 @@
-//! A keystore in the layout of SROS2: both authorities, the governance document, and the enclaves of all participants.
+//! Keystore in the layout of SROS2: both authorities, the governance document, and the enclaves of
+//! all participants.
 //!
 //! ```text
 //! public/    identity_ca.cert.pem  permissions_ca.cert.pem  crl.pem  revoked/
@@ -23,22 +24,23 @@ use super::key_refused;
 pub const IDENTITY_CA_KEY: &str = "identity_ca.key.pem";
 /// Private key of the permissions CA.
 pub const PERMISSIONS_CA_KEY: &str = "permissions_ca.key.pem";
-/// Governance document before it was signed.
+/// Unsigned governance document.
 pub const GOVERNANCE_XML: &str = "governance.xml";
-/// Octets of the name of an enclave. It is the common name of a certificate (RFC 5280).
+/// Maximum length of an enclave's name, in octets. The name is the common name of a certificate
+/// (RFC 5280).
 const NAME_LEN_MAX: usize = 64;
 
-/// A directory with authorities and enclaves.
+/// Directory with authorities and enclaves.
 #[derive(Clone, Debug)]
 pub struct Keystore(PathBuf);
 
 impl Keystore {
-    /// The keystore at a path, which need not exist.
+    /// Returns the keystore at a path, which need not exist.
     pub fn at(path: &Path) -> Self {
         Self(path.to_owned())
     }
 
-    /// The keystore at a path.
+    /// Returns the existing keystore at a path.
     ///
     /// # Errors
     /// A certificate of an authority is missing.
@@ -56,48 +58,48 @@ impl Keystore {
         }
     }
 
-    /// Its directory.
+    /// Returns the directory.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// A file that participants may read.
+    /// Returns the path of a file that participants may read.
     pub fn public(&self, name: &str) -> PathBuf {
         self.0.join("public").join(name)
     }
 
-    /// A file for the owner of the keystore alone.
+    /// Returns the path of a file that only the owner of the keystore may read.
     pub fn private(&self, name: &str) -> PathBuf {
         self.0.join("private").join(name)
     }
 
-    /// The directory of all enclaves.
+    /// Returns the directory of all enclaves.
     pub fn enclaves(&self) -> PathBuf {
         self.0.join("enclaves")
     }
 
-    /// The directory of the certificates that are revoked.
+    /// Returns the directory of revoked certificates.
     pub fn revoked(&self) -> PathBuf {
         self.public("revoked")
     }
 
-    /// The governance document, signed or not.
+    /// Returns the path of the governance document, signed or unsigned.
     pub fn governance_file(&self, name: &str) -> PathBuf {
         self.enclaves().join(name)
     }
 
-    /// The enclave of a name, which need not exist.
+    /// Returns the enclave of a name, which need not exist.
     pub fn enclave(&self, name: &str) -> Enclave {
         Enclave::at(self.enclaves().join(name.trim_start_matches('/')))
     }
 
-    /// The name of an enclave: its path below the directory of all.
+    /// Returns the name of an enclave: its path below the directory of all enclaves.
     pub fn name_of(&self, enclave: &Enclave) -> String {
         let path = enclave.path();
         path.strip_prefix(self.enclaves()).unwrap_or(path).display().to_string()
     }
 
-    /// All enclaves, by name.
+    /// Returns all enclaves, sorted by name.
     ///
     /// # Errors
     /// A directory cannot be read.
@@ -105,7 +107,7 @@ impl Keystore {
         let (mut found, mut directories) = (Vec::new(), vec![self.enclaves()]);
         while let Some(directory) = directories.pop() {
             for entry in entries(&directory)? {
-                // A link to a directory is not followed: it may lead back.
+                // A link to a directory is not followed, since it may form a cycle.
                 if entry.is_dir() && !entry.is_symlink() {
                     directories.push(entry);
                 }
@@ -116,10 +118,10 @@ impl Keystore {
         Ok(found)
     }
 
-    /// The certificates in PEM that are revoked.
+    /// Returns the revoked certificates in PEM.
     ///
     /// # Errors
-    /// One cannot be read.
+    /// A certificate cannot be read.
     pub fn revoked_certificates(&self) -> Result<Vec<Vec<u8>>> {
         let directory = self.revoked();
         if !directory.is_dir() {
@@ -129,7 +131,7 @@ impl Keystore {
         entries(&directory)?.into_iter().filter(is_certificate).map(|path| read(&path)).collect()
     }
 
-    /// The identity CA with its private key.
+    /// Reads the identity CA with its private key.
     ///
     /// # Errors
     /// A file is missing or not accepted, or the key is that of another certificate.
@@ -137,10 +139,10 @@ impl Keystore {
         self.issuer(IDENTITY_CA, IDENTITY_CA_KEY)
     }
 
-    /// The permissions CA with its private key.
+    /// Reads the permissions CA with its private key.
     ///
     /// # Errors
-    /// As [`Self::identity_issuer`].
+    /// Same as [`Self::identity_issuer`].
     pub fn permissions_issuer(&self) -> Result<Issuer> {
         self.issuer(PERMISSIONS_CA, PERMISSIONS_CA_KEY)
     }
@@ -151,33 +153,33 @@ impl Keystore {
         Issuer::from_pem(&certificate, &key, None).map_err(|error| key_refused(&path, &key, error))
     }
 
-    /// The permissions CA.
+    /// Reads the permissions CA.
     ///
     /// # Errors
-    /// Its certificate is missing or not accepted.
+    /// The certificate of the CA is missing or not accepted.
     pub fn permissions_authority(&self) -> Result<Authority> {
         authority(&self.public(PERMISSIONS_CA))
     }
 
-    /// The signed governance document.
+    /// Reads the signed governance document.
     ///
     /// # Errors
-    /// It is missing, not signed by the permissions CA, or malformed.
+    /// The document is missing, not signed by the permissions CA, or malformed.
     pub fn governance(&self, now: UnixSeconds) -> Result<Governance> {
         governance(&self.governance_file(GOVERNANCE), &self.permissions_authority()?, now)
     }
 
-    /// The domains that the governance document has rules for.
+    /// Returns the domains for which the governance document has rules.
     ///
     /// # Errors
-    /// As [`Self::governance`].
+    /// Same as [`Self::governance`].
     pub fn domains(&self, now: UnixSeconds) -> Result<DomainSet> {
         let governance = self.governance(now)?;
         Ok(DomainSet(governance.domain_rules.into_iter().flat_map(|rule| rule.domains.0).collect()))
     }
 
-    /// Copies what is the same for all participants to an enclave: certificates of both authorities, governance, and
-    /// the revocation list if there is one.
+    /// Copies the files that all participants share to an enclave: the certificates of both
+    /// authorities, the governance document and, if there is one, the revocation list.
     ///
     /// # Errors
     /// A file cannot be read or written.
@@ -190,7 +192,8 @@ impl Keystore {
         Ok(())
     }
 
-    /// The files that are the same for all participants: their names in an enclave, and their paths in the keystore.
+    /// Returns the files that all participants share, as pairs of name in the enclave and path in
+    /// the keystore.
     pub fn common_files(&self) -> [(&'static str, PathBuf); 4] {
         [
             (IDENTITY_CA, self.public(IDENTITY_CA)),
@@ -201,7 +204,7 @@ impl Keystore {
     }
 }
 
-/// The paths in a directory, by name; hidden files are left out.
+/// Returns the paths in a directory, sorted by name, without hidden files.
 fn entries(directory: &Path) -> Result<Vec<PathBuf>> {
     let listed = fs::read_dir(directory).and_then(Iterator::collect::<std::io::Result<Vec<_>>>);
     let mut paths: Vec<PathBuf> =
@@ -211,7 +214,7 @@ fn entries(directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// The name of an enclave on the command line.
+/// Parses the name of an enclave.
 pub fn parse_name(text: &str) -> std::result::Result<String, String> {
     let is_part = |part: &str| {
         let is_character = |octet: u8| octet.is_ascii_alphanumeric() || b"_-.".contains(&octet);
@@ -243,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn enclaves_are_found_below_other_enclaves() {
+    fn enclaves_below_other_enclaves_are_found() {
         let files = ["a/cert.pem", "a/b/cert.pem", "c/d/cert.pem", "c/key.pem"];
         let files = files.map(|name| format!("enclaves/{name}"));
         let files = files.each_ref().map(|name| (name.as_str(), ""));

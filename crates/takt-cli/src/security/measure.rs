@@ -1,4 +1,5 @@
-//! `takt security measure`: what protection takes on this machine, for `takt analyze` (docs/analysis.md, "Protection").
+//! `takt security measure`: execution times of protection on this machine, for `takt analyze`
+//! (docs/analysis.md, "Protection").
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -22,13 +23,13 @@ Examples:
 
 Keys have 256 bits. Codes for single receivers (origin authentication) are not in the times.";
 
-/// Plain octets that are protected.
+/// Lengths of the protected plaintext, in octets.
 const SIZES: [usize; 9] = [64, 256, 1_024, 1_472, 4_096, 16_384, DATAGRAM_LEN_MAX, 262_144, 1_048_576];
-/// The largest of them for submessages and RTPS messages, which travel in one datagram.
+/// Largest of these lengths for submessages and RTPS messages, which have to fit into one datagram.
 const DATAGRAM_LEN_MAX: usize = 65_472;
-/// Operations before those that count.
+/// Operations before the measurement.
 const WARM_UP: u32 = 50;
-/// Operations that count, at most.
+/// Maximum number of measured operations.
 const COUNT_MAX: u64 = 1_000_000;
 
 /// `takt security measure`
@@ -94,19 +95,19 @@ fn cost(layer: Layer, operation: Operation, octets: usize, times: &Times) -> Cos
     Cost { layer, operation, octets, count, p50_ns: times.quantile_ns(0.5), max_ns: times.max_ns() }
 }
 
-/// How long the operations took.
+/// Execution times of the operations.
 struct Times {
     seal: Histogram,
     open: Histogram,
 }
 
-/// Octets that are protected, and the keys for that.
+/// Plaintext and the keys that protect it.
 struct Subject {
     form: Form,
     sealer: Sealer,
     opener: Opener,
     content: Vec<u8>,
-    /// Room for the content at `plain`, with what protection adds around it.
+    /// Buffer for the content at `plain` and for what protection adds around it.
     frame: Vec<u8>,
     plain: Range<usize>,
     memory: Vec<u8>,
@@ -131,7 +132,7 @@ impl Subject {
         Ok(Self { form, sealer, opener, content, frame, plain: headroom..headroom + octets, memory })
     }
 
-    /// Seals and opens until the time is over, often enough in any case.
+    /// Seals and opens until the time has passed and enough operations are measured.
     fn measure(&mut self, time: Duration) -> Result<Times> {
         for _ in 0..WARM_UP {
             self.once().map_err(failed)?;
@@ -145,7 +146,7 @@ impl Subject {
         Ok(times)
     }
 
-    /// Nanoseconds of sealing, and of opening.
+    /// Seals and opens once and returns both execution times, in nanoseconds.
     fn once(&mut self) -> std::result::Result<[u64; 2], TransformError> {
         let Self { form, sealer, opener, content, frame, plain, memory } = self;
         frame[plain.clone()].copy_from_slice(content);
@@ -173,7 +174,8 @@ fn nanoseconds(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Plain octets in the form that is protected: a submessage DATA, behind an RTPS header in a message.
+/// Returns plaintext in the protected form. A submessage is a DATA; in a message it follows an RTPS
+/// header.
 fn content(form: Form, octets: usize) -> Vec<u8> {
     const RTPS_HEADER: [u8; 20] = *b"RTPS\x02\x05\x00\x00takt measure";
     let mut content = vec![0x5a; octets];

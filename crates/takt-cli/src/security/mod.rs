@@ -1,5 +1,5 @@
-//! `takt security`: authorities, identities and signed documents of DDS Security, in the layout of an SROS2 keystore
-//! (docs/security-tools.md).
+//! `takt security`: authorities, identities and signed documents of DDS Security, in the layout of
+//! an SROS2 keystore (docs/security-tools.md).
 
 mod check;
 mod enclave;
@@ -70,7 +70,7 @@ enum Command {
 }
 
 impl Security {
-    /// Whether it only reads.
+    /// Reports whether the command only reads.
     pub fn is_question(&self) -> bool {
         matches!(self.command, Command::Check(_) | Command::Explain(_) | Command::Export(_) | Command::Measure(_))
     }
@@ -94,10 +94,10 @@ impl Security {
     }
 }
 
-/// A signed document.
+/// Signs a document.
 ///
 /// # Errors
-/// The library fails, or readers would refuse the length.
+/// The library fails, or the signed document exceeds the length that readers accept.
 fn signed(issuer: &Issuer, text: &str) -> Result<Vec<u8>> {
     let signed = sign_document(issuer, text).map_err(failed)?;
     if signed.len() > DOCUMENT_LEN_MAX {
@@ -106,12 +106,12 @@ fn signed(issuer: &Issuer, text: &str) -> Result<Vec<u8>> {
     Ok(signed)
 }
 
-/// A refusal with the file that it is about.
+/// Returns a refusal that names the file.
 fn refused(path: &Path, why: impl Display) -> Error {
     Error::NotKept { what: format!("{}: {why}", path.display()) }
 }
 
-/// A refusal of a private key.
+/// Returns the refusal of a private key.
 fn key_refused(path: &Path, pem: &[u8], why: impl Display) -> Error {
     if String::from_utf8_lossy(pem).contains("ENCRYPTED") {
         return refused(path, "the private key is encrypted; openssl pkey writes it without encryption");
@@ -119,7 +119,7 @@ fn key_refused(path: &Path, pem: &[u8], why: impl Display) -> Error {
     refused(path, why)
 }
 
-/// A refusal without a file.
+/// Returns a refusal that names no file.
 fn failed(why: impl Display) -> Error {
     Error::NotKept { what: why.to_string() }
 }

@@ -1,4 +1,5 @@
-//! `takt security participant`: an enclave with a certificate, its private key and signed permissions.
+//! `takt security participant`: creates an enclave with a certificate, its private key and signed
+//! permissions.
 
 use std::path::PathBuf;
 
@@ -48,10 +49,11 @@ pub struct Participant {
 }
 
 impl Participant {
-    /// Makes the enclave.
+    /// Creates the enclave.
     ///
     /// # Errors
-    /// It is there already, or with `--renew` it is not; the keystore lacks a private key, or a file cannot be written.
+    /// The enclave exists already, or with `--renew` it does not; the keystore lacks a private key,
+    /// or a file cannot be written.
     pub fn run(&self) -> Result<()> {
         let keystore = Keystore::existing(&self.directory)?;
         let enclave = keystore.enclave(&self.name);
@@ -76,7 +78,7 @@ impl Participant {
         permissions.grants.iter().filter(|grant| grant.subject == subject).try_for_each(print)
     }
 
-    /// A certificate and its private key, with the kind of key that the identity CA has.
+    /// Issues a certificate and its private key. The kind of key is that of the identity CA.
     fn issue(&self, keystore: &Keystore) -> Result<(Vec<u8>, Vec<u8>, Validity)> {
         let path = keystore.public(IDENTITY_CA);
         let authority = Certificate::from_pem(&read(&path)?).map_err(|error| refused(&path, error))?;
@@ -116,9 +118,9 @@ impl Participant {
     }
 }
 
-/// The permissions of an enclave, with another validity.
+/// Returns the permissions of an enclave with a new validity.
 fn renewed(keystore: &Keystore, enclave: &Enclave, subject: &SubjectName, validity: Validity) -> Result<Permissions> {
-    // A certificate that cannot be read is replaced, too.
+    // A certificate that cannot be read is replaced as well.
     if let Ok(old) = enclave.clone().existing()?.certificate()
         && old.subject() != subject
     {

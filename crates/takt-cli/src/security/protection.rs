@@ -1,33 +1,33 @@
-//! Protection of a topic on the wire, in words.
+//! Description of a topic's protection on the wire.
 
 use serde::Serialize;
 use takt_security::documents::{DomainRule, ProtectionKind, TopicRule};
 
-/// Protection of one layer.
+/// Protection by one layer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Layer {
     /// Name of the layer in the governance document.
     pub layer: &'static str,
     /// Name of the kind in the governance document.
     pub kind: &'static str,
-    /// The octets that the layer is about.
+    /// Messages that the layer covers.
     pub covers: &'static str,
-    /// What the kind does for them.
+    /// Effect of the kind on these messages.
     pub effect: &'static str,
 }
 
-/// Protection of samples against hosts that have no key.
+/// Protection of samples against hosts without a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Samples {
-    /// Can they be read?
+    /// Whether such hosts can read samples.
     pub readable: bool,
-    /// Can they be forged or changed, without being noticed?
+    /// Whether such hosts can forge or change samples without detection.
     pub forgeable: bool,
 }
 
-/// All layers, the outermost first.
+/// Returns all layers, the outermost first.
 pub fn layers(domain: &DomainRule, topic: &TopicRule) -> [Layer; 5] {
-    // A topic that does not ask for it is announced as without security.
+    // A topic without this protection is announced as without security.
     let of_topic = |is_enabled: bool, kind| if is_enabled { kind } else { ProtectionKind::None };
     [
         layer("rtps", domain.rtps_protection_kind, "whole RTPS messages"),
@@ -57,7 +57,7 @@ fn layer(layer: &'static str, kind: ProtectionKind, covers: &'static str) -> Lay
     Layer { layer, kind: kind.name(), covers, effect }
 }
 
-/// What all layers together do for samples.
+/// Returns the combined effect of all layers on samples.
 pub fn samples(domain: &DomainRule, topic: &TopicRule) -> Samples {
     let kinds = [domain.rtps_protection_kind, topic.metadata_protection_kind, topic.data_protection_kind.widened()];
     Samples {
@@ -67,7 +67,7 @@ pub fn samples(domain: &DomainRule, topic: &TopicRule) -> Samples {
 }
 
 impl Samples {
-    /// The same in a sentence.
+    /// Returns the protection as a sentence.
     pub const fn sentence(self) -> &'static str {
         match (self.readable, self.forgeable) {
             (false, _) => "A host without a key can neither read nor forge samples.",
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn topic_that_does_not_ask_for_protected_discovery_is_announced_in_clear() {
+    fn topic_without_discovery_protection_is_announced_in_clear() {
         let (domain, topic) = rules(ProtectionKind::Sign, ProtectionKind::Encrypt, BasicProtectionKind::None);
         let kinds = layers(&domain, &topic).map(|layer| (layer.layer, layer.kind));
         let expected = [
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_are_as_safe_as_their_strongest_layer() {
+    fn samples_are_as_protected_as_their_strongest_layer() {
         use ProtectionKind::{Encrypt, None, Sign};
         for (rtps, metadata, data, readable, forgeable) in [
             (None, None, BasicProtectionKind::None, true, true),

@@ -1,4 +1,5 @@
-//! `takt security revoke`: a revocation list of the identity CA, in the keystore and in each enclave.
+//! `takt security revoke`: writes a revocation list of the identity CA to the keystore and to each
+//! enclave.
 
 use std::path::PathBuf;
 
@@ -24,7 +25,7 @@ Examples:
 Each participant reads crl.pem of its enclave: copy it to all hosts. When the list is no longer valid, all certificates of the identity CA are refused.
 takt security participant DIR NAME --renew makes another certificate for a participant whose certificate is revoked.";
 
-/// Octets of a fingerprint in the name of a file.
+/// Octets of a fingerprint in a file name.
 const NAME_OCTETS: usize = 8;
 
 /// `takt security revoke`
@@ -43,10 +44,11 @@ pub struct Revoke {
 }
 
 impl Revoke {
-    /// Revokes.
+    /// Revokes the certificates.
     ///
     /// # Errors
-    /// There is no such enclave, nothing to revoke, no private key, or a file cannot be written.
+    /// An enclave does not exist, there is nothing to revoke, the private key is missing, or a file
+    /// cannot be written.
     pub fn run(&self) -> Result<()> {
         let keystore = Keystore::existing(&self.directory)?;
         let issuer = keystore.identity_issuer()?;

@@ -1,9 +1,9 @@
-//! Rules of permissions on the command line, and how they are added to a grant.
+//! Permission rules on the command line, and how they are added to a grant.
 //!
-//! The first rule that applies decides. Rules that deny are put first, so that they hold against rules that allow, and
-//! rules that allow last.
+//! The first rule that applies decides. Deny rules therefore precede allow rules.
 //!
-//! INTEROP(CycloneDDS 0.10): refuses a topic altogether if the first rule that names it denies, for whichever direction.
+//! INTEROP(CycloneDDS 0.10): refuses a topic in both directions if the first rule that names it
+//! denies either direction.
 //! INTEROP(CycloneDDS 0.10): refuses documents with domain ids above 230.
 
 use clap::Args;
@@ -16,13 +16,13 @@ use takt_security::tools::permissions_xml;
 use super::failed;
 use crate::output::{note, outln};
 
-/// The largest domain id in documents that CycloneDDS 0.10 accepts.
+/// Largest domain ID in documents that CycloneDDS 0.10 accepts.
 const DOMAIN_ID_MAX: u32 = 230;
 
-/// Domain ids, both ends included.
+/// Range of domain IDs, both ends included.
 pub type DomainRange = (u32, u32);
 
-/// Rules of one call.
+/// Rules of one command.
 #[derive(Args, Clone, Debug, Default)]
 pub struct RuleArgs {
     /// Topic that it may write, or a pattern such as 'rt/*'; may be repeated
@@ -46,29 +46,30 @@ pub struct RuleArgs {
 }
 
 impl RuleArgs {
-    /// Is there a topic?
+    /// Reports whether the rules name a topic.
     pub fn has_topics(&self) -> bool {
         [&self.publish, &self.subscribe, &self.deny_publish, &self.deny_subscribe].iter().any(|all| !all.is_empty())
     }
 
-    /// Is there a partition, which says nothing without a topic?
+    /// Reports whether the rules name a partition, which has no effect without a topic.
     pub fn has_partitions(&self) -> bool {
         !self.partition.is_empty()
     }
 
-    /// The domains of these rules.
+    /// Returns the domains of the rules.
     pub fn domains(&self, of_governance: DomainSet) -> DomainSet {
         if self.domain.is_empty() { of_governance } else { DomainSet(self.domain.clone()) }
     }
 
-    /// Adds the rules. A grant without a rule that allows gets one that allows to join the domains, and nothing else.
+    /// Adds the rules. A grant without an allow rule gets one that only allows to join the domains.
     pub fn add_to(&self, rules: &mut Vec<Rule>, domains: &DomainSet) {
         if !self.deny_publish.is_empty() || !self.deny_subscribe.is_empty() {
             let is_same = |rule: &Rule| rule.effect == Effect::Deny && rule.domains == *domains;
             if !rules.first().is_some_and(is_same) {
                 rules.insert(0, empty_rule(Effect::Deny, domains));
             }
-            // CycloneDDS and Fast DDS read a rule without partitions as one for the default partition, also if it denies.
+            // CycloneDDS and Fast DDS apply a rule without partitions to the default partition
+            // only, even if it denies.
             let all = ["*".to_owned()];
             let partitions = if self.partition.is_empty() { &all[..] } else { &self.partition[..] };
             add(&mut rules[0], &self.deny_publish, &self.deny_subscribe, partitions);
@@ -84,7 +85,7 @@ impl RuleArgs {
         }
     }
 
-    /// Warns of topics that these options allow and an earlier rule of the grant denies.
+    /// Warns of topics that these options allow but an earlier rule of the grant denies.
     pub fn warn_of_denials(&self, grant: &Grant, domains: &DomainSet) {
         let partitions: Vec<&str> = self.partition.iter().map(String::as_str).collect();
         for (action, topics) in [(Action::Publish, &self.publish), (Action::Subscribe, &self.subscribe)] {
@@ -124,7 +125,8 @@ fn add(rule: &mut Rule, publish: &[String], subscribe: &[String], partitions: &[
     }
 }
 
-/// The document of some permissions, and the permissions as a reader of the document sees them, with lines.
+/// Returns the document of the permissions, and the permissions as a reader of the document parses
+/// them, with lines.
 ///
 /// # Errors
 /// The document would be too long.
@@ -134,7 +136,7 @@ pub fn render(permissions: &Permissions) -> Result<(String, Permissions)> {
     Ok((text, read))
 }
 
-/// Prints the rules of a grant in their order.
+/// Prints the rules of a grant in order.
 ///
 /// # Errors
 /// Standard output cannot be written.
@@ -177,7 +179,7 @@ fn parse_partition(text: &str) -> std::result::Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// Domains on the command line.
+/// Parses a domain ID or a range.
 pub fn parse_domains(text: &str) -> std::result::Result<DomainRange, String> {
     let (low, high) = text.split_once('-').unwrap_or((text, text));
     let id = |text: &str| text.parse::<u32>().ok().filter(|id| *id <= DOMAIN_ID_MAX);
@@ -200,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_that_deny_come_first_and_name_all_partitions() {
+    fn deny_rules_come_first_and_name_all_partitions() {
         let mut rules = Vec::new();
         RuleArgs { publish: texts(&["*"]), ..RuleArgs::default() }.add_to(&mut rules, &domains());
         RuleArgs { deny_publish: texts(&["Secret"]), ..RuleArgs::default() }.add_to(&mut rules, &domains());
@@ -213,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn topics_of_later_calls_join_the_rule_of_the_same_domains_and_partitions() {
+    fn topics_of_later_commands_join_the_rule_of_the_same_domains_and_partitions() {
         let mut rules = Vec::new();
         let calls: [(&str, &[&str], &[DomainRange]); 5] =
             [("A", &[], &[]), ("B", &[], &[]), ("A", &[], &[]), ("C", &["p"], &[]), ("D", &[], &[(1, 2)])];

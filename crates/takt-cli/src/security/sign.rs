@@ -52,11 +52,11 @@ impl Document {
 }
 
 impl Sign {
-    /// Signs.
+    /// Signs the document.
     ///
     /// # Errors
-    /// The document is malformed, or its permissions are not for the participant of its enclave; a file is missing or
-    /// cannot be written.
+    /// The document is malformed, its permissions are not for the participant of its enclave, or a
+    /// file is missing or cannot be written.
     pub fn run(&self) -> Result<()> {
         let keystore = Keystore::existing(&self.directory)?;
         let issuer = keystore.permissions_issuer()?;
@@ -77,7 +77,7 @@ impl Sign {
         outln!("signed {}, copied to {}", path.display(), count(enclaves.len(), "enclave"))
     }
 
-    /// Permissions in an enclave have to name its participant.
+    /// Checks that permissions in an enclave name its participant.
     fn check_subject(&self, permissions: &Permissions) -> Result<()> {
         let enclave = Enclave::at(self.document.parent().unwrap_or(Path::new("")));
         if !enclave.exists() {

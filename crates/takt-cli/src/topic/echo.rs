@@ -1,4 +1,5 @@
-//! `takt echo`: prints the samples of a topic whose type it learns, with policies that match its writers.
+//! `takt echo`: prints the samples of a topic. It learns the type and chooses policies that match
+//! the writers.
 
 use super::learning::{find_writer, hint, learn};
 use super::policies::reader_for;
@@ -48,7 +49,7 @@ pub struct Echo {
 }
 
 impl Echo {
-    /// Prints until it is time to end.
+    /// Prints samples until a limit is reached or a signal arrives.
     ///
     /// # Errors
     /// The topic has no writer in time, its type cannot be learned, or the domain cannot be joined.

@@ -1,11 +1,12 @@
-//! Values of types known at run time, as `serde_json` has them.
+//! Conversion between dynamic values and `serde_json`.
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use std::fmt;
 use takt::xtypes::dynamic::JsonValue;
 
-/// For printing: members in the order of their type. A number that JSON cannot hold is a string.
+/// JSON value for printing. Its members are in the order of the type. Numbers that JSON cannot
+/// represent are strings.
 pub struct Ordered(pub JsonValue);
 
 impl Serialize for Ordered {
@@ -43,12 +44,12 @@ fn serialize<S: Serializer>(value: &JsonValue, serializer: S) -> Result<S::Ok, S
 
 impl fmt::Display for Ordered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Only keys that are no strings could fail, and there are none.
+        // Only keys that are not strings could fail, and there are none.
         f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
     }
 }
 
-/// From what was read.
+/// Converts a parsed value.
 pub fn from_serde(value: Value) -> JsonValue {
     match value {
         Value::Null => JsonValue::Null,
@@ -71,7 +72,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn values_come_back_as_they_went_in_their_order() {
+    fn values_round_trip_in_member_order() {
         let value = json!({ "a": [1, -2, u64::MAX, 1.5, "x", null, true], "b": {} });
         let text = Ordered(from_serde(value.clone())).to_string();
         assert_eq!(serde_json::from_str::<Value>(&text).expect("it is JSON"), value);
@@ -80,13 +81,13 @@ mod tests {
     }
 
     #[test]
-    fn a_double_is_read_to_its_last_bit() {
+    fn double_is_parsed_exactly() {
         let value = from_serde(serde_json::from_str("398453236.81570244").expect("a number"));
         assert_eq!(value, JsonValue::Number(398_453_236.815_702_44));
     }
 
     #[test]
-    fn numbers_that_json_has_not_are_text() {
+    fn numbers_that_json_cannot_represent_are_text() {
         assert_eq!(Ordered(JsonValue::Number(f64::NAN)).to_string(), r#""NaN""#);
         assert_eq!(Ordered(JsonValue::Integer(i128::MAX)).to_string(), format!("\"{}\"", i128::MAX));
     }

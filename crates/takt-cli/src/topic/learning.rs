@@ -1,4 +1,4 @@
-//! Finding a topic, and learning its type, so that a signal ends it soon.
+//! Discovery of a topic and of its type, interruptible by a signal.
 
 use crate::domain::STEP;
 use crate::output::note;
@@ -11,14 +11,14 @@ use takt_config::similar;
 
 use crate::finding::count;
 
-/// After the first endpoint was found, how long to look for others whose policies matter.
+/// Time to look for further endpoints after the first one, since their policies count too.
 const COMPANY: Duration = Duration::from_millis(300);
-/// One attempt at learning: long enough for a server to be asked in each way that is known.
+/// Length of one attempt to learn a type. It suffices to query a server in every known way.
 const ATTEMPT: Duration = Duration::from_millis(1_500);
-/// How long a server may take if the caller sets no limit.
+/// Time that a server has to answer if the caller sets no limit.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Who writes and reads a topic.
+/// Writers and readers of a topic.
 pub struct Endpoints {
     pub writers: Vec<PublicationData>,
     pub readers: Vec<SubscriptionData>,
@@ -30,7 +30,7 @@ impl Endpoints {
     }
 }
 
-/// Those that are known now.
+/// Returns the endpoints of the topic that are known now.
 pub fn endpoints(participant: &DomainParticipant, topic: &str) -> Result<Endpoints> {
     let mut writers = participant.discovered_publications()?;
     let mut readers = participant.discovered_subscriptions()?;
@@ -39,7 +39,8 @@ pub fn endpoints(participant: &DomainParticipant, topic: &str) -> Result<Endpoin
     Ok(Endpoints { writers, readers })
 }
 
-/// What is there under a similar name, for a topic that has no endpoints: `; there is Temperature (1 writer)`.
+/// Returns a hint at a topic of a similar name, for a topic without endpoints: `; there is
+/// Temperature (1 writer)`.
 pub fn hint(participant: &DomainParticipant, topic: &str) -> Result<String> {
     let publications = participant.discovered_publications()?;
     let subscriptions = participant.discovered_subscriptions()?;
@@ -51,7 +52,8 @@ pub fn hint(participant: &DomainParticipant, topic: &str) -> Result<String> {
     Ok(format!("; there is {found} ({}, {})", count(writers, "writer"), count(readers, "reader")))
 }
 
-/// Drives the participant until `done`, a signal or the deadline. Says whether it was done.
+/// Drives the participant until `done`, a signal or the deadline. Returns whether `done` returned
+/// `true`.
 pub fn spin_until(
     participant: &DomainParticipant,
     deadline: Option<Instant>,
@@ -72,16 +74,17 @@ pub fn spin_until(
     }
 }
 
-/// Waits until the topic has an endpoint, and a moment more. Empty if the time is up.
+/// Waits until the topic has an endpoint, and shortly for further ones. Returns no endpoint after
+/// the deadline.
 pub fn find(participant: &DomainParticipant, topic: &str, deadline: Option<Instant>) -> Result<Endpoints> {
     note!("takt: looking for topic {topic}");
     find_until(participant, topic, deadline, |found| !found.is_empty())
 }
 
-/// As [`find`], until the topic has a writer. Without one if the time is up.
+/// Like [`find`], but waits for a writer. Returns no writer after the deadline.
 pub fn find_writer(participant: &DomainParticipant, topic: &str, deadline: Option<Instant>) -> Result<Endpoints> {
     let mut found = find(participant, topic, deadline)?;
-    // Endpoints of processes that end may be gone a moment after they were found.
+    // Endpoints of processes that end may disappear shortly after their discovery.
     while found.writers.is_empty() && deadline.is_none_or(|deadline| Instant::now() < deadline) {
         if !found.readers.is_empty() {
             note!("takt: {topic} has {}, waiting for a writer", count(found.readers.len(), "reader"));

@@ -1,10 +1,11 @@
-//! The types that the command has itself.
+//! Types that are built into the command.
 
 use takt::DdsType;
 use takt::dynamic::DynamicTypeSupport;
 use takt_bench::{Error, Result};
 
-/// The shape of the demonstrations that most DDS come with; topics `Square`, `Circle` and `Triangle`.
+/// Shape of the demo programs that most DDS implementations include. Its topics are `Square`,
+/// `Circle` and `Triangle`.
 #[derive(DdsType, Clone, Debug, Default)]
 #[dds(name = "ShapeType")]
 struct ShapeType {
@@ -22,13 +23,13 @@ struct Text {
     text: String,
 }
 
-/// Their names.
+/// Names of the built-in types.
 pub const NAMES: [&str; 2] = ["ShapeType", "takt::Text"];
 
-/// A type by its name.
+/// Returns a built-in type by name.
 ///
 /// # Errors
-/// There is none of that name.
+/// There is no type of this name.
 pub fn find(name: &str) -> Result<DynamicTypeSupport> {
     match name {
         "ShapeType" => Ok(DynamicTypeSupport::of::<ShapeType>()?),
@@ -42,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_type_is_found_and_no_other() {
+    fn every_built_in_type_is_found_and_no_other() {
         for name in NAMES {
             assert_eq!(find(name).expect("it is there").type_name(), name);
         }

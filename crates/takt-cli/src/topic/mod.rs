@@ -1,7 +1,8 @@
-//! `takt echo`, `sub`, `pub` and `type`: topics of any vendor, by types that are learned from whoever has them, or read from files.
+//! `takt echo`, `sub`, `pub` and `type`: topics of any vendor. Their types are learned from remote
+//! participants or read from files.
 //!
-//! Samples are JSON on the command line, on standard input and on standard output; `takt_xtypes::dynamic` says how
-//! types map to it.
+//! Samples are JSON on the command line, on standard input and on standard output.
+//! `takt_xtypes::dynamic` documents the mapping of types to JSON.
 
 pub mod echo;
 mod json;

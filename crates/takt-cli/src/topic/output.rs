@@ -1,4 +1,4 @@
-//! Samples on standard output: a line each.
+//! Output of samples, one line each.
 
 use super::json::Ordered;
 use crate::output::outln;
@@ -8,35 +8,36 @@ use takt::dynamic::{DynamicSample, DynamicTypeSupport};
 use takt::{InstanceState, Timestamp};
 use takt_bench::{Error, Result};
 
-/// A sample as JSON.
+/// JSON form of a sample.
 #[derive(Serialize)]
 struct Line<'a> {
     topic: &'a str,
     #[serde(rename = "type")]
     type_name: &'a str,
-    /// `alive`, `disposed` or `no_writers`.
+    /// Instance state: `alive`, `disposed` or `no_writers`.
     state: &'static str,
-    /// Whether there are data; else `key` tells which instance it is about.
+    /// Whether the sample has data. Otherwise `key` identifies the instance.
     valid: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<Ordered>,
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<Ordered>,
-    /// The bytes in hexadecimal, encapsulation header included.
+    /// Serialized payload in hexadecimal, with its encapsulation header.
     #[serde(skip_serializing_if = "Option::is_none")]
     payload: Option<String>,
-    /// Why the bytes could not be decoded.
+    /// Reason why the payload could not be decoded.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
     writer: String,
     sequence_number: i64,
-    /// Nanoseconds since 1970 by the writer's clock; absent if it does not say.
+    /// Source timestamp in nanoseconds since 1970, by the writer's clock. Absent if the writer
+    /// sends none.
     #[serde(skip_serializing_if = "Option::is_none")]
     source_timestamp_ns: Option<i64>,
     reception_timestamp_ns: i64,
 }
 
-/// Prints samples of one topic.
+/// Printer of the samples of one topic.
 pub struct Printer {
     pub topic: String,
     pub type_: DynamicTypeSupport,
@@ -47,7 +48,7 @@ impl Printer {
     /// Prints one sample.
     ///
     /// # Errors
-    /// The output is closed, or cannot be written to.
+    /// Standard output is closed, or cannot be written to.
     pub fn print(&self, sample: &DynamicSample) -> Result<()> {
         let line = self.line(sample);
         let text = if self.json {
@@ -88,7 +89,7 @@ impl Printer {
     }
 }
 
-/// The line without what a person rarely wants.
+/// Formats the line as text, without details that are rarely needed.
 fn plain(line: &Line<'_>, time: Timestamp) -> String {
     let mut text = if time.is_invalid() { "-".to_owned() } else { time_of_day(time.to_nanos()) };
     if !line.valid {
@@ -106,7 +107,7 @@ fn plain(line: &Line<'_>, time: Timestamp) -> String {
     text
 }
 
-/// Time of day in UTC, which the `Z` behind it says.
+/// Formats the time of day in UTC, as the `Z` at its end indicates.
 fn time_of_day(nanos: i64) -> String {
     let micros = nanos.div_euclid(1_000).rem_euclid(86_400_000_000);
     let (seconds, micros) = (micros / 1_000_000, micros % 1_000_000);
@@ -125,14 +126,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_of_a_day() {
+    fn time_of_day_omits_the_date() {
         assert_eq!(time_of_day(0), "00:00:00.000000Z");
         assert_eq!(time_of_day(86_400_000_000_000 * 20_000 + 3_661_000_002_999), "01:01:01.000002Z");
         assert_eq!(time_of_day(-1_000), "23:59:59.999999Z");
     }
 
     #[test]
-    fn bytes_are_two_digits_each() {
+    fn octets_have_two_digits_each() {
         assert_eq!(hex(&[0, 0xab, 0x0c]), "00ab0c");
     }
 }

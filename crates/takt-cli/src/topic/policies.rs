@@ -1,4 +1,4 @@
-//! Policies from options, and from the endpoints that are there.
+//! QoS policies from options and from discovered endpoints.
 
 use super::learning::Endpoints;
 use clap::Args;
@@ -8,7 +8,7 @@ use takt::qos::{
     ReliabilityKind, SubscriberQos,
 };
 
-/// Policies said on the command line.
+/// Policies on the command line.
 #[derive(Args, Clone, Debug, Default)]
 pub struct PolicyOptions {
     /// RELIABILITY RELIABLE
@@ -68,7 +68,7 @@ impl PolicyOptions {
         })
     }
 
-    /// Puts what was said over a reader's policies.
+    /// Overrides a reader's policies with those of the options.
     pub fn apply_to_reader(&self, qos: &mut DataReaderQos, subscriber: &mut SubscriberQos) {
         qos.reliability = self.reliability().unwrap_or(qos.reliability);
         qos.durability = self.durability().unwrap_or(qos.durability);
@@ -82,7 +82,7 @@ impl PolicyOptions {
         }
     }
 
-    /// Puts what was said over a writer's policies.
+    /// Overrides a writer's policies with those of the options.
     pub fn apply_to_writer(&self, qos: &mut DataWriterQos, publisher: &mut PublisherQos) {
         qos.reliability = self.reliability().unwrap_or(qos.reliability);
         qos.durability = self.durability().unwrap_or(qos.durability);
@@ -97,7 +97,8 @@ impl PolicyOptions {
     }
 }
 
-/// A reader that matches all writers that are there: it asks for no more than the weakest offers.
+/// Returns the QoS of a reader that matches all discovered writers: it requests no more than the
+/// weakest writer offers.
 pub fn reader_for(endpoints: &Endpoints) -> (DataReaderQos, SubscriberQos) {
     let Some((first, others)) = endpoints.writers.split_first() else {
         let partition = endpoints.readers.first().map(|reader| reader.partition.clone()).unwrap_or_default();
@@ -112,7 +113,7 @@ pub fn reader_for(endpoints: &Endpoints) -> (DataReaderQos, SubscriberQos) {
         qos.deadline = qos.deadline.max(other.deadline);
         qos.latency_budget = qos.latency_budget.max(other.latency_budget);
         let names = &mut subscriber.partition.names;
-        // Without a name a writer is in the partition of the empty name.
+        // A writer without partition names is in the partition of the empty name.
         if names.is_empty() != its_subscriber.partition.names.is_empty() {
             names.push(String::new());
         }
@@ -123,7 +124,8 @@ pub fn reader_for(endpoints: &Endpoints) -> (DataReaderQos, SubscriberQos) {
     (qos, subscriber)
 }
 
-/// A writer that matches the first reader that is there, else one that is in the partition of the first writer.
+/// Returns the QoS of a writer that matches the first discovered reader. Without a reader, the
+/// writer joins the partition of the first writer.
 pub fn writer_for(endpoints: &Endpoints) -> (DataWriterQos, PublisherQos) {
     match (endpoints.readers.first(), endpoints.writers.first()) {
         (Some(reader), _) => writer_policies_for(reader),
@@ -151,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_matches_all_writers() {
+    fn reader_qos_matches_all_writers() {
         let writers = vec![
             writer(Reliability::RELIABLE, Durability::TransientLocal, &["a"]),
             writer(Reliability::BEST_EFFORT, Durability::TransientLocal, &[]),
@@ -167,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn options_count_more_than_what_is_there() {
+    fn options_take_precedence_over_discovered_policies() {
         let options = PolicyOptions { best_effort: true, keep_all: true, ..PolicyOptions::default() };
         let writers = vec![writer(Reliability::RELIABLE, Durability::TransientLocal, &["a"])];
         let (mut qos, mut subscriber) = reader_for(&Endpoints { writers, readers: vec![] });

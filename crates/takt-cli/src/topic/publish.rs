@@ -1,4 +1,4 @@
-//! `takt pub`: writes JSON to a topic whose type it learns, or has.
+//! `takt pub`: writes JSON values to a topic whose type is learned, built in or read from a file.
 
 use super::json::from_serde;
 use super::learning::{Endpoints, endpoints, find, hint, learn, spin_until};
@@ -32,9 +32,9 @@ Members that are left out have their defaults. Policies are those that the first
 otherwise. With --type or --idl the writer is there from the start, and is replaced if it does not match the first reader; its
 OWNERSHIP is SHARED unless --exclusive says otherwise. It waits for a reader before it writes, and for acknowledgements before it ends."#;
 
-/// How long readers may take to acknowledge what was written last.
+/// Time that readers have to acknowledge the last samples.
 const LAST_WORDS: Duration = Duration::from_secs(10);
-/// The same once a signal has asked to stop.
+/// The same time after a signal.
 const LAST_WORDS_STOPPED: Duration = Duration::from_millis(500);
 
 /// `takt pub`
@@ -78,11 +78,12 @@ struct Report<'a> {
     type_name: &'a str,
     written: u64,
     readers: u32,
-    /// Unknown of a best-effort writer, whose readers do not acknowledge.
+    /// Whether all readers acknowledged the samples. `None` for a best-effort writer, whose readers
+    /// do not acknowledge.
     acknowledged: Option<bool>,
 }
 
-/// The time from one sample to the next at a rate.
+/// Parses a rate and returns its period.
 fn period(text: &str) -> std::result::Result<Duration, String> {
     let wrong = || "a rate is a number of samples a second, more than 0 and at least 1e-9".to_owned();
     let rate: f64 = text.parse().map_err(|_| wrong())?;
@@ -90,26 +91,27 @@ fn period(text: &str) -> std::result::Result<Duration, String> {
     if rate.is_finite() && period <= MAX_TIME { Ok(period) } else { Err(wrong()) }
 }
 
-/// A line of standard input with its number, from 1.
+/// Line of standard input with its number, from 1.
 type Line = (usize, io::Result<String>);
 
-/// What is written.
+/// Source of the values.
 enum Values<'a> {
-    /// One value, once or more.
+    /// One value, written once or repeatedly.
     Repeated(&'a str),
-    /// A value a line of standard input.
+    /// One value for each line of standard input.
     Lines(Lines),
 }
 
-/// Lines of standard input that are not blank. A thread reads them, since the participant has to be driven meanwhile; it ends with the
-/// input or the process.
+/// Non-blank lines of standard input. A thread reads them, since the participant has to be driven
+/// meanwhile. The thread ends with the input or with the process.
 struct Lines {
     first: Option<Line>,
     rest: Receiver<Line>,
 }
 
 impl Lines {
-    /// Begins to read. An input that has ended already is an error here: it needs no reader of the topic to be found.
+    /// Starts reading. An input that has already ended is an error before the search for readers
+    /// begins.
     fn start() -> Result<Self> {
         let (sender, rest) = sync_channel(16);
         std::thread::spawn(move || {
@@ -127,7 +129,7 @@ impl Lines {
         }
     }
 
-    /// The next line, if there is one by now; `Some(None)` at the end.
+    /// Returns the next line if it has arrived, and `Some(None)` at the end.
     fn next(&mut self) -> Option<Option<Line>> {
         if let Some(line) = self.first.take() {
             return Some(Some(line));
@@ -148,15 +150,17 @@ impl Pub {
     /// Writes all values.
     ///
     /// # Errors
-    /// There is no type or no reader in time, standard input has no value, a value is none of the type, or the domain cannot be joined.
+    /// - No type or no reader is found in time.
+    /// - Standard input has no value, or a value does not belong to the type.
+    /// - The domain cannot be joined.
     pub fn run(&self) -> Result<()> {
-        // All that follows is about the topic of DDS.
+        // From here on, `topic` is the DDS topic.
         Self { topic: self.source.file.topic(&self.topic), ..self.clone() }.write_all()
     }
 
     fn write_all(&self) -> Result<()> {
         let own = self.source.load()?;
-        // What is wrong with the value is told before anybody is waited for.
+        // An invalid value is reported before the command waits for a reader.
         if let (Some(type_), Some(value)) = (&own, &self.value) {
             parse(type_, value)?;
         }
@@ -175,7 +179,7 @@ impl Pub {
         self.finish(&participant, &writer, written)
     }
 
-    /// The writer, of a type that is learned unless takt has it.
+    /// Creates the writer. The type is learned unless it is built in or read from a file.
     fn writer(
         &self,
         participant: &DomainParticipant,
@@ -188,24 +192,27 @@ impl Pub {
             let writer = self.create(participant, &type_, self.policies_for(&found))?;
             return Ok((type_, writer));
         };
-        // A reader that waits for a writer to learn the type from, as `takt echo` does, has one from the start.
+        // A reader that learns the type from a writer, as `takt echo` does, finds one from the
+        // start.
         let at_start = self.policies_for(&endpoints(participant, &self.topic)?);
         let writer = self.create(participant, &type_, at_start.clone())?;
         if self.no_wait {
             return Ok((type_, writer));
         }
         let (qos, publisher) = self.policies_for(&find(participant, &self.topic, deadline)?);
-        // An OpenFlow controller announces the other OWNERSHIP of a reader whose pair it does not admit, or not yet.
+        // An OpenFlow controller announces another OWNERSHIP for a reader whose pair it does not,
+        // or does not yet, admit.
         let policies = (DataWriterQos { ownership: at_start.0.ownership, ..qos }, publisher);
         if policies == at_start || writer.publication_matched_status()?.current_count > 0 {
             return Ok((type_, writer));
         }
-        // The second writer exists before the first is deleted: the topic has its type all the time.
+        // The second writer exists before the first is deleted, so that the topic always has its
+        // type.
         let fitting = self.create(participant, &type_, policies)?;
         Ok((type_, fitting))
     }
 
-    /// Policies for the endpoints that are there, unless options say otherwise.
+    /// Returns policies that suit the discovered endpoints, overridden by options.
     fn policies_for(&self, found: &Endpoints) -> (DataWriterQos, PublisherQos) {
         let (mut qos, mut publisher) = writer_for(found);
         self.policies.apply_to_writer(&mut qos, &mut publisher);
@@ -238,7 +245,7 @@ impl Pub {
             Ok(writer.publication_matched_status()?.current_count > 0)
         })?;
         if matched {
-            // The reader learns of the match a moment later than we do.
+            // The reader matches slightly later than this writer.
             spin_until(participant, Some(Instant::now() + STEP), || Ok(false))?;
             return Ok(());
         }
@@ -307,7 +314,7 @@ impl Pub {
         loop {
             let result = if self.dispose { writer.dispose(data) } else { writer.write(data) };
             match result {
-                // Readers that are slow hold up a reliable writer.
+                // Slow readers block a reliable writer.
                 Err(DdsError::Timeout { .. }) if !stopped() => {}
                 Err(DdsError::Timeout { .. }) => return Err(Error::Stopped),
                 result => return Ok(result?),
@@ -319,7 +326,8 @@ impl Pub {
         let readers = writer.publication_matched_status()?.current_count;
         let has_reliable_readers = writer.has_reliable_readers()?;
         if readers > 0 && !has_reliable_readers {
-            // A best-effort reader drops samples that its host hands it after the writer's end.
+            // A best-effort reader drops samples that its host delivers after the end of the
+            // writer.
             match spin_until(participant, Some(Instant::now() + STEP), || Ok(false)) {
                 Err(Error::Stopped) => {}
                 result => drop(result?),
@@ -352,7 +360,8 @@ impl Pub {
     }
 }
 
-/// Waits until all reliable readers have acknowledged everything; less long once a signal has asked to stop. Says whether they have.
+/// Waits until all reliable readers have acknowledged all samples, for a shorter time after a
+/// signal. Returns whether they have.
 fn await_acknowledgments(writer: &DynamicDataWriter) -> Result<bool> {
     let begin = Instant::now();
     loop {

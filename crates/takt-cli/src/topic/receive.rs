@@ -1,4 +1,4 @@
-//! The loop of `takt echo` and `takt sub`.
+//! Receive loop of `takt echo` and `takt sub`.
 
 use super::learning::spin_until;
 use super::output::Printer;
@@ -13,7 +13,7 @@ use takt_bench::{Error, Result};
 
 use crate::domain::seconds;
 
-/// When to end.
+/// Limits after which the command ends.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Limits {
     /// End after this many samples
@@ -24,7 +24,7 @@ pub struct Limits {
     pub timeout: Option<Duration>,
 }
 
-/// Which samples.
+/// Content filter of the samples.
 #[derive(Args, Clone, Debug)]
 pub struct Selection {
     /// Only samples that pass this filter, in the SQL of DDS: --filter "x > 5 AND color = 'RED'"
@@ -50,21 +50,22 @@ impl Selection {
 }
 
 impl Limits {
-    /// When to give up, if nothing happens from now on.
+    /// Returns the deadline if nothing arrives from now on.
     pub fn deadline(&self) -> Option<Instant> {
         self.timeout.map(|timeout| Instant::now() + timeout)
     }
 
-    /// For messages: the time limit in seconds.
+    /// Returns the time limit in seconds, for messages.
     pub fn seconds(&self) -> f64 {
         self.timeout.map_or(0.0, |timeout| timeout.as_secs_f64())
     }
 }
 
-/// Prints the samples of a topic until it is time to end.
+/// Prints the samples of a topic until a limit is reached or a signal arrives.
 ///
 /// # Errors
-/// [`Error::Stopped`] if that is a signal before the first sample; [`Error::NoAnswer`] if there was none in time, or fewer than wanted.
+/// [`Error::Stopped`] if a signal arrives before the first sample. [`Error::NoAnswer`] if no
+/// sample, or fewer than requested, arrived in time.
 pub fn receive(
     participant: &DomainParticipant,
     topic: &str,
@@ -117,7 +118,7 @@ fn policies(reader: &DynamicDataReader) -> String {
     format!("{}, {}", reader.qos().reliability.kind, reader.qos().durability)
 }
 
-/// Says, once each, why somebody is not matched.
+/// Reports each refused match once, with its reason.
 pub fn report_refusals(refusals: &[Refusal], reported: &mut usize) {
     for refusal in refusals.iter().skip(*reported) {
         note!("takt: {refusal}");

@@ -1,4 +1,4 @@
-//! `takt type`: the type of a topic, or of a file, as IDL or as Rust.
+//! `takt type`: prints the type of a topic or of a file as IDL or as Rust.
 
 use super::learning::{find, hint, learn};
 use super::library;
@@ -62,7 +62,7 @@ struct Report<'a> {
 }
 
 impl ShowType {
-    /// Learns and prints.
+    /// Finds the type and prints it.
     ///
     /// # Errors
     /// The type cannot be learned, or the domain cannot be joined.

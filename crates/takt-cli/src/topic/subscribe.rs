@@ -1,4 +1,5 @@
-//! `takt sub`: prints the samples of a topic, with policies and, if wanted, a type that the user chooses.
+//! `takt sub`: prints the samples of a topic, with policies and optionally a type that the user
+//! chooses.
 
 use super::learning::{Endpoints, find, learn};
 use super::policies::{PolicyOptions, reader_for};
@@ -39,10 +40,10 @@ pub struct Sub {
 }
 
 impl Sub {
-    /// Prints until it is time to end.
+    /// Prints samples until a limit is reached or a signal arrives.
     ///
     /// # Errors
-    /// There is no type, nothing comes in time, or the domain cannot be joined.
+    /// There is no type, no sample arrives in time, or the domain cannot be joined.
     pub fn run(&self) -> Result<()> {
         let own = self.source.load()?;
         let participant = self.source.file.join(&self.domain, "takt sub")?;

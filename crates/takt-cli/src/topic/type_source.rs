@@ -1,4 +1,4 @@
-//! Where the type of a topic comes from, unless it is learned: takt itself, a file of IDL, or a message of ROS 2.
+//! Source of a topic's type if it is not learned: a built-in type, an IDL file or a ROS 2 message.
 
 use super::library;
 use crate::domain::Domain;
@@ -12,7 +12,7 @@ use takt::xtypes::type_object::TypeRegistry;
 use takt_bench::{Error, Result};
 use takt_idl::{Idl, Options, ros2};
 
-/// A type of takt, or of a file.
+/// Built-in type, or type of a file.
 #[derive(Args, Clone, Debug)]
 pub struct TypeSource {
     /// A type that takt has: ShapeType, takt::Text; with --idl a type of the file [default: learned]
@@ -22,7 +22,7 @@ pub struct TypeSource {
     pub file: TypeFile,
 }
 
-/// A file that has the type.
+/// File that defines the type.
 #[derive(Args, Clone, Debug)]
 pub struct TypeFile {
     /// Read the type from a file of IDL
@@ -39,7 +39,7 @@ pub struct TypeFile {
     default_extensibility: Kind,
 }
 
-/// How a type may evolve.
+/// Extensibility of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Kind {
     Final,
@@ -58,10 +58,10 @@ impl From<Kind> for Extensibility {
 }
 
 impl TypeSource {
-    /// The type; `None` if it has to be learned.
+    /// Returns the type, or `None` if it has to be learned.
     ///
     /// # Errors
-    /// There is no such type, or the file is not read.
+    /// There is no such type, or the file cannot be read.
     pub fn load(&self) -> Result<Option<DynamicTypeSupport>> {
         let name = self.type_name.as_deref();
         match self.file.load(name)? {
@@ -72,12 +72,12 @@ impl TypeSource {
 }
 
 impl TypeFile {
-    /// The topic that DDS has: with --msg that of the ROS 2 topic.
+    /// Returns the name of the DDS topic. With `--msg`, that is the mapped name of the ROS 2 topic.
     pub fn topic(&self, topic: &str) -> String {
         if self.msg.is_some() { ros2::topic_name(topic) } else { topic.to_owned() }
     }
 
-    /// A participant in the domain of the topic, which for --msg may be that of ROS 2.
+    /// Joins the domain of the topic, which with `--msg` may be the domain of ROS 2.
     ///
     /// # Errors
     /// The configuration is wrong, or the domain cannot be joined.
@@ -85,19 +85,20 @@ impl TypeFile {
         if self.msg.is_some() { domain.join_ros2(name) } else { domain.join(name) }
     }
 
-    /// The type hash of the message of --msg.
+    /// Returns the type hash of the message of `--msg`.
     ///
     /// # Errors
-    /// The message is not read.
+    /// The message cannot be read.
     pub fn type_hash(&self) -> Result<Option<String>> {
         let hash = |message: &String| ros2::type_hash(&self.read_message(message)?, message).map_err(usage);
         self.msg.as_ref().map(hash).transpose()
     }
 
-    /// The type of this name, or the only one that topics are likely to have; `None` without a file.
+    /// Returns the type of this name, or the only type that topics are likely to have. `None`
+    /// without a file.
     ///
     /// # Errors
-    /// The file is not read, or does not have the type.
+    /// The file cannot be read, or does not have the type.
     pub fn load(&self, name: Option<&str>) -> Result<Option<DynamicTypeSupport>> {
         if let Some(message) = &self.msg {
             let name = ros2::type_name(message).map_err(usage)?;
@@ -115,7 +116,7 @@ impl TypeFile {
         type_of(&idl, name).map(Some)
     }
 
-    /// A message of ROS 2, from the given directories and those of an installation.
+    /// Reads a ROS 2 message from the given directories and those of an installation.
     fn read_message(&self, message: &str) -> Result<Idl> {
         let installed = std::env::var_os("AMENT_PREFIX_PATH").unwrap_or_default();
         let installed = std::env::split_paths(&installed).filter(|path| !path.as_os_str().is_empty());
@@ -130,7 +131,7 @@ fn type_of(idl: &Idl, name: &str) -> Result<DynamicTypeSupport> {
     Ok(DynamicTypeSupport::new(information, types)?)
 }
 
-/// The only type of a file that topics are likely to have.
+/// Returns the only type of a file that topics are likely to have: no other type contains it.
 fn only<'a>(path: &Path, idl: &'a Idl) -> Result<&'a str> {
     match idl.topic_type_names()[..] {
         [name] => Ok(name),

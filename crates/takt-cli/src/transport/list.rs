@@ -1,4 +1,4 @@
-//! `takt transport ls`
+//! `takt transport ls`: lists the transports of this build.
 
 use crate::output::outln;
 use clap::Args;
@@ -18,7 +18,7 @@ pub struct List {
 #[derive(Serialize)]
 struct Report {
     transports: Vec<Row>,
-    /// Names that mean something, and that this program does not have.
+    /// Known transport names that are not part of this build.
     absent: Vec<&'static str>,
 }
 
@@ -31,10 +31,10 @@ struct Row {
 }
 
 impl List {
-    /// Prints.
+    /// Prints the list.
     ///
     /// # Errors
-    /// None is expected.
+    /// Standard output cannot be written.
     pub fn run(&self) -> Result<()> {
         let factories = factories();
         let row = |name: &'static str| {

@@ -1,4 +1,4 @@
-//! `takt transport`: which transports there are, and what this machine gives them.
+//! `takt transport`: the available transports and what this machine supports of them.
 
 mod list;
 mod probe;
@@ -30,10 +30,10 @@ enum What {
 }
 
 impl Transport {
-    /// Does it.
+    /// Runs the command.
     ///
     /// # Errors
-    /// It cannot be done; the error says why.
+    /// The command failed; the error names the cause.
     pub fn run(&self) -> Result<()> {
         match &self.what {
             What::Ls(list) => list.run(),

@@ -1,4 +1,5 @@
-//! `takt transport probe`
+//! `takt transport probe`: reports which transports can use a network interface, and what they
+//! lack.
 
 use crate::output::outln;
 use clap::Args;
@@ -27,9 +28,9 @@ struct Report<'a> {
 #[derive(Serialize)]
 struct Judged {
     name: &'static str,
-    /// How it is asked for.
+    /// Name that selects the transport.
     transport: String,
-    /// Nothing that it needs is missing.
+    /// Whether all requirements are met.
     usable: bool,
     findings: Vec<Line>,
 }
@@ -57,10 +58,10 @@ impl From<Finding> for Line {
 }
 
 impl Probe {
-    /// Looks and prints.
+    /// Probes the interface and prints the result.
     ///
     /// # Errors
-    /// No transport could use the interface.
+    /// No transport can use the interface.
     pub fn run(&self) -> Result<()> {
         let mut transports = Vec::new();
         for factory in factories() {

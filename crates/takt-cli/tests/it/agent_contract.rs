@@ -1,4 +1,4 @@
-//! `takt perf agent`: the line protocol that benchmark drivers speak.
+//! `takt perf agent`: the line protocol of benchmark drivers.
 
 use crate::process::Takt;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ fn end(agent: Takt) {
 }
 
 #[test]
-fn info() {
+fn info_event_describes_the_agent() {
     let agent = Takt::start("perf agent info");
     let info = agent.event("info");
     assert_eq!((&info["peer"], &info["fixed_size"]), (&json!("takt"), &json!(false)));
@@ -30,14 +30,15 @@ fn info() {
     assert!(rest.is_empty() && status.success());
 }
 
-/// The agent gives up a round trip that takes a second, as some do where the machine has no time. What is lost is lost again.
+/// Checks round trips without loss in up to five attempts. The agent gives up a round trip after a
+/// second, which happens on a loaded machine. A defect would lose round trips in every attempt.
 fn round_trips(keys: &str) {
     const ATTEMPTS: usize = 5;
     let lost: Vec<u64> = (0..ATTEMPTS).map(|_| attempt(keys)).take_while(|lost| *lost > 0).collect();
     assert!(lost.len() < ATTEMPTS, "lost in each attempt: {lost:?}");
 }
 
-/// Two runs of 100 round trips: how many were given up.
+/// Runs 100 round trips for each of two sizes and returns how many were given up.
 fn attempt(keys: &str) -> u64 {
     let out = std::env::temp_dir().join(format!("takt-it-{}-{}.bin", std::process::id(), keys.len()));
     let (mut got, mut lost) = (0, 0);
@@ -66,27 +67,27 @@ fn attempt(keys: &str) -> u64 {
 }
 
 #[test]
-fn round_trips_by_default() {
+fn round_trips_complete_by_default() {
     round_trips("domain=121");
 }
 
 #[test]
-fn round_trips_spinning() {
+fn round_trips_complete_when_spinning() {
     round_trips("domain=122 transport=spin notify=poll");
 }
 
 #[test]
-fn round_trips_of_nested_samples_with_short_replies() {
+fn round_trips_of_nested_samples_with_short_replies_complete() {
     round_trips("domain=127 type=complex reply=ack");
 }
 
 #[test]
-fn round_trips_best_effort_with_a_receive_thread() {
+fn best_effort_round_trips_with_a_receive_thread_complete() {
     round_trips("domain=123 transport=shared rel=besteffort hist=1");
 }
 
 #[test]
-fn a_stream() {
+fn reliable_stream_arrives_without_loss() {
     let keys = "domain=124 size=100 warm_s=0.1 secs=0.3";
     let sub = agent("sub", &format!("{keys} id=3 touch=1"));
     sub.event("ready");
@@ -106,7 +107,7 @@ fn a_stream() {
 }
 
 #[test]
-fn discovery_of_a_pair() {
+fn two_agents_report_their_discovery_times() {
     let first = agent("disc", "domain=125 id=0");
     let second = agent("disc", "domain=125 id=1 t0=1");
     for agent in [&first, &second] {
@@ -119,7 +120,7 @@ fn discovery_of_a_pair() {
 }
 
 #[test]
-fn idle_alone_and_matched() {
+fn idle_agents_report_their_usage_alone_and_matched() {
     let alone = agent("idle", "domain=126 n=0 warm_s=0 secs=0.1");
     alone.event("ready");
     has_numbers(&alone.event("result"), &["cpu_s", "wall_s", "nvcsw", "resident_kib"]);
@@ -156,7 +157,7 @@ fn reader_with_a_content_filter_takes_its_share_of_a_stream() {
 }
 
 #[test]
-fn samples_of_a_writer_that_is_gone_come_from_the_service() {
+fn samples_of_a_deleted_writer_come_from_the_durability_service() {
     for (domain, kind) in [(129, "transient"), (130, "persistent")] {
         let keys = format!("domain={domain} durability={kind} count=50 size=100");
         let keep = agent("keep", &keys);

@@ -1,9 +1,9 @@
-//! `takt analyze`: the example of the documents, what does not fit, and certificates.
+//! `takt analyze`: the example of docs/analysis.md, exceeded limits, and certificates.
 
 use crate::file::File;
 use crate::process::Takt;
 
-/// The first block of that language in docs/analysis.md.
+/// Returns the first code block of this language in docs/analysis.md.
 fn example(language: &str) -> String {
     let page = include_str!("../../../../docs/analysis.md");
     let (_, behind) = page.split_once(&format!("```{language}\n")).expect("there is one");
@@ -22,7 +22,7 @@ fn complaint(line: &str) -> (String, i32) {
 }
 
 #[test]
-fn the_document_shows_what_is_printed() {
+fn document_shows_the_printed_report() {
     let system = File::new("document.toml", &example("toml"));
     let shown = example("text");
     let (_, shown) = shown.split_once('\n').expect("the command stands first");
@@ -31,7 +31,7 @@ fn the_document_shows_what_is_printed() {
 }
 
 #[test]
-fn a_certificate_is_proven_and_a_changed_one_is_not() {
+fn certificate_is_proven_and_a_changed_one_is_refused() {
     let system = File::new("proven.toml", &example("toml"));
     let certificate = File::new("proven.json", "");
     output(&format!("analyze {} --certificate {}", system.path(), certificate.path()));
@@ -50,7 +50,7 @@ fn a_certificate_is_proven_and_a_changed_one_is_not() {
 }
 
 #[test]
-fn who_does_not_fit_is_named() {
+fn flow_that_exceeds_its_limit_is_named() {
     let tight = File::new("tight.toml", &example("toml").replace("limit = \"200 us\"", "limit = \"120 us\""));
     let (said, code) = complaint(&format!("analyze {}", tight.path()));
     assert!(code == 1 && said.contains("not within their limits: steering; camera is the first"), "{said}");
@@ -60,7 +60,7 @@ fn who_does_not_fit_is_named() {
 }
 
 #[test]
-fn what_may_change_is_told() {
+fn what_if_reports_headroom_and_shortest_periods() {
     let system = File::new("what-if.toml", &example("toml"));
     let text = output(&format!("analyze {} --what-if --json", system.path()));
     let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
@@ -73,7 +73,7 @@ fn what_may_change_is_told() {
 }
 
 #[test]
-fn what_cannot_be_read_is_explained() {
+fn invalid_system_file_is_refused_with_the_reason() {
     for (from, to, why) in [
         ("time = \"35 us\"", "time = \"35\"", "a number and one of ns, us, ms, s"),
         (

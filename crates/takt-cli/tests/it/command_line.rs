@@ -1,11 +1,11 @@
-//! Help, versions, wrong usage.
+//! Help, versions, wrong usage and exit codes of `takt`.
 
 use crate::file::File;
 use crate::process::Takt;
 use takt_testkit::{not_run, require};
 
 #[test]
-fn it_says_its_version() {
+fn version_is_that_of_the_package() {
     let (text, status) = Takt::start("--version").finish();
     assert!(status.success());
     assert_eq!(text, format!("takt {}", env!("CARGO_PKG_VERSION")));
@@ -19,7 +19,7 @@ fn help_has_examples() {
 }
 
 #[test]
-fn wrong_usage_is_exit_code_2_and_says_what_is_wrong() {
+fn wrong_usage_exits_with_code_2_and_names_the_mistake() {
     for (line, hint) in [
         ("perf ping --size 3", "at least 16 bytes"),
         ("perf ping --spin --block", "cannot be used with"),
@@ -37,14 +37,14 @@ fn wrong_usage_is_exit_code_2_and_says_what_is_wrong() {
 }
 
 #[test]
-fn a_core_that_is_not_there_is_a_failure_with_its_cause() {
+fn missing_core_is_a_failure_with_its_cause() {
     let (text, code) = Takt::start("perf ping --cpu 1023").complaint();
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("bind to core 1023"), "{text}");
 }
 
 #[test]
-fn a_signal_while_it_waits_is_an_exit_code_of_its_own() {
+fn signal_during_a_wait_has_its_own_exit_code() {
     for (signal, expected) in [("TERM", 143), ("INT", 130)] {
         let ping = Takt::start("perf ping --domain 190");
         ping.await_complaint("waiting for");
@@ -55,7 +55,7 @@ fn a_signal_while_it_waits_is_an_exit_code_of_its_own() {
     }
 }
 
-/// What runs until a signal comes says by which one it was ended.
+/// Commands that run until a signal arrives report the signal in their exit code.
 #[test]
 fn services_and_streams_exit_with_the_code_of_their_signal() {
     let service = Takt::start("durability --interface lo --domain 212");
@@ -72,11 +72,11 @@ fn services_and_streams_exit_with_the_code_of_their_signal() {
     assert_eq!(server.complaint().1, Some(130));
 }
 
-/// A system that `takt analyze` takes.
+/// System file that `takt analyze` accepts.
 const SYSTEM: &str = "[[executor]]\nname = \"a\"\n[[flow]]\nname = \"f\"\nmin_separation = \"1 ms\"\n\
     stages = [{ on = \"a\", priority = 1, time = \"1 us\" }]\n";
 
-/// Commands that write something to standard output and end by themselves.
+/// Commands that write to standard output and end without a signal.
 const WRITING: [&str; 12] = [
     "ls --interface lo --domain 213 --wait 0.1",
     "ls --interface lo --domain 213 --wait 0.1 --json",
@@ -93,7 +93,7 @@ const WRITING: [&str; 12] = [
 ];
 
 #[test]
-fn a_closed_standard_output_ends_every_command_without_a_message() {
+fn closed_standard_output_ends_every_command_without_a_message() {
     let system = File::new("closed-pipe.toml", SYSTEM);
     for line in WRITING.into_iter().chain([format!("analyze {}", system.path()).as_str()]) {
         let (text, code) = Takt::start_without_reader(line).complaint();
@@ -105,7 +105,7 @@ fn a_closed_standard_output_ends_every_command_without_a_message() {
 }
 
 #[test]
-fn a_standard_output_that_cannot_be_written_is_a_failure_with_its_cause() {
+fn failed_write_to_standard_output_is_a_failure_with_its_cause() {
     let system = File::new("full-disk.toml", SYSTEM);
     for line in WRITING.into_iter().chain([format!("analyze {}", system.path()).as_str()]) {
         let (text, code) = Takt::start_on_full_disk(line).complaint();
@@ -115,7 +115,7 @@ fn a_standard_output_that_cannot_be_written_is_a_failure_with_its_cause() {
 }
 
 #[test]
-fn help_and_version_end_as_other_output_does_where_nothing_can_be_written() {
+fn help_and_version_fail_like_other_output_if_standard_output_cannot_be_written() {
     for line in ["--help", "-h", "--version", "help", "perf --help", "perf ping --help", "help sdn run", "ls --version"]
     {
         let (text, code) = Takt::start_on_full_disk(line).complaint();
@@ -126,9 +126,10 @@ fn help_and_version_end_as_other_output_does_where_nothing_can_be_written() {
     }
 }
 
-/// Services write events to standard output. They serve on without it, which they say.
+/// Services write events to standard output. Without it they continue, and report once that events
+/// are lost.
 #[test]
-fn services_say_once_that_their_events_cannot_be_written_and_serve_on() {
+fn services_report_once_that_events_cannot_be_written_and_continue() {
     let sdn = "sdn run --listen 127.0.0.1:0 --control";
     let socket = std::env::temp_dir().join(format!("takt-it-{}-full.sock", std::process::id()));
     let sdn = format!("{sdn} {}", socket.display());
@@ -149,11 +150,11 @@ fn services_say_once_that_their_events_cannot_be_written_and_serve_on() {
     }
 }
 
-/// The commands that `takt` and its commands list, each with its words.
+/// Returns all commands and subcommands that the help lists, each with its words.
 fn all_commands(words: &str) -> Vec<String> {
     let (help, _) = Takt::start(&format!("{words} --help")).finish();
     let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| line.starts_with("  "));
-    // A line that begins farther right goes on with the description above it.
+    // A line with more indentation continues the description above it.
     let names = listed.filter_map(|line| line.strip_prefix("  ").filter(|name| !name.starts_with(' ')));
     let names = names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help");
     let below: Vec<String> = names.flat_map(|name| all_commands(format!("{words} {name}").trim())).collect();
@@ -167,7 +168,7 @@ fn unknown_options_and_surplus_arguments_are_named_by_every_command() {
     for command in commands {
         let (text, code) = Takt::start(&format!("{command} --nonsense")).complaint();
         assert!(code == Some(2) && text.contains("'--nonsense'"), "{command}: {code:?} {text}");
-        // These take files without end, of which there is none of this name.
+        // These commands take any number of files, and no file has this name.
         let takes_files = command.starts_with("config") || command == "bench run";
         let expected = if takes_files { 1 } else { 2 };
         let (text, code) = Takt::start(&format!("{command} nonsense nonsense nonsense")).complaint();
@@ -176,7 +177,7 @@ fn unknown_options_and_surplus_arguments_are_named_by_every_command() {
 }
 
 #[test]
-fn an_unknown_key_of_a_configuration_is_named_with_file_and_line_by_every_command() {
+fn unknown_configuration_key_is_named_with_file_and_line_by_every_command() {
     let file = File::new("unknown-key.toml", "[participant]\ndomain = 1\nnmae = \"x\"\n");
     for command in [
         "ls",
@@ -197,7 +198,7 @@ fn an_unknown_key_of_a_configuration_is_named_with_file_and_line_by_every_comman
 }
 
 #[test]
-fn address_that_is_none_is_named_with_the_form_that_is_expected() {
+fn invalid_address_is_refused_with_the_expected_form() {
     for line in ["discovery-server --listen nonsense", "sdn run --listen nonsense", "sdn run --api nonsense"] {
         let (text, code) = Takt::start(line).complaint();
         let expected = "'nonsense' for '--";
@@ -207,7 +208,7 @@ fn address_that_is_none_is_named_with_the_form_that_is_expected() {
 }
 
 #[test]
-fn real_time_priority_that_is_not_permitted_says_what_it_needs() {
+fn forbidden_real_time_priority_is_refused_with_the_needed_privilege() {
     if let Err(why) = require::program("setpriv") {
         return not_run(why);
     }

@@ -1,4 +1,4 @@
-//! `takt perf compare`: campaigns with this very program as every column.
+//! `takt perf compare`: campaigns in which each column runs this build of `takt`.
 
 use crate::file::File;
 use crate::process::Takt;
@@ -8,7 +8,7 @@ use std::process::Command;
 const SMALL: &str = "--rounds 2 --samples 100 --warmup 10";
 
 #[test]
-fn columns_take_turns_and_every_cell_is_there() {
+fn columns_alternate_and_every_cell_is_measured() {
     let line = format!("perf compare {SMALL} --size 16,512 --domain 130 --json");
     let json = Takt::start(&line).json();
     let column = |value: &Value| value["column"].as_str().unwrap().to_string();
@@ -31,14 +31,16 @@ fn columns_take_turns_and_every_cell_is_there() {
 }
 
 #[test]
-fn other_programs_are_columns_too_and_the_table_names_them() {
-    // A peer that follows the contract: this program again, through a script as a peer's wrapper would be.
+fn other_programs_are_columns_and_are_named_in_the_table() {
+    // A peer that follows the agent contract: this program again, started by a script as a peer's
+    // wrapper would be.
     let directory = std::env::temp_dir().join(format!("takt-peers-{}", std::process::id()));
     std::fs::create_dir(&directory).unwrap();
     let script = directory.join("other");
     let text = format!("#!/bin/sh\nexec {} perf agent \"$@\"\n", env!("CARGO_BIN_EXE_takt"));
-    // Another process writes it: what this one has open for writing, a child that another test starts has too until it runs its
-    // program, and nothing that is open for writing can be run.
+    // Another process writes the script. A file that this process has open for writing is also open
+    // in a child that another test starts, until the child calls exec. A file that is open for
+    // writing cannot be executed.
     let text = File::new("other.sh", &text);
     let installed = Command::new("install").args(["-m", "755", &text.path()]).arg(&script).status();
     assert!(installed.unwrap().success());
@@ -55,7 +57,7 @@ fn other_programs_are_columns_too_and_the_table_names_them() {
 }
 
 #[test]
-fn a_column_that_fails_is_named() {
+fn failed_column_is_named() {
     let line = format!("perf compare {SMALL} --block --domain 170 --peer broken=/bin/false");
     let (text, code) = Takt::start(&line).complaint();
     assert_eq!(code, Some(1), "{text}");

@@ -1,4 +1,4 @@
-//! `takt config`: files that are right, files that are wrong, and what is shown of them.
+//! `takt config`: valid files, invalid files, and the settings that are shown.
 
 use crate::file::File;
 use crate::process::Takt;
@@ -18,7 +18,7 @@ fn output(line: &str) -> String {
 }
 
 #[test]
-fn good_files_are_counted() {
+fn profiles_of_valid_files_are_counted() {
     let xml = File::new("good.xml", XML);
     let toml =
         File::new("good.toml", "[participant]\ndomain = 7\n[qos_library.More.P]\nbase_name = \"Robots::Telemetry\"\n");
@@ -27,7 +27,7 @@ fn good_files_are_counted() {
 }
 
 #[test]
-fn wrong_files_fail_with_file_line_element_and_what_was_expected() {
+fn invalid_files_fail_with_file_line_element_and_the_expected_value() {
     let file = File::new("wrong.xml", &XML.replace("<depth>5", "<depth>five"));
     let (text, code) = Takt::start(&format!("config check {}", file.path())).complaint();
     assert_eq!(code, Some(1), "{text}");

@@ -1,4 +1,5 @@
-//! `takt daemon`: as a process that is killed and started again, in networks of its own, and beside what is not a daemon.
+//! `takt daemon` as a process: killed and restarted, in network namespaces, and with malformed
+//! requests.
 
 use crate::process::Takt;
 use std::io::{Read, Write};
@@ -17,7 +18,7 @@ struct Number {
     number: u32,
 }
 
-/// A name that no other test of this machine has.
+/// Returns a daemon name that no other test of this machine uses.
 fn name_of(test: &str) -> String {
     format!("{test}-{}", std::process::id())
 }
@@ -54,7 +55,7 @@ fn until_matched(writer: &DataWriter<Number>, readers: usize) {
     until("a match", || writer.matched_subscriptions().expect("open").len() == readers);
 }
 
-/// The numbers arrive, each once and in order.
+/// Asserts that the numbers arrive, each once and in order.
 fn assert_arrive(reader: &DataReader<Number>, numbers: std::ops::Range<u32>) {
     let mut found = Vec::new();
     until("all samples", || {
@@ -72,7 +73,7 @@ fn daemon_that_is_killed_and_started_again_costs_no_reliable_sample() {
     let (from, to) = (from.expect("it is served"), to.expect("it is served"));
     let (writer, reader) = (writer(&from, "Stream"), reader(&to, "Stream"));
     until_matched(&writer, 1);
-    // It writes until it is told to end, so that it writes while there is no daemon.
+    // It writes until the test ends it, so that it also writes while no daemon runs.
     let (ends, written) = (AtomicBool::new(false), AtomicU32::new(0));
     std::thread::scope(|scope| {
         let streaming = scope.spawn(|| {
@@ -102,7 +103,7 @@ fn daemon_that_is_killed_and_started_again_costs_no_reliable_sample() {
 }
 
 #[test]
-fn application_that_is_killed_is_gone_and_others_go_on() {
+fn killed_application_is_removed_and_others_continue() {
     let (name, domain) = (name_of("apps"), domain());
     let daemon = daemon(&name, "--interface lo");
     let (from, to) = (application(domain, &name).build(), application(domain, &name).build());
@@ -115,7 +116,7 @@ fn application_that_is_killed_is_gone_and_others_go_on() {
     );
     until_matched(&writer, 2);
     drop(victim);
-    // By the daemon's farewell: its lease runs on.
+    // The daemon's farewell causes this, since the lease is still valid.
     until_matched(&writer, 1);
     writer.write(&Number { number: 0 }).expect("open");
     assert_arrive(&reader, 0..1);
@@ -141,7 +142,8 @@ fn hosts_with_daemons_and_without_exchange_over_a_network() {
     let from: Vec<DomainParticipant> = (0..3).map(|_| build(&one, true)).collect();
     let to: Vec<DomainParticipant> = (0..3).map(|_| build(&two, true)).collect();
     let ordinary = build(&three, false);
-    // What the ordinary one sends, it may send by a socket that the calling thread opens. Applications of daemons have no sockets.
+    // The participant without a daemon may send through a socket that the calling thread opens.
+    // Applications of daemons have no sockets.
     let _inside = three.enter();
     for (n, from) in from.iter().enumerate() {
         let topic = format!("Topic{n}");
@@ -162,7 +164,7 @@ fn hosts_with_daemons_and_without_exchange_over_a_network() {
 }
 
 #[test]
-fn what_is_no_request_is_refused_and_the_daemon_serves_on() {
+fn malformed_requests_are_refused_and_the_daemon_continues() {
     let (name, domain) = (name_of("strangers"), domain());
     let daemon = daemon(&name, &format!("--interface lo --domain {domain} --applications 1"));
     let status = std::fs::read_to_string("/proc/self/status").expect("it is there");
@@ -181,11 +183,11 @@ fn what_is_no_request_is_refused_and_the_daemon_serves_on() {
     let shm = "016b615402000000".to_owned() + &"0".repeat(32);
     let elsewhere = ask(format!("takt-daemon 1 join\ndomain {domain}\nshm {shm}\n\n").as_bytes());
     assert!(elsewhere.contains("shared memory cannot be reached"), "{elsewhere}");
-    // One without an end is closed before all of it was read.
+    // A request without an end is closed before all of it is read.
     let mut endless = UnixStream::connect_addr(&address).expect("it listens");
     let sent = (0..100).try_for_each(|_| endless.write_all(&[b'x'; 4096]));
     assert!(sent.is_err() || endless.read_to_end(&mut Vec::new()).is_err());
-    // Those who say nothing are in nobody's way.
+    // Connections that send nothing do not block others.
     let silent: Vec<UnixStream> = (0..40).map(|_| UnixStream::connect_addr(&address).expect("it listens")).collect();
     let first = application(domain, &name).build().expect("it is served");
     let error = application(domain, &name).build().expect_err("one is enough").to_string();
@@ -197,7 +199,7 @@ fn what_is_no_request_is_refused_and_the_daemon_serves_on() {
 }
 
 #[test]
-fn second_daemon_of_a_name_is_an_error_and_status_shows_the_first() {
+fn second_daemon_of_a_name_is_refused_and_status_shows_the_first() {
     let name = name_of("twice");
     let first = daemon(&name, "--interface lo");
     let second = Takt::start(&format!("daemon run --name {name}"));

@@ -1,4 +1,5 @@
-//! `takt discovery-server`: two of them as processes, participants that know nothing else, `kill -9`. Multicast is off.
+//! `takt discovery-server`: two servers as processes, participants that know only the servers, and
+//! `kill -9`. Multicast is off.
 
 use crate::process::Takt;
 use serde_json::Value;
@@ -49,7 +50,7 @@ fn reader(participant: &DomainParticipant, topic: &str) -> DataReader<Number> {
         .expect("endpoint")
 }
 
-/// A sample of this topic goes from one to the other.
+/// Asserts that a sample of this topic reaches the other participant.
 fn assert_talk(from: &DomainParticipant, to: &DomainParticipant, topic: &str) {
     let (writer, reader) = (writer(from, topic), reader(to, topic));
     until(topic, || {
@@ -61,7 +62,7 @@ fn assert_talk(from: &DomainParticipant, to: &DomainParticipant, topic: &str) {
 }
 
 #[test]
-fn two_servers_back_each_other_up_and_come_back() {
+fn two_servers_replace_each_other_after_a_kill_and_restart() {
     let first = server(0);
     let second = server(1);
     let (one, two) = (client(), client());
@@ -81,7 +82,7 @@ fn two_servers_back_each_other_up_and_come_back() {
 }
 
 #[test]
-fn tools_see_all_clients_of_a_server() {
+fn tools_discover_all_clients_of_a_server() {
     let server = Takt::start("discovery-server --domain 191 --listen 127.0.0.1:17503");
     assert_eq!(server.line().as_deref(), Some("listening domain 191 at 127.0.0.1:17503"));
     let builder = DomainParticipant::builder(191).interfaces(["lo"]).peers([""; 0]).name("camera");
@@ -96,7 +97,7 @@ fn tools_see_all_clients_of_a_server() {
 }
 
 #[test]
-fn an_address_that_is_taken_is_an_error() {
+fn address_in_use_is_an_error() {
     let server = Takt::start("discovery-server --domain 192 --listen 127.0.0.1:17504");
     assert!(server.line().is_some());
     let (complaint, code) = Takt::start("discovery-server --domain 192 --listen 127.0.0.1:17504").complaint();
@@ -111,7 +112,7 @@ fn log_names_participants_with_addresses_and_silent_servers() {
     server.event("listening");
     let builder = DomainParticipant::builder(193).interfaces(["lo"]).peers([""; 0]).name("camera");
     let camera = builder.discovery_servers(["127.0.0.1:17505"]).build().expect("participant");
-    // In either order: the server waits 3 s for the other one.
+    // The order is not defined, since the server waits 3 s for the other server.
     let event = || -> Value { serde_json::from_str(&server.line().expect("it runs")).expect("JSON") };
     let (first, second) = (event(), event());
     let (discovered, silent) = if first["ev"] == "discovered" { (first, second) } else { (second, first) };

@@ -1,5 +1,9 @@
-//! `takt durability` is killed, or ended by SIGTERM, at random moments while a writer streams: what the writer was told is durable comes
-//! back from the store, in order, once (DDS 1.4 §2.2.3.4). The writer ends before the service is started again, or writes on to it.
+//! `takt durability`: the service ends by SIGKILL or SIGTERM at random moments while a writer
+//! streams.
+//!
+//! Every sample that was reported as durable comes back from the store, in order and once
+//! (DDS 1.4 §2.2.3.4). The writer either ends before the service restarts, or continues writing to
+//! the restarted service.
 
 use crate::process::Takt;
 use std::collections::BTreeSet;
@@ -13,11 +17,11 @@ use takt_testkit::domain::domain;
 use takt_testkit::waiting::{join, until};
 
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Rounds of a quick run, and of `make test-long`.
+/// Rounds of a short run, and of `make test-long`.
 const ROUNDS: u32 = 5;
 const ROUNDS_LONG: u32 = 100;
 
-/// Samples that the service has not kept yet, at most.
+/// Maximum number of samples that the service has not stored yet.
 const UNKEPT_MAX: u32 = 16;
 
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
@@ -54,7 +58,8 @@ fn writer(participant: &DomainParticipant) -> DataWriter<Count> {
         .expect("writer")
 }
 
-/// What a late joiner gets, until all of `expected` has come and a moment longer, or nothing comes any more.
+/// Returns the samples that a late joiner receives. It waits until all of `expected` has arrived
+/// and shortly for more, or until nothing arrives.
 fn late_joiner(domain: u32, expected: &[Range<u32>]) -> Vec<u32> {
     let participant = participant(domain);
     let qos = DataReaderQos {
@@ -95,20 +100,21 @@ fn rounds() -> u32 {
 enum End {
     /// SIGKILL.
     Killed,
-    /// SIGTERM, while the writer writes on.
+    /// SIGTERM, while the writer continues writing.
     Terminated,
 }
 
-/// A pause of less than 256 ms.
+/// Returns a random pause of less than 256 ms.
 fn pause(random: &mut u64) -> Duration {
     *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     Duration::from_millis(*random >> 33 & 0xff)
 }
 
-/// Writes from `first` on until the service has kept some of it and `lifetime` is over, and ends the service in the middle of
-/// whatever it does then. Which values the writer was told to be durable, and the next value.
+/// Writes values from `first`. When the service has stored some and `lifetime` has passed, ends the
+/// service during its work.
 ///
-/// The writer goes after the service: only the store can bring back what it wrote.
+/// Returns the values that were reported as durable, and the next value. The writer ends after the
+/// service, so that only the store can return its samples.
 fn round(domain: u32, store: &Path, first: u32, lifetime: Duration, end: End) -> (Range<u32>, u32) {
     let service = service(domain, store);
     let publisher = participant(domain);
@@ -118,7 +124,7 @@ fn round(domain: u32, store: &Path, first: u32, lifetime: Duration, end: End) ->
     let deadline = Instant::now() + PATIENCE;
     while killed_at.is_none_or(|at| Instant::now() < at) {
         assert!(Instant::now() < deadline, "the service keeps nothing from {first} on");
-        // None gives way unkept, and the service always has something to keep.
+        // No sample is replaced before it is stored, and the service always has samples to store.
         if next - durable < UNKEPT_MAX {
             writer.write(&Count { value: next, bytes: vec![next as u8; 40] }).expect("old samples make room");
             next += 1;
@@ -133,7 +139,7 @@ fn round(domain: u32, store: &Path, first: u32, lifetime: Duration, end: End) ->
         std::thread::yield_now();
     }
     match end {
-        // Dropping kills it with SIGKILL.
+        // Dropping the process kills it (SIGKILL).
         End::Killed => drop(service),
         End::Terminated => {
             service.terminate();
@@ -141,7 +147,7 @@ fn round(domain: u32, store: &Path, first: u32, lifetime: Duration, end: End) ->
             until("the end of the service", || {
                 writer.write(&Count { value: next, bytes: vec![next as u8; 40] }).expect("old samples make room");
                 next += 1;
-                // What it acknowledges in its last moments is durable too.
+                // Samples that the service acknowledges while it ends are durable as well.
                 if let Some(upto) = writer.durable_upto().expect("open") {
                     durable = durable.max(first + u32::try_from(upto.0).expect("few samples"));
                 }
@@ -189,9 +195,10 @@ fn ends_lose_nothing(name: &str, end: End) {
     }
 }
 
-/// The writer lives on: to each service that starts again it tells what it still has, which the service has in its store.
+/// The writer outlives the service. It sends its history to each restarted service, which has these
+/// samples in its store already.
 #[test]
-fn service_that_is_terminated_and_started_again_under_load_keeps_and_serves_each_sample_once() {
+fn service_restarted_under_load_keeps_and_serves_each_sample_once() {
     let store = Directory::new("again");
     let domain = domain();
     let mut random = 0x9e37_79b9_7f4a_7c15_u64 ^ u64::from(std::process::id());
@@ -202,7 +209,7 @@ fn service_that_is_terminated_and_started_again_under_load_keeps_and_serves_each
         let service = service(domain, store.path());
         let (begin, mut ends_at) = (durable, None);
         until("a service that keeps what is written", || {
-            // None gives way unkept.
+            // No sample is replaced before it is stored.
             if next - durable < UNKEPT_MAX {
                 writer.write(&Count { value: next, bytes: vec![next as u8; 40] }).expect("old samples make room");
                 next += 1;
@@ -215,7 +222,7 @@ fn service_that_is_terminated_and_started_again_under_load_keeps_and_serves_each
             }
             ends_at.is_some_and(|at| Instant::now() >= at)
         });
-        // Each second one is killed.
+        // Every second service is killed, the others are terminated.
         if number % 2 == 0 {
             service.terminate();
             let (_, errors, code) = service.ending();

@@ -1,14 +1,16 @@
-//! `takt bench executor`: short phases of little load. Whether the bound is kept is up to the machine, and no matter here.
+//! `takt bench executor`: short phases with little load. Whether the bound is kept depends on the
+//! machine and is not tested.
 
 use crate::process::Takt;
 use serde_json::Value;
 use std::process::ExitStatus;
 use takt_testkit::directory::Directory;
 
-/// A period so long that even a machine that stands still now and then leaves a bound.
+/// Options with a period so long that a bound exists even on a machine that stalls occasionally.
 const TINY: &str = "bench executor --quick --calibration 1 --margin 1 --period 100000 --samples 2000 --participants 20";
 
-/// What the command prints and how it ends; again where the machine stood still for so long that there is no bound.
+/// Runs the command and returns its output and exit status. Repeats it if the machine stalled for
+/// so long that there is no bound.
 fn run(arguments: &str) -> (String, ExitStatus) {
     for _ in 0..4 {
         let (text, status) = Takt::start(arguments).finish();
@@ -28,14 +30,14 @@ fn analyze(words: &str) {
     assert!(status.success(), "{words}: {text}");
 }
 
-/// The classes of jobs that a phase saw.
+/// Returns the job classes of a phase.
 fn classes(phase: &Value) -> Vec<(String, i64)> {
     let of = |class: &Value| (class["kind"].as_str().unwrap().to_owned(), class["priority"].as_i64().unwrap());
     phase["classes"].as_array().unwrap().iter().map(of).collect()
 }
 
 #[test]
-fn the_bound_is_certified_and_all_load_comes() {
+fn bound_is_certified_and_all_load_arrives() {
     let directory = Directory::new("cli-bound");
     let (text, status) = run(&format!("{TINY} --format json --out {}", directory.path().display()));
     let report: Value = serde_json::from_str(&text).unwrap_or_else(|why| panic!("{status}: {why}: {text}"));
@@ -63,18 +65,18 @@ fn the_bound_is_certified_and_all_load_comes() {
     assert_eq!(verdict["is_kept"], measured["late"] == 0);
     assert_eq!(status.code(), Some(i32::from(measured["late"] != 0)));
 
-    // What was written is what takt analyze computes and accepts.
+    // `takt analyze` accepts the written files and computes the same certificate.
     assert_eq!(report["certificate"], json(&directory, "certificate.json"));
     assert_eq!(report["bound_ns"], report["certificate"]["flows"][0]["bound_ns"]);
     analyze(&format!("--verify {}", directory.text("certificate.json")));
     analyze(&format!("{} --certificate {}", directory.text("system.toml"), directory.text("again.json")));
     assert_eq!(json(&directory, "again.json"), json(&directory, "certificate.json"));
-    // The long callback is in the bound.
+    // The bound includes the long callback.
     assert!(report["bound_ns"].as_u64().unwrap() > 5_000_000);
 }
 
 #[test]
-fn the_long_callback_aside_is_not_in_the_way() {
+fn long_callback_on_its_own_executor_does_not_delay_samples() {
     let directory = Directory::new("cli-aside");
     let (text, _) = run(&format!("{TINY} --aside --out {}", directory.path().display()));
     let report = json(&directory, "report.json");
@@ -90,21 +92,21 @@ fn the_long_callback_aside_is_not_in_the_way() {
 }
 
 #[test]
-fn a_margin_below_one_is_refused() {
+fn margin_below_one_is_refused() {
     let (why, code) = Takt::start("bench executor --margin 0.5").complaint();
     assert_eq!((code, why.as_str()), (Some(2), "takt: a margin of 0.5: it is 1 at least"));
 }
 
 #[cfg(feature = "security")]
 #[test]
-fn participants_authenticate_or_fail_to_beside_encrypted_samples() {
+fn participants_authenticate_or_are_refused_while_encrypted_samples_flow() {
     let (text, status) = run(&format!("{TINY} --secure --format json"));
     let report: Value = serde_json::from_str(&text).unwrap_or_else(|why| panic!("{status}: {why}: {text}"));
     let measured = &report["measurement"];
     let whole = |key: &str| measured[key].as_u64().unwrap();
     assert_eq!(whole("sent"), whole("received"), "none is lost");
     assert!(whole("background_received") > 0);
-    // The two writers are authenticated, too.
+    // The two writers are authenticated as well.
     assert!(whole("discovered") > 2, "{measured}");
     assert!(whole("refused") > 0, "{measured}");
 }

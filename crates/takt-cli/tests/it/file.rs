@@ -1,12 +1,12 @@
-//! Files for the time of a test.
+//! Temporary files of tests.
 
 use std::path::PathBuf;
 
-/// A file that goes with its handle.
+/// Temporary file. It is removed when the value is dropped.
 pub struct File(pub PathBuf);
 
 impl File {
-    /// One of this text, whose name is this test program's alone.
+    /// Creates a file with this content. Its name is unique to this test process.
     pub fn new(name: &str, text: &str) -> Self {
         let path = std::env::temp_dir().join(format!("takt-cli-{}-{name}", std::process::id()));
         std::fs::write(&path, text).expect("the temporary directory can be written");

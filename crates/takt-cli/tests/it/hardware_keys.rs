@@ -1,4 +1,4 @@
-//! Private keys that stay in a PKCS#11 token: SoftHSM has them, and the files of the participant name them.
+//! Private keys in a PKCS#11 token: SoftHSM stores them, and the participant's files refer to them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -14,13 +14,13 @@ use crate::process::Takt;
 const LIBRARY: &str = "/usr/lib/softhsm/libsofthsm2.so";
 const VALUE: &str = r#"{"color":"RED","x":3,"y":-4,"shapesize":5}"#;
 
-/// A keystore whose talker has its key in a token.
+/// Keystore whose talker has its key in a token.
 struct Site {
     directory: Directory,
 }
 
 impl Site {
-    /// `None` if SoftHSM is not there; the test has said so.
+    /// Creates the keystore. Without SoftHSM it reports the test as not run and returns `None`.
     fn new(init: &str) -> Option<Self> {
         if let Err(why) = require::program("softhsm2-util") {
             not_run(why);
@@ -44,7 +44,7 @@ impl Site {
         Some(site)
     }
 
-    /// Writes the file that stands in place of the key.
+    /// Writes the file that refers to the key.
     fn name_key(&self, pin: &str) {
         let uri = format!("pkcs11:token=takt;object=talker;id=%01;type=private?module-path={LIBRARY}&{pin}\n");
         let path = self.directory.path().join("keys/enclaves/talker/key.p11");
@@ -92,7 +92,7 @@ fn participant_with_its_key_in_a_token_publishes() {
 }
 
 #[test]
-fn key_that_a_token_does_not_show_is_an_error() {
+fn key_that_the_token_does_not_show_is_an_error() {
     let Some(site) = Site::new("") else { return };
     let enclave = site.directory.text("keys/enclaves/talker");
     let refused = |expected: &str| {

@@ -1,4 +1,4 @@
-//! `takt host` on a real interface, in a network namespace of its own; root's.
+//! `takt host` on a real interface in a network namespace of its own. The tests require root.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -7,11 +7,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use takt_testkit::{not_run, require};
 
-/// A namespace with a pair of interfaces of two queues. Gone with its handle.
+/// Namespace with a pair of interfaces that have two queues each. It is removed when the value is
+/// dropped.
 struct Namespace(String);
 
 impl Namespace {
-    /// Without the right to make one, the test is reported as one that cannot run, and this is `None`.
+    /// Creates the namespace. Without the privilege it reports the test as not run and returns
+    /// `None`.
     fn new() -> Option<Self> {
         require::network_namespaces().map_err(not_run).ok()?;
         static MADE: AtomicU32 = AtomicU32::new(0);
@@ -27,7 +29,7 @@ impl Namespace {
         Some(own)
     }
 
-    /// Runs a program within; its output, if it succeeds.
+    /// Runs a program in the namespace and returns its output if it succeeds.
     fn within(&self, line: &[&str]) -> Result<String, String> {
         let output = run("ip", &[&["netns", "exec", &self.0], line].concat());
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
@@ -39,7 +41,7 @@ impl Namespace {
         self.within(&[&[takt][..], &line.split(' ').collect::<Vec<_>>()].concat())
     }
 
-    /// All settings of the interface that could be touched.
+    /// Returns all settings of the interface that the command could change.
     fn dump(&self) -> String {
         let files = "grep -r . /sys/class/net/takt0/queues /sys/class/net/takt0/napi_defer_hard_irqs /sys/class/net/takt0/gro_flush_timeout";
         let sorted = format!(
@@ -60,7 +62,7 @@ fn run(program: &str, arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn an_interface_is_tuned_and_restored() {
+fn interface_is_tuned_and_restored() {
     let Some(namespace) = Namespace::new() else { return };
     namespace.within(&["sh", "-c", "echo 1 > /sys/class/net/takt0/queues/rx-1/rps_cpus"]).expect("root may");
     let directory = std::env::temp_dir();
@@ -72,7 +74,7 @@ fn an_interface_is_tuned_and_restored() {
     assert!(text.contains("\"knob\": \"/sys/class/net/takt0/queues/rx-1/rps_cpus\""), "{text}");
     assert!(text.contains("ethtool/takt0/rx-usecs"), "what the driver lacks is named: {text}");
     assert!(!text.contains("a queue of takt0"), "it has two");
-    // The machine's own limits are not to be touched by a test.
+    // A test must not change the limits of the machine itself.
     let mut value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     let changes = value["changes"].as_array_mut().expect("a list");
     changes.retain(|change| change["knob"].as_str().is_some_and(|knob| knob.contains("takt0")));
@@ -94,19 +96,19 @@ fn an_interface_is_tuned_and_restored() {
     std::fs::remove_file(plan).expect("it was written");
 }
 
-/// Runs `takt host` as a user who may not write what is read-only.
+/// Runs `takt host` as a user without write access to read-only files.
 fn unprivileged(arguments: &[&str]) -> Output {
     let takt = env!("CARGO_BIN_EXE_takt");
     if require::root().is_err() {
         return run(takt, &[&["host"], arguments].concat());
     }
-    // Root without the privilege to pass over permissions.
+    // Root without the capabilities that override file permissions.
     let bounded = ["--bounding-set", "-dac_override,-dac_read_search", takt, "host"];
     run("setpriv", &[&bounded, arguments].concat())
 }
 
 #[test]
-fn apply_without_the_permission_says_that_it_needs_root() {
+fn apply_without_permission_reports_that_it_needs_root() {
     if let Err(why) = require::program("setpriv") {
         return not_run(why);
     }
@@ -139,9 +141,10 @@ fn apply_without_the_permission_says_that_it_needs_root() {
     std::fs::remove_dir_all(&directory).expect("it is ours");
 }
 
-/// From the wish to queues of their own and back, and again by what the doctor says.
+/// Plans and reverts queues for marked frames, and repeats that with the command that the doctor
+/// suggests.
 #[test]
-fn marked_frames_get_a_queue_and_lose_it() {
+fn marked_frames_get_a_queue_that_revert_removes() {
     let Some(namespace) = Namespace::new() else { return };
     let directory = std::env::temp_dir();
     let file = |name: &str| directory.join(format!("{}-{name}", namespace.0)).display().to_string();
@@ -170,7 +173,7 @@ fn marked_frames_get_a_queue_and_lose_it() {
     let said = namespace.takt(&format!("host verify {plan} --measure")).expect("they leave there");
     let counts = "takt0: queue 1 of 2 dscp 46,34: of 64 marked frames 64 left there, of 32 others 0";
     assert!(said.ends_with(counts), "{said}");
-    // The kernel chooses the queue by processors: everything is as it should be but for what was not planned.
+    // The kernel now selects the queue by processor. Everything else still agrees with the plan.
     namespace.within(&["sh", "-c", "echo 3 > /sys/class/net/takt0/queues/tx-0/xps_cpus"]).expect("root may");
     let complaint = namespace.takt(&format!("host verify {plan} --measure")).expect_err("they leave elsewhere");
     assert!(complaint.contains("marked frames of takt0 leave elsewhere"), "{complaint}");
@@ -197,9 +200,9 @@ fn marked_frames_get_a_queue_and_lose_it() {
     std::fs::remove_file(journal).expect("some of them were noted");
 }
 
-/// A queue that is not there is made by one plan, and given by the next; both go back together.
+/// The first plan creates a missing queue and the second assigns it. One revert undoes both.
 #[test]
-fn a_queue_is_made_before_it_is_given() {
+fn missing_queue_is_created_before_it_is_assigned() {
     let Some(namespace) = Namespace::new() else { return };
     let directory = std::env::temp_dir();
     let file = |name: &str| directory.join(format!("{}-{name}", namespace.0)).display().to_string();
@@ -225,21 +228,21 @@ fn a_queue_is_made_before_it_is_given() {
     namespace.takt(&format!("host verify {plan}")).expect("it is so now");
     namespace.takt(&format!("host revert --journal {journal}")).expect("it can be taken back");
     assert_eq!(there(), before);
-    // More than the driver can make is named, with what can be done instead.
+    // A queue that the driver cannot create is named with an alternative.
     let text = namespace.takt("host plan --interface takt0 --queue 2 --dscp 46").expect("it is there");
     assert!(text.contains("queue 2 of takt0") && text.contains("it sends by 1 and receives by 1"), "{text}");
     std::fs::remove_file(plan).expect("it was written");
 }
 
 #[test]
-fn the_doctor_names_what_mends() {
+fn doctor_names_the_remedies() {
     let takt = env!("CARGO_BIN_EXE_takt");
     let output = run(takt, &["doctor", "--interface", "lo", "--no-network"]);
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.contains("hint: a queue of lo for real-time traffic alone"), "{text}");
     assert!(text.contains("    -> AF_XDP"), "{text}");
     assert!(!text.contains("-> nothing"), "{text}");
-    // Hints alone are no failure.
+    // Hints do not make the command fail.
     let matters = text.lines().any(|line| !line.starts_with([' ', 'h']) && !line.contains("finding"));
     assert_eq!(output.status.code(), Some(i32::from(matters)), "{text}");
     let output = run(takt, &["doctor", "--interface", "nothing0"]);
@@ -247,7 +250,7 @@ fn the_doctor_names_what_mends() {
 }
 
 #[test]
-fn findings_for_programs_say_which_are_commands() {
+fn findings_in_json_mark_those_whose_remedy_is_a_command() {
     let output = run(env!("CARGO_BIN_EXE_takt"), &["doctor", "--interface", "lo", "--no-network", "--json"]);
     let findings: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let findings = findings.as_array().expect("a list");
@@ -259,7 +262,7 @@ fn findings_for_programs_say_which_are_commands() {
 }
 
 #[test]
-fn what_there_is_has_the_clock() {
+fn inspection_includes_the_clock() {
     let output = run(env!("CARGO_BIN_EXE_takt"), &["host", "inspect"]);
     let there: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert!(there["clock"]["source"].is_string(), "{there}");
@@ -268,7 +271,7 @@ fn what_there_is_has_the_clock() {
 }
 
 #[test]
-fn wishes_that_make_no_sense_are_refused() {
+fn contradictory_options_are_refused() {
     for (line, why) in [
         ("host plan --interface lo --dscp 46", "marked traffic is to have a queue"),
         ("host plan --interface lo --queue 1", "a queue is for marked traffic"),

@@ -1,4 +1,4 @@
-//! `takt pub`, `echo`, `sub` and `type` with a type that stands in a file of IDL alone.
+//! `takt pub`, `echo`, `sub` and `type` with a type that only an IDL file defines.
 
 use crate::process::Takt;
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ fn start(command: &str, domain: u32) -> Takt {
 }
 
 #[test]
-fn publisher_and_reader_with_a_type_of_a_file_exchange_samples() {
+fn publisher_and_reader_exchange_samples_of_a_type_from_a_file() {
     let domain = takt_testkit::domain::domain();
     let (_directory, idl) = robots("exchange");
     let value = r#"{"robot":7,"mode":"MOVING","pose":{"x":1.5,"y":-2.25},"blob":[1,2,255],"note":"here"}"#;
@@ -41,7 +41,7 @@ fn publisher_and_reader_with_a_type_of_a_file_exchange_samples() {
         let line = start(&format!("{reader} {idl} --type robots::State --json --count 1"), domain).json();
         assert_eq!((&line["type"], &line["data"]), (&json!("robots::State"), &serde_json::from_str(value).unwrap()));
     }
-    // The publisher gives the type out, so that others need no file.
+    // The publisher provides the type, so that readers need no file.
     let learned = start("echo RobotState --json --count 1", domain).json();
     assert_eq!(learned["data"], serde_json::from_str::<Value>(value).unwrap());
     let (learned, _) = start("type RobotState", domain).finish();
@@ -52,7 +52,7 @@ fn publisher_and_reader_with_a_type_of_a_file_exchange_samples() {
 }
 
 #[test]
-fn a_file_of_another_type_than_the_topic_has_is_told() {
+fn file_whose_type_differs_from_that_of_the_topic_is_reported() {
     let domain = takt_testkit::domain::domain();
     let (_directory, idl) = robots("other");
     let publisher = start("pub Text {\"text\":\"x\"} --type takt::Text --no-wait --count 0 --rate 20", domain);
@@ -65,7 +65,7 @@ fn a_file_of_another_type_than_the_topic_has_is_told() {
 }
 
 #[test]
-fn a_type_of_a_file_is_printed_as_idl_rust_and_json() {
+fn type_of_a_file_is_printed_as_idl_rust_and_json() {
     let (directory, idl) = robots("print");
     let (text, status) = Takt::start(&format!("type {idl} --type robots::State")).finish();
     assert!(status.success(), "{text}");
@@ -74,7 +74,7 @@ fn a_type_of_a_file_is_printed_as_idl_rust_and_json() {
     {
         assert!(text.contains(line), "{line}: {text}");
     }
-    // The printed file has the same type.
+    // The printed file defines the same type.
     let again = Directory::with("cli-idl-again", &[("robots.idl", &text)]);
     let (printed, _) = Takt::start(&format!("type --idl {}", again.text("robots.idl"))).finish();
     assert_eq!(printed, text);
@@ -95,7 +95,7 @@ fn extensibility_of_types_without_annotation_is_an_option() {
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_told_with_its_place_and_exit_code_2() {
+fn mistake_in_a_file_is_reported_with_its_position_and_exit_code_2() {
     let (directory, idl) = robots("wrong");
     let broken = Directory::with(
         "broken",
@@ -128,7 +128,7 @@ fn what_is_wrong_with_a_file_is_told_with_its_place_and_exit_code_2() {
 }
 
 #[test]
-fn messages_of_ros_2_are_published_and_echoed_by_the_names_of_ros_2() {
+fn ros2_messages_are_published_and_echoed_by_their_ros2_names() {
     let domain = takt_testkit::domain::domain();
     let files = [
         ("a/share/std_msgs/msg/Header.msg", "builtin_interfaces/Time stamp\nstring frame_id\n"),
@@ -165,9 +165,9 @@ fn messages_of_ros_2_are_published_and_echoed_by_the_names_of_ros_2() {
     }
 }
 
-/// The variable counts where nothing of Takt says the domain, and only for topics of ROS 2.
+/// ROS_DOMAIN_ID applies to ROS 2 topics only, and only if no setting of Takt names a domain.
 #[test]
-fn messages_of_ros_2_are_in_the_domain_of_ros_2() {
+fn ros2_messages_use_the_ros2_domain() {
     let (domain, other) = (takt_testkit::domain::domain(), takt_testkit::domain::domain());
     let directory = Directory::with("cli-idl-ros-domain", &[("std_msgs/msg/String.msg", "string data\n")]);
     let message = format!("--msg std_msgs/msg/String -I {}", directory.text(""));
@@ -194,7 +194,7 @@ fn messages_of_ros_2_are_in_the_domain_of_ros_2() {
 }
 
 #[test]
-fn type_of_a_message_has_the_type_hash_of_ros_2() {
+fn type_of_a_message_has_the_ros2_type_hash() {
     let hash = "RIHS01_df668c740482bbd48fb39d76a70dfd4bd59db1288021743503259e948f6b1a18";
     let directory = Directory::with("cli-idl-ros-hash", &[("std_msgs/msg/String.msg", "string data\n")]);
     let line = format!("type --msg std_msgs/msg/String -I {}", directory.text(""));
@@ -205,7 +205,7 @@ fn type_of_a_message_has_the_type_hash_of_ros_2() {
 }
 
 #[test]
-fn file_without_a_struct_or_a_union_is_said_to_have_none() {
+fn file_without_a_struct_or_a_union_is_refused() {
     let directory = Directory::with("cli-idl-enumeration", &[("mode.idl", MODE)]);
     let (text, code) = Takt::start(&format!("type --idl {}", directory.text("mode.idl"))).complaint();
     assert_eq!(code, Some(2), "{text}");

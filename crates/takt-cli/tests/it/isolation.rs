@@ -1,4 +1,5 @@
-//! `takt bench isolation`: three network namespaces, tiny counts. What it makes is gone when it ends, however it does.
+//! `takt bench isolation`: three network namespaces and small counts. The command removes them
+//! however it ends.
 
 use crate::file::File;
 use crate::process::Takt;
@@ -9,38 +10,38 @@ use takt_testkit::{not_run, require};
 
 const TINY: &str = "bench isolation --seed 7 --rounds 1 --flows 2 --line-rate 20 --sizes 64";
 
-/// What it says before the first cell.
+/// Returns the lines that precede the first cell.
 fn begun(takt: &Takt) -> Vec<String> {
     let lines = std::iter::repeat_with(|| takt.error_line().expect("it begins"));
     lines.take_while(|line| !line.starts_with("round 1 of 1, 1 of ")).collect()
 }
 
-/// Network namespaces can be made, and the program that interferes is there.
+/// Checks that network namespaces can be created and that iperf3 is installed.
 fn possible() -> Result<(), String> {
     require::network_namespaces().and_then(|()| require::program("iperf3"))
 }
 
-/// Namespaces that carry a process in their names.
+/// Returns the network namespaces with the process ID in their names.
 fn namespaces(process: u32) -> Vec<String> {
     let entries = std::fs::read_dir("/run/netns").into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     names.filter(|name| name.starts_with(&format!("takt.isolation-{process}."))).collect()
 }
 
-/// Processes that a process has started and that have not ended.
+/// Returns the running children of a process.
 fn children(process: u32) -> Vec<String> {
     let tasks = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     let lists = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
     lists.flat_map(|list| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
-/// Those of them that are there still.
+/// Returns the processes that still exist.
 fn alive(processes: &[String]) -> Vec<&String> {
     processes.iter().filter(|process| Path::new("/proc").join(process).exists()).collect()
 }
 
 #[test]
-fn every_cell_is_measured_and_every_table_is_whole() {
+fn every_cell_is_measured_and_every_table_is_complete() {
     if let Err(why) = possible() {
         return not_run(why);
     }
@@ -57,7 +58,8 @@ fn every_cell_is_measured_and_every_table_is_whole() {
     let cells = outcome["cells"].as_array().unwrap();
     let missing = outcome["not_here"].as_array().unwrap();
     assert!(missing.iter().all(|missing| !missing["why"].as_str().unwrap().is_empty()), "{missing:?}");
-    // Two ends, with and without interference; each measure that is here alone and left out.
+    // There are two configurations with and without interference, and each available measure alone
+    // and left out.
     assert_eq!(cells.len(), 4 + 2 * (7 - missing.len()), "{missing:?}");
     for cell in cells {
         let name = cell["configuration"].as_str().unwrap();
@@ -79,7 +81,7 @@ fn every_cell_is_measured_and_every_table_is_whole() {
     );
     assert!(of("comparisons").iter().any(|one| one["own"][0] == "isolated" && one["effect"]["ratio"].is_f64()));
 
-    // The same tables come from the file, in either form.
+    // The same tables are made from the file, in either form.
     let again =
         |format: &str| Takt::start(&format!("bench isolation --from {} --format {format}", file.path())).finish();
     assert_eq!(again("text").0, text.trim_end());
@@ -96,7 +98,7 @@ fn every_cell_is_measured_and_every_table_is_whole() {
 }
 
 #[test]
-fn nothing_is_left_behind_after_ctrl_c() {
+fn interrupted_bench_leaves_nothing_behind() {
     if let Err(why) = possible() {
         return not_run(why);
     }
@@ -104,9 +106,9 @@ fn nothing_is_left_behind_after_ctrl_c() {
     let process = takt.id();
     begun(&takt);
     assert_eq!(namespaces(process).len(), 3);
-    // Two sides and both ends of iperf3.
+    // Two measuring processes and both ends of iperf3.
     let started = std::iter::repeat_with(|| children(process)).find(|started| started.len() >= 4).unwrap();
-    // As from a keyboard: to all of them. One of those that it started may just have ended by itself.
+    // The terminal sends SIGINT to all of them. One of the children may just have ended.
     for pid in std::iter::once(&process.to_string()).chain(&started) {
         let told = Command::new("kill").args(["-INT", pid]).output().unwrap();
         let is_gone = String::from_utf8_lossy(&told.stderr).contains("No such process");
@@ -119,7 +121,7 @@ fn nothing_is_left_behind_after_ctrl_c() {
 }
 
 #[test]
-fn lab_of_a_killed_bench_goes_with_the_next_one() {
+fn next_bench_removes_the_lab_of_a_killed_bench() {
     if let Err(why) = possible() {
         return not_run(why);
     }

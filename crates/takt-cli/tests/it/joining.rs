@@ -15,7 +15,8 @@ struct Number {
     number: u32,
 }
 
-/// A certificate of a new authority for 127.0.0.1 in files that go with the test: those of `tcp.ca`, `certificate` and `key`.
+/// Creates a certificate for 127.0.0.1 from a new authority. Returns the files of `tcp.ca`,
+/// `certificate` and `key`, which exist as long as the values.
 fn certificate() -> [File; 3] {
     let authority_key = KeyPair::generate().unwrap();
     let mut authority = CertificateParams::new(Vec::new()).unwrap();
@@ -29,7 +30,7 @@ fn certificate() -> [File; 3] {
     files.map(|(name, text)| File::new(&format!("joining-{name}.pem"), &text))
 }
 
-/// A participant of the configuration that keeps the number 7 for late joiners.
+/// Creates a participant of the configuration. Its writer keeps the number 7 for late joiners.
 fn program(configuration: &str, topic: &str) -> (DomainParticipant, DataWriter<Number>) {
     let mut settings = Settings::new();
     settings.add_text("program.toml", configuration, Format::Toml).unwrap();
@@ -42,7 +43,7 @@ fn program(configuration: &str, topic: &str) -> (DomainParticipant, DataWriter<N
 }
 
 #[test]
-fn commands_join_a_network_of_tls_by_its_configuration() {
+fn commands_join_a_tls_network_by_its_configuration() {
     let [ca, certificate, key] = certificate();
     let mut text = "[participant]\ndomain = 207\nname = \"program\"\nruntime = \"shared\"\n\
         [network]\nudp = false\npeers = [\"tcp/127.0.0.1:17521\"]\n[tcp]\nlisten = [\"127.0.0.1:17521\"]\n"
@@ -61,7 +62,7 @@ fn commands_join_a_network_of_tls_by_its_configuration() {
 }
 
 #[test]
-fn commands_use_ports_and_domain_of_file_environment_and_options_in_this_order() {
+fn ports_and_domain_of_options_override_environment_and_environment_overrides_file() {
     let text = "[participant]\ndomain = 208\n[network]\ninterfaces = [\"lo\"]\npeers = [\"127.0.0.1\"]\n[udp]\nport_base = 7900\n";
     let _program = program(text, "Elsewhere");
     let file = File::new("joining-ports.toml", text);
@@ -76,7 +77,7 @@ fn commands_use_ports_and_domain_of_file_environment_and_options_in_this_order()
 }
 
 #[test]
-fn a_configuration_that_does_not_exist_is_an_error_of_every_command_that_joins() {
+fn missing_configuration_is_an_error_of_every_command_that_joins() {
     let environment = [("TAKT_CONFIG", "/nosuch.toml".to_owned())];
     for line in [
         "ls --wait 0.1",
@@ -103,7 +104,7 @@ fn interfaces_are_separated_by_commas() {
 }
 
 #[test]
-fn misspelled_variable_is_a_warning_of_every_command() {
+fn misspelled_variable_is_reported_by_every_command() {
     let environment = [("TAKT_DOMIAN", "212".to_owned())];
     for line in ["ls --domain 211 --wait 0.1", "config show", "analyze nowhere.toml"] {
         let (text, _) = Takt::start_in(line, &environment).complaint();

@@ -1,4 +1,4 @@
-//! `takt lab` from outside: up, status, exec, down, and what it says when it cannot.
+//! `takt lab` as a process: up, status, exec, down, and its errors.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ fn network() -> String {
     LabText::of(&["s1"]).host("left", "10.7.0.1/24", "s1").host("right", "10.7.0.2/24", "s1").body()
 }
 
-/// A file of a network whose name is this test's alone; removed with this value, and the lab with it.
+/// File of a network whose name is unique to this test. Dropping it removes the file and the lab.
 struct File(PathBuf);
 
 impl File {
@@ -29,13 +29,13 @@ impl File {
 impl Drop for File {
     fn drop(&mut self) {
         std::fs::remove_file(&self.0).unwrap();
-        // It is down already if the test went well.
+        // The lab is down already if the test succeeded.
         Takt::start(&format!("lab down {}", self.name())).finish();
     }
 }
 
 #[test]
-fn lab_is_made_shown_used_and_removed() {
+fn lab_is_created_shown_used_and_removed() {
     if let Err(why) = require::open_vswitch().and_then(|()| require::program("ping")) {
         return not_run(why);
     }
@@ -74,7 +74,7 @@ fn mistake_in_a_file_is_named_with_the_file() {
 }
 
 #[test]
-fn lab_without_root_says_that_it_needs_root() {
+fn lab_without_root_reports_that_it_needs_root() {
     if let Err(why) = require::program("setpriv").and_then(|()| require::root()) {
         return not_run(why);
     }

@@ -1,4 +1,4 @@
-//! `takt ls`: what it sees of other processes.
+//! `takt ls`: endpoints of other processes, and reasons for mismatches.
 
 use crate::process::Takt;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ fn topic<'a>(catalogue: &'a Value, name: &str) -> &'a Value {
 }
 
 #[test]
-fn it_sees_who_matches() {
+fn matching_endpoints_are_listed() {
     let agents = ["id=0", "id=1"].map(|id| Takt::start(&format!("perf agent disc iface=lo domain=180 {id}")));
     for agent in &agents {
         agent.event("ready");
@@ -36,7 +36,7 @@ fn it_sees_who_matches() {
 }
 
 #[test]
-fn it_tells_why_a_pair_does_not_match() {
+fn mismatched_pair_is_listed_with_its_reason() {
     let writer = Takt::start("perf agent idle iface=lo domain=181 n=0 id=0 rel=besteffort secs=600");
     let reader = Takt::start("perf agent idle iface=lo domain=181 n=0 id=1 rel=reliable secs=600");
     writer.event("ready");
@@ -46,12 +46,12 @@ fn it_tells_why_a_pair_does_not_match() {
     assert_eq!(pair["matched"], json!(false), "{catalogue}");
     let reason = pair["reasons"][0].as_str().unwrap();
     assert!(reason.starts_with("RELIABILITY: the writer offers BEST_EFFORT"), "{reason}");
-    // The other way round a reliable writer serves a best-effort reader.
+    // In the other direction, a reliable writer matches a best-effort reader.
     assert_eq!(topic(&catalogue, "Pong")["pairs"][0]["matched"], json!(true));
 }
 
 #[test]
-fn an_empty_domain_is_no_failure() {
+fn empty_domain_is_no_failure() {
     let (text, status) = Takt::start("ls --interface lo --domain 182 --wait 0.1").finish();
     assert!(status.success());
     assert!(text.starts_with("domain 182: nobody there"), "{text}");

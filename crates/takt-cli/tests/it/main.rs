@@ -1,5 +1,5 @@
-//! The `takt` command from outside: processes, their output, their exit codes. All traffic is on loopback; each test
-//! has a domain of its own.
+//! Integration tests of the `takt` command: processes, their output and exit codes. All traffic
+//! uses loopback; each test has a separate domain.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail their test by a panic")]
 

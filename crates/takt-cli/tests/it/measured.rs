@@ -1,9 +1,10 @@
-//! `takt perf --job-accounts`, `takt analyze --measured` and `takt perf --system`: times from a real run, and the bound in the next one.
+//! `takt perf --job-accounts`, `takt analyze --measured` and `takt perf --system`: one run measures
+//! the times from which the bound of the next run is computed.
 
 use crate::file::File;
 use crate::process::Takt;
 
-/// Samples are so rare that times of a machine under load fit, too.
+/// System file with a rate so low that times of a loaded machine are admissible as well.
 const SYSTEM: &str = r#"
 [[executor]]
 name = "pub"
@@ -30,7 +31,7 @@ fn measured() -> String {
     SYSTEM.replace("RECEIVE", "measured = \"receive\"").replace("CALLBACK", "measured = \"callback\"")
 }
 
-/// A stream between two processes with a system file; what the receiving one said.
+/// Runs a stream between two processes with a system file and returns the output of the receiver.
 fn stream(domain: u32, system: &str, accounts: &str) -> String {
     let common = format!("--domain {domain} --best-effort --keep-last 100 --warmup 0 --system {system}");
     let sub = Takt::start(&format!("perf sub {common} --executor sub --samples 500 --job-accounts {accounts}"));
@@ -43,7 +44,7 @@ fn stream(domain: u32, system: &str, accounts: &str) -> String {
 }
 
 #[test]
-fn times_of_a_run_make_the_bound_of_the_next() {
+fn times_of_one_run_give_the_bound_of_the_next() {
     let (first, second) = (File::new("declared.toml", &declared()), File::new("measured.toml", &measured()));
     let (accounts, certificate) = (File::new("sub-accounts.json", ""), File::new("measured.json", ""));
     let said = stream(215, &first.path(), &accounts.path());

@@ -1,4 +1,5 @@
-//! `takt ls` and `takt doctor` say what keeps participants apart: two hosts as network namespaces, and one obstacle each.
+//! `takt ls` and `takt doctor` report what keeps participants apart: two hosts as network
+//! namespaces, with one obstacle each.
 
 use crate::process::Takt;
 use serde_json::{Value, json};
@@ -6,11 +7,13 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use takt_testkit::{not_run, require};
 
-/// Two namespaces and the cable between them: 10.80.0.1 by `takta` and 10.80.0.2 by `taktb`. Gone with the handle.
+/// Two network namespaces and the veth pair between them: 10.80.0.1 at `takta` and 10.80.0.2 at
+/// `taktb`. Dropping the value removes them.
 struct Hosts([String; 2]);
 
 impl Hosts {
-    /// Without the right to make them, the test is reported as one that cannot run, and this is `None`.
+    /// Creates the namespaces. Without the privilege it reports the test as not run and returns
+    /// `None`.
     fn new() -> Option<Self> {
         require::network_namespaces().map_err(not_run).ok()?;
         static MADE: AtomicU32 = AtomicU32::new(0);
@@ -25,19 +28,20 @@ impl Hosts {
             own.set(side, "ip link set lo up");
             own.set(side, &format!("ip link set {interface} up"));
         }
-        // A query of one interface makes it transmit now. Else the end that came up first drops what it sends for up to a second.
+        // A query of one interface makes its link operational at once. Otherwise the end that came
+        // up first drops its frames for up to a second.
         for (side, interface) in ["takta", "taktb"].iter().enumerate() {
             own.set(side, &format!("ip link show dev {interface}"));
         }
         Some(own)
     }
 
-    /// Runs a command on a host; it succeeds.
+    /// Runs a command on a host and asserts that it succeeds.
     fn set(&self, side: usize, line: &str) {
         assert!(run(&format!("ip netns exec {} {line}", self.0[side])), "{line}");
     }
 
-    /// Drops what comes in to a host and fits.
+    /// Drops matching input of a host.
     fn drop_input(&self, side: usize, what: &str) {
         self.set(side, "nft add table inet takt");
         self.set(side, "nft add chain inet takt input { type filter hook input priority 0 ; }");
@@ -48,14 +52,14 @@ impl Hosts {
         Takt::start_by(&format!("ip netns exec {}", self.0[side]), line)
     }
 
-    /// A reader of Square that runs.
+    /// Starts a reader of Square.
     fn reader(&self, side: usize, options: &str) -> Takt {
         let reader = self.start(side, &format!("sub Square --type ShapeType {options}"));
         reader.await_complaint("takt: reading Square");
         reader
     }
 
-    /// What `takt ls` finds on the first host.
+    /// Returns the output of `takt ls` on the first host.
     fn list(&self, options: &str) -> Value {
         self.start(0, &format!("ls --json {options}")).json()
     }
@@ -74,7 +78,7 @@ fn run(line: &str) -> bool {
     Command::new(words.next().unwrap()).args(words).output().is_ok_and(|output| output.status.success())
 }
 
-/// The findings that begin so.
+/// Returns the findings that begin with this text.
 fn findings<'v>(all: &'v Value, beginning: &str) -> Vec<&'v str> {
     let texts = all.as_array().unwrap().iter().filter_map(|finding| finding["what"].as_str());
     texts.filter(|what| what.starts_with(beginning)).collect()
@@ -99,7 +103,7 @@ fn participants_that_find_each_other_are_listed_without_a_finding() {
 }
 
 #[test]
-fn a_participant_behind_a_firewall_is_named_with_the_address_that_does_not_answer() {
+fn participant_behind_a_firewall_is_named_with_the_address_that_does_not_answer() {
     let hosts = hosts!();
     hosts.drop_input(1, "ip daddr 10.80.0.2 udp dport 7400-7900");
     let _reader = hosts.reader(1, "");
@@ -113,7 +117,7 @@ fn a_participant_behind_a_firewall_is_named_with_the_address_that_does_not_answe
 }
 
 #[test]
-fn multicast_that_does_not_come_back_is_a_finding_of_ls_and_doctor() {
+fn multicast_that_does_not_return_is_a_finding_of_ls_and_doctor() {
     let hosts = hosts!();
     hosts.drop_input(0, "ip daddr 224.0.0.0/4");
     let beginning = "a datagram to 239.255.0.1:7400 by takta does not come back to this host";
@@ -125,7 +129,7 @@ fn multicast_that_does_not_come_back_is_a_finding_of_ls_and_doctor() {
 }
 
 #[test]
-fn an_interface_without_multicast_is_named_with_the_command_that_turns_it_on() {
+fn interface_without_multicast_is_named_with_the_command_that_enables_it() {
     let hosts = hosts!();
     hosts.set(0, "ip link set takta multicast off");
     let (text, _) = hosts.start(0, "doctor --wait 0.5").finish();
@@ -148,7 +152,7 @@ fn peers_and_servers_that_do_not_answer_are_named() {
 }
 
 #[test]
-fn participants_of_another_domain_are_named_where_this_one_is_empty() {
+fn participants_of_another_domain_are_named_if_this_one_is_empty() {
     let hosts = hosts!();
     let _reader = hosts.reader(1, "--domain 3");
     let catalogue = hosts.list("--wait 0.5");
@@ -157,7 +161,7 @@ fn participants_of_another_domain_are_named_where_this_one_is_empty() {
 }
 
 #[test]
-fn participants_on_loopback_alone_are_named() {
+fn participants_that_use_only_loopback_are_named() {
     let hosts = hosts!();
     let _reader = hosts.reader(0, "--interface lo --peer 127.0.0.1");
     let catalogue = hosts.list("--wait 1");
@@ -166,7 +170,7 @@ fn participants_on_loopback_alone_are_named() {
 }
 
 #[test]
-fn an_interface_with_ipv6_alone_is_named_while_ipv6_is_off() {
+fn interface_with_only_ipv6_addresses_is_named_if_ipv6_is_off() {
     let hosts = hosts!();
     hosts.set(0, "ip address del 10.80.0.1/24 dev takta");
     hosts.set(0, "ip address add fd00:80::1/64 dev takta nodad");
@@ -176,7 +180,7 @@ fn an_interface_with_ipv6_alone_is_named_while_ipv6_is_off() {
     assert_eq!(catalogue["participants"], json!([]), "the checks list no participant of their own: {catalogue}");
 }
 
-/// Takes all addresses of both hosts but a link-local one of IPv6.
+/// Removes all addresses of both hosts except an IPv6 link-local address.
 fn leave_link_local_alone(hosts: &Hosts) {
     for (side, interface) in ["takta", "taktb"].iter().enumerate() {
         hosts.set(side, &format!("ip address flush dev {interface}"));
@@ -185,7 +189,7 @@ fn leave_link_local_alone(hosts: &Hosts) {
 }
 
 #[test]
-fn a_link_local_address_alone_is_a_finding_while_ipv6_is_off() {
+fn interface_with_only_a_link_local_address_is_a_finding_if_ipv6_is_off() {
     let hosts = hosts!();
     leave_link_local_alone(&hosts);
     let (text, status) = hosts.start(0, "doctor --wait 0.5").finish();
@@ -205,7 +209,7 @@ fn a_link_local_address_alone_is_a_finding_while_ipv6_is_off() {
 }
 
 #[test]
-fn hosts_with_link_local_addresses_alone_find_each_other_with_ipv6_on() {
+fn hosts_with_only_link_local_addresses_find_each_other_if_ipv6_is_on() {
     let hosts = hosts!();
     leave_link_local_alone(&hosts);
     let start = |side: usize, line| Takt::start_by(&format!("ip netns exec {} env TAKT_IPV6=1", hosts.0[side]), line);
@@ -225,7 +229,7 @@ fn hosts_with_link_local_addresses_alone_find_each_other_with_ipv6_on() {
 }
 
 #[test]
-fn a_link_local_address_beside_an_interface_with_ipv4_is_no_finding() {
+fn link_local_address_next_to_an_interface_with_ipv4_is_no_finding() {
     let hosts = hosts!();
     hosts.set(0, "ip link add takt2 type veth peer name takt3");
     hosts.set(0, "ip link set takt2 up");
@@ -236,7 +240,7 @@ fn a_link_local_address_beside_an_interface_with_ipv4_is_no_finding() {
 }
 
 #[test]
-fn a_misspelled_topic_is_answered_with_the_one_that_is_there() {
+fn misspelled_topic_is_reported_with_the_similar_topic() {
     let hosts = hosts!();
     let _reader = hosts.reader(1, "");
     let (text, code) = hosts.start(0, "echo Sqare --timeout 4").complaint();

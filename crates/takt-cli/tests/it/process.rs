@@ -1,4 +1,4 @@
-//! A `takt` process under test.
+//! `takt` processes under test.
 
 use serde_json::Value;
 use std::io::Write;
@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Instant;
 use takt_testkit::waiting::{self, LIMIT, until};
 
-/// A running `takt`; dropping it kills it.
+/// Running `takt` process. Dropping it kills the process.
 pub struct Takt {
     process: Child,
     lines: Receiver<String>,
@@ -20,14 +20,14 @@ impl Takt {
         Self::start_with(line, Stdio::null())
     }
 
-    /// The same, with these variables in its environment.
+    /// Starts `takt` with these variables in its environment.
     pub fn start_in(line: &str, environment: &[(&str, String)]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_takt"));
         command.envs(environment.iter().map(|(name, value)| (name, value)));
         Self::start_command(command, line, Stdio::null())
     }
 
-    /// The same, with something on its standard input.
+    /// Starts `takt` with this text on its standard input.
     pub fn start_with_input(line: &str, input: &str) -> Self {
         let mut takt = Self::start_with(line, Stdio::piped());
         takt.feed(input);
@@ -35,39 +35,39 @@ impl Takt {
         takt
     }
 
-    /// The same, with these variables and a standard input that [`feed`](Self::feed) writes to.
+    /// Starts `takt` with these variables and a standard input that [`feed`](Self::feed) writes to.
     pub fn start_with_open_input(line: &str, environment: &[(&str, String)]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_takt"));
         command.envs(environment.iter().map(|(name, value)| (name, value)));
         Self::start_command(command, line, Stdio::piped())
     }
 
-    /// Writes to its standard input.
+    /// Writes to the standard input of the process.
     pub fn feed(&mut self, text: &str) {
         self.process.stdin.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
     }
 
-    /// Ends its standard input.
+    /// Closes the standard input of the process.
     pub fn close_input(&mut self) {
         drop(self.process.stdin.take());
     }
 
-    /// The lines of its output since the last call.
+    /// Returns the lines of standard output since the last call.
     pub fn new_lines(&self) -> Vec<String> {
         self.lines.try_iter().collect()
     }
 
-    /// The lines that it said on standard error since the last call.
+    /// Returns the lines of standard error since the last call.
     pub fn new_error_lines(&self) -> Vec<String> {
         self.errors.try_iter().collect()
     }
 
-    /// How it ended, if it has.
+    /// Returns the exit status if the process has ended.
     pub fn has_ended(&mut self) -> Option<ExitStatus> {
         self.process.try_wait().unwrap()
     }
 
-    /// The same, by a program that runs it, such as `nice`.
+    /// Starts `takt` by a program that runs it, such as `nice`.
     pub fn start_by(program: &str, line: &str) -> Self {
         let mut words = program.split_whitespace();
         let mut command = Command::new(words.next().unwrap());
@@ -75,7 +75,7 @@ impl Takt {
         Self::start_command(command, line, Stdio::null())
     }
 
-    /// The same without any capability, also for root.
+    /// Starts `takt` without any capability, also for root.
     pub fn start_without_privileges(line: &str) -> Self {
         if has_capabilities() {
             return Self::start_by("setpriv --inh-caps=-all --bounding-set=-all", line);
@@ -83,19 +83,19 @@ impl Takt {
         Self::start(line)
     }
 
-    /// The same, with a standard output that nothing reads.
+    /// Starts `takt` with a standard output that nothing reads.
     pub fn start_without_reader(line: &str) -> Self {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         Self::start_to(line, writer)
     }
 
-    /// The same, with a standard output on a full disk.
+    /// Starts `takt` with a standard output on a full disk.
     pub fn start_on_full_disk(line: &str) -> Self {
         Self::start_to(line, std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap())
     }
 
-    /// The same, with this standard output.
+    /// Starts `takt` with this standard output.
     fn start_to(line: &str, output: impl Into<Stdio>) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_takt"));
         let command = command.args(line.split_whitespace()).stdin(Stdio::null()).stderr(Stdio::piped());
@@ -121,12 +121,12 @@ impl Takt {
         Self { process, lines, errors }
     }
 
-    /// Next line of its output; `None` at the end.
+    /// Returns the next line of standard output, or `None` at the end.
     pub fn line(&self) -> Option<String> {
         next(&self.lines)
     }
 
-    /// Next line, which is a JSON object with this `ev`.
+    /// Returns the next line, which must be a JSON object with this `ev`.
     pub fn event(&self, event: &str) -> Value {
         let line = self.line().unwrap_or_else(|| panic!("it ended without {event}"));
         let value: Value = serde_json::from_str(&line).unwrap();
@@ -134,7 +134,8 @@ impl Takt {
         value
     }
 
-    /// Reads its output until lines have said all of this, in any order, each as often as it stands here.
+    /// Reads standard output until its lines contain all of these texts, in any order, each as
+    /// often as listed.
     pub fn says(&self, wanted: &[&str]) {
         let (mut missing, begin) = (wanted.to_vec(), Instant::now());
         while !missing.is_empty() {
@@ -149,49 +150,49 @@ impl Takt {
         }
     }
 
-    /// All that is left of its output, and how it ended.
+    /// Returns the remaining output and the exit status.
     pub fn finish(mut self) -> (String, ExitStatus) {
         let rest: Vec<String> = std::iter::from_fn(|| self.line()).collect();
         (rest.join("\n"), self.status())
     }
 
-    /// All that is left of its output, which is one JSON object; it ended well.
+    /// Returns the remaining output as one JSON object. Asserts that the process succeeds.
     pub fn json(self) -> Value {
         let (text, status) = self.finish();
         assert!(status.success(), "{status}: {text}");
         serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"))
     }
 
-    /// All that is left of its output, what it said on standard error, and its exit code.
+    /// Returns the remaining standard output, standard error and the exit code.
     pub fn ending(mut self) -> (String, String, Option<i32>) {
         let output: Vec<String> = std::iter::from_fn(|| self.line()).collect();
         let errors: Vec<String> = std::iter::from_fn(|| next(&self.errors)).collect();
         (output.join("\n"), errors.join("\n"), self.status().code())
     }
 
-    /// Waits until it says something on standard error that begins so.
+    /// Waits for a line of standard error that begins with this text.
     pub fn await_complaint(&self, beginning: &str) {
         let line = std::iter::from_fn(|| next(&self.errors)).find(|line| line.starts_with(beginning));
         assert!(line.is_some(), "it never said {beginning}");
     }
 
-    /// Next line that it says on standard error; `None` at the end.
+    /// Returns the next line of standard error, or `None` at the end.
     pub fn error_line(&self) -> Option<String> {
         next(&self.errors)
     }
 
-    /// What else it said on standard error, and its exit code.
+    /// Returns the remaining standard error and the exit code.
     pub fn complaint(mut self) -> (String, Option<i32>) {
         let text: Vec<String> = std::iter::from_fn(|| next(&self.errors)).collect();
         (text.join("\n"), self.status().code())
     }
 
-    /// How it ends: its streams are closed.
+    /// Waits for the end of the process, whose streams are closed.
     fn status(&mut self) -> ExitStatus {
         waiting::wait("takt ends, whose output is closed", &mut self.process)
     }
 
-    /// Waits until it handles SIGTERM.
+    /// Waits until the process handles SIGTERM.
     pub fn await_signal_handler(&self) {
         const SIGTERM: u32 = 15;
         until("takt handles SIGTERM", || {
@@ -212,20 +213,20 @@ impl Takt {
         assert!(status.success());
     }
 
-    /// Its process.
+    /// Returns the process ID.
     pub fn id(&self) -> u32 {
         self.process.id()
     }
 }
 
-/// Whether this process has any capability to lose.
+/// Reports whether this process has any capability to drop.
 fn has_capabilities() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap();
     effective.trim().bytes().any(|digit| digit != b'0')
 }
 
-/// Next line; `None` at the end.
+/// Returns the next line, or `None` at the end.
 fn next(messages: &Receiver<String>) -> Option<String> {
     match messages.recv_timeout(LIMIT) {
         Ok(line) => Some(line),
@@ -236,7 +237,7 @@ fn next(messages: &Receiver<String>) -> Option<String> {
 
 impl Drop for Takt {
     fn drop(&mut self) {
-        // It has ended already if the test went well.
+        // The process has ended already if the test succeeded.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -9,7 +9,7 @@ use takt_bench::study::file::{Campaign, Length};
 const CAMPAIGN: &str = "name = 'x'\ntitle = 'Round trips'\nrounds = 3\n[[workload]]\nname = 'rtt'\nkind = 'round-trip'\n\
     systems = ['a']\nparameters = { size = [16] }\n[[workload.figure]]\nform = 'bars'\ntitle = 'Median'\nvalue = 'p50'";
 
-/// Results of three rounds around this latency.
+/// Writes results of three rounds around this latency.
 fn write_results(path: &Path, latency_us: u64) {
     let header = Header {
         campaign: Campaign::parse(CAMPAIGN, Length::Normal).expect("the rules are kept"),
@@ -40,7 +40,7 @@ fn write_results(path: &Path, latency_us: u64) {
 }
 
 #[test]
-fn results_become_files_and_are_compared_and_explained() {
+fn results_are_written_as_files_compared_and_explained() {
     let scratch = takt_testkit::directory::Directory::new("results");
     let path = |name: &str| scratch.file(name);
     write_results(&path("before"), 50);

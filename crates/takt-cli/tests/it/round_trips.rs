@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 
 const SAMPLES: u64 = 300;
 
-/// Runs a pair and returns the report of the pinging side. A round trip that takes a second is given up, as some do where the machine has
-/// no time: then the pair is run again, and what does not come back in the last attempt either is lost.
+/// Runs a pair of processes and returns the report of the pinging side. A round trip is given up
+/// after a second, which happens on a loaded machine. In that case the pair runs again, and a loss
+/// in the last attempt counts as a failure.
 fn pair(options: &str) -> Value {
     const ATTEMPTS: usize = 5;
     let is_whole = |report: &Value| report["latency_us"]["count"] == json!(SAMPLES);
@@ -37,47 +38,47 @@ fn check(report: &Value) {
 }
 
 #[test]
-fn inline_blocking_listener() {
+fn inline_runtime_blocks_and_calls_a_listener() {
     check(&pair("--domain 101"));
 }
 
 #[test]
-fn inline_blocking_waitset() {
+fn inline_runtime_blocks_in_a_waitset() {
     check(&pair("--domain 102 --waitset"));
 }
 
 #[test]
-fn inline_spinning_poll() {
+fn inline_runtime_spins_and_polls() {
     check(&pair("--domain 103 --spin --poll"));
 }
 
 #[test]
-fn inline_spinning_listener() {
+fn inline_runtime_spins_and_calls_a_listener() {
     check(&pair("--domain 104 --spin --size 1000"));
 }
 
 #[test]
-fn shared_listener() {
+fn shared_runtime_calls_a_listener() {
     check(&pair("--domain 105 --runtime shared"));
 }
 
 #[test]
-fn shared_waitset() {
+fn shared_runtime_notifies_a_waitset() {
     check(&pair("--domain 106 --runtime shared --waitset"));
 }
 
 #[test]
-fn keep_last_one() {
+fn round_trips_complete_with_keep_last_one() {
     check(&pair("--domain 107 --keep-last 1"));
 }
 
 #[test]
-fn a_payload_of_many_fragments() {
+fn payload_of_many_fragments_completes_round_trips() {
     check(&pair("--domain 108 --size 300000"));
 }
 
 #[test]
-fn an_open_loop_sends_at_its_rate() {
+fn open_loop_sends_at_its_rate() {
     let report = pair("--domain 109 --rate 1000");
     check(&report);
     assert_eq!(report["configuration"]["rate_hz"], json!(1000.0));

@@ -1,11 +1,12 @@
-//! `takt type --rust`: what it prints compiles, and the derived type has the type identifier of the printed one.
+//! `takt type --rust`: the printed code compiles, and its derived type has the type identifier of
+//! the original.
 
 use crate::process::Takt;
 use takt::dynamic::DynamicTypeSupport;
 use takt::xtypes::type_object::{TypeIdentifier, TypeRegistry};
 use takt::{DdsType, TypeSupport};
 
-/// The types that are printed.
+/// Types that the command prints.
 mod original {
     use std::collections::BTreeMap;
     use takt::DdsType;
@@ -79,7 +80,7 @@ mod original {
     }
 }
 
-/// What is printed of them.
+/// Printed form of these types.
 #[allow(missing_docs)]
 mod printed {
     include!("rust_types/printed.txt");
@@ -99,7 +100,7 @@ fn printed_rust_is_the_same_type() {
 }
 
 #[test]
-fn the_type_of_a_topic_is_printed_as_rust() {
+fn type_of_a_topic_is_printed_as_rust() {
     let (text, status) = Takt::start("type --own ShapeType --rust").finish();
     assert!(status.success(), "{text}");
     let expected = "#[derive(takt::DdsType, Clone, Debug, PartialEq)]\n#[dds(default)]\npub struct ShapeType {\n    \

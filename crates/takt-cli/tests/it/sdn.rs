@@ -1,4 +1,5 @@
-//! `takt sdn run` between bridges of Open vSwitch: participants match and exchange samples through it.
+//! `takt sdn run` between bridges of Open vSwitch: participants match and exchange samples through
+//! the controller.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -47,7 +48,8 @@ const CONTRACTS: &str = r#"
     limit = "50ms"
 "#;
 
-/// What a controller with the admitted pair of the test answers. The socket is in the file system, so that the namespace does not matter.
+/// Checks the answer of a controller that has admitted the pair of the test. The control socket is
+/// in the file system, so that the network namespace does not matter.
 fn explain_admitted_pair(control: &str) {
     let flows = Takt::start(&format!("sdn flows {control} --json")).json();
     let flow = &flows["flows"][0];
@@ -106,7 +108,7 @@ fn reliable_pair_with_a_contract_is_admitted_and_its_samples_arrive() {
     std::fs::remove_dir_all(&directory).unwrap();
 }
 
-/// Frames of both hosts, so that the controller knows where they are.
+/// Sends frames from both hosts, so that the controller learns their locations.
 fn greet(lab: &takt_lab::Lab) {
     let [left, right] = ["left", "right"].map(|host| socket(lab, host, 7421));
     left.send_to(b"greeting", ("10.9.0.2", 7421)).unwrap();

@@ -1,4 +1,5 @@
-//! `takt sdn run --isolation` between bridges of Open vSwitch: what the policy separates does not match, and no datagram passes.
+//! `takt sdn run --isolation` between bridges of Open vSwitch: endpoints that the policy separates
+//! do not match, and no datagram passes between their hosts.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -41,7 +42,7 @@ fn socket(lab: &Lab, host: &str) -> UdpSocket {
     socket
 }
 
-/// Sends until something arrives; the address of its sender.
+/// Sends until a datagram arrives and returns the address of its sender.
 fn first_sender(to: &UdpSocket, address: Ipv4Addr, senders: &[&UdpSocket]) -> Ipv4Addr {
     let mut buffer = [0; 16];
     until_some(&format!("something arrives at {address}"), || {
@@ -54,7 +55,7 @@ fn first_sender(to: &UdpSocket, address: Ipv4Addr, senders: &[&UdpSocket]) -> Ip
     })
 }
 
-/// Packets that entries of the policy dropped in a switch.
+/// Returns the number of packets that entries of the policy dropped in a switch.
 fn dropped(lab: &Lab, switch: &str) -> u64 {
     let entries = sdn_site::entries(lab, switch);
     entries.lines().filter(|line| line.contains("cookie=0x544b07") && line.contains("actions=drop")).map(packets).sum()
@@ -81,7 +82,7 @@ fn hosts_that_the_policy_separates_exchange_nothing_and_others_do() {
     controller.says(&["is up with", "is up with", "floods follow 1 links"]);
     let [red, black, white] = ["red", "black", "white"].map(|host| socket(&lab, host));
     assert_eq!(first_sender(&white, Ipv4Addr::new(10, 9, 2, 3), &[&red]), RED, "red reaches white");
-    // Red sends first each time, by the same link.
+    // The red host sends first each time, over the same link.
     assert_ne!(first_sender(&black, BLACK, &[&red, &white]), RED, "red does not reach black");
     let mut buffer = [0; 16];
     while let Ok((_, from)) = black.recv_from(&mut buffer) {
@@ -108,7 +109,7 @@ fn hosts_that_the_policy_separates_exchange_nothing_and_others_do() {
 }
 
 #[test]
-fn policy_with_an_error_does_not_start_and_names_file_and_line() {
+fn policy_with_an_error_is_refused_with_file_and_line() {
     let directory = std::env::temp_dir().join(format!("takt-cli-sdn-policy-{}", std::process::id()));
     let policy = with_policy(&directory, &POLICY.replace("\"red\", \"black\"", "\"red\", \"blue\""));
     let (complaint, code) =

@@ -14,7 +14,7 @@ use takt_testkit::{not_run, require};
 use crate::process::Takt;
 use crate::sdn_site::{RATE, RATE_BPS, entries, start};
 
-/// The classes of the model `ovs-netdev`, with that of control traffic.
+/// Classes of the model `ovs-netdev`, with the class of control traffic.
 const CLASSES: &str = r#"
 [[classes]]
 name = "first"
@@ -42,14 +42,15 @@ name = "other"
 frames = 256
 "#;
 
-/// Two hosts at a switch whose ports have no classes, and a directory with the description of the network.
+/// Two hosts at a switch whose ports have no classes, and a directory with the network file.
 struct Site {
     lab: Lab,
     directory: PathBuf,
 }
 
 impl Site {
-    /// A model file besides `network.toml` if there is one. Without root or Open vSwitch the test is reported as not run.
+    /// Starts the lab, with a model file in addition to `network.toml` if there is one. Without
+    /// root or Open vSwitch it reports the test as not run.
     fn up(test: &str, model: Option<&str>) -> Option<Self> {
         if let Err(why) = require::open_vswitch() {
             not_run(why);
@@ -81,13 +82,13 @@ impl Site {
         start(&self.lab, SWITCHES, &line)
     }
 
-    /// One field of all ports.
+    /// Returns one field of all ports.
     fn field(&self, action: &str, options: &str, key: &str) -> Vec<Value> {
         let answer = self.queues(action, &format!("{options} --json")).json();
         answer["ports"].as_array().unwrap().iter().map(|port| port[key].clone()).collect()
     }
 
-    /// The kinds and handles of the disciplines at the root of a port.
+    /// Returns the kinds and handles of the root queueing disciplines of a port.
     fn root(&self, interface: &str) -> Vec<(String, u32)> {
         let look = || Netlink::route()?.disciplines(interface_index(interface)?);
         let all = self.lab.namespace(SWITCHES).unwrap().run(look).unwrap().unwrap();
@@ -107,7 +108,7 @@ impl Site {
 }
 
 #[test]
-fn queues_are_made_once_read_back_survive_a_restart_and_are_reverted() {
+fn queues_are_created_once_read_back_survive_a_restart_and_are_reverted() {
     let Some(mut site) = Site::up("cli-queues", None) else { return };
     let made = site.lab.checks().iter().find(|check| check.name == preflight::CLASSES).unwrap();
     assert_eq!(made.outcome, Outcome::NotMeasured, "{made:?}");
@@ -135,7 +136,7 @@ fn queues_are_made_once_read_back_survive_a_restart_and_are_reverted() {
 }
 
 #[test]
-fn discipline_of_another_program_is_left_alone_unless_it_is_to_be_replaced() {
+fn queueing_discipline_of_another_program_is_kept_unless_replace_is_given() {
     let Some(site) = Site::up("cli-queues-foreign", None) else { return };
     let make = || {
         let pfifo = Discipline::Pfifo { frames: 7 };
@@ -157,18 +158,19 @@ fn discipline_of_another_program_is_left_alone_unless_it_is_to_be_replaced() {
 }
 
 #[test]
-fn rows_of_open_vswitch_become_classes_with_the_priorities_of_the_model() {
+fn open_vswitch_rows_become_classes_with_the_priorities_of_the_model() {
     let (_, hardware) = SwitchModel::BUILT_IN.iter().find(|(name, _)| *name == "generic-hardware").unwrap();
     let Some(site) = Site::up("cli-queues-ovsdb", Some(hardware)) else { return };
     let mut database = site.lab.database().unwrap();
-    // The lab has a row for each port that keeps Open vSwitch from its disciplines.
+    // For each port the lab has a QoS row that keeps Open vSwitch from changing its queueing
+    // disciplines.
     let (text, code) = site.queues("apply", "--by ovsdb").complaint();
     assert!(text.contains("a QoS row of the type linux-noop") && code == Some(1), "{text}");
     ["s1-1", "s1-2"].iter().for_each(|port| database.clear_qos(port).unwrap());
     assert_eq!(site.field("apply", "--by ovsdb", "change"), ["made", "made"]);
     let look = || Netlink::route()?.htb_classes(interface_index("s1-2")?);
     let classes = site.lab.namespace(SWITCHES).unwrap().run(look).unwrap().unwrap();
-    // Queue n is the class n + 1 of the kernel, and 1:fffe is that of the port.
+    // Queue n is the class n + 1 of the kernel, and 1:fffe is the class of the port.
     let queue = |number: u32| classes.iter().find(|class| class.class == 0x0001_0000 | (number + 1)).unwrap();
     for (number, priority) in [(7, 0), (6, 1), (5, 2), (4, 3), (3, 4), (0, 5)] {
         assert_eq!((queue(number).priority, queue(number).ceiling), (priority, 2_500_000), "queue {number}");
@@ -180,7 +182,7 @@ fn rows_of_open_vswitch_become_classes_with_the_priorities_of_the_model() {
 }
 
 #[test]
-fn queues_without_a_port_or_a_way_say_what_is_missing() {
+fn queues_without_a_port_or_a_database_report_what_is_missing() {
     let directory = std::env::temp_dir().join(lab_name("cli-queues-none"));
     std::fs::create_dir_all(&directory).unwrap();
     let network = directory.join("network.toml");
@@ -199,7 +201,7 @@ fn queues_without_a_port_or_a_way_say_what_is_missing() {
     std::fs::remove_dir_all(&directory).unwrap();
 }
 
-/// Probes in the namespaces of the hosts of a site.
+/// Measures with probes in the namespaces of a site's hosts.
 fn measure(site: &Site, options: &str) -> Takt {
     let switch = site.lab.directory().join("s1.mgmt");
     let name = site.lab.name();
@@ -208,10 +210,11 @@ fn measure(site: &Site, options: &str) -> Takt {
 }
 
 #[test]
-fn model_is_measured_as_the_queues_were_made_and_the_switch_is_left_as_it_was() {
+fn measured_model_has_the_configured_queues_and_the_switch_is_restored() {
     let Some(site) = Site::up("cli-measure", None) else { return };
     let before = entries(&site.lab, "s1").lines().count();
-    // A port without queues: nothing is served before anything else, and nothing stays in the switch.
+    // On a port without queues, no frame takes precedence. The measurement leaves nothing in the
+    // switch.
     let (text, code) = measure(&site, &format!("--rate {RATE_BPS}")).complaint();
     assert!(text.contains("takt sdn queues apply") && code == Some(1), "{text}");
     assert_eq!(entries(&site.lab, "s1").lines().count(), before);
@@ -225,7 +228,7 @@ fn model_is_measured_as_the_queues_were_made_and_the_switch_is_left_as_it_was() 
     let found: Vec<_> = model.queues.iter().chain(&model.control).map(marks).collect();
     assert_eq!(found, [46, 34, 26, 18, 48].map(|dscp| (None, Some(dscp))), "{text}");
     assert!(text.contains("4 of 4 pairs of neighbouring queues are served by strict priority"), "{text}");
-    // Never more than the queues hold.
+    // The measured depth never exceeds the capacity of the queues.
     for queue in model.queues.iter().chain(&model.control) {
         assert!((10..=100).contains(&queue.depth.frames), "{text}");
     }
@@ -235,7 +238,7 @@ fn model_is_measured_as_the_queues_were_made_and_the_switch_is_left_as_it_was() 
 }
 
 #[test]
-fn measurement_that_is_stopped_leaves_nothing_in_the_switch() {
+fn interrupted_measurement_leaves_nothing_in_the_switch() {
     let Some(site) = Site::up("cli-measure-stop", None) else { return };
     site.field("apply", "", "change");
     let before = entries(&site.lab, "s1").lines().count();

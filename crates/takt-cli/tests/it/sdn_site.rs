@@ -1,4 +1,4 @@
-//! What tests of `takt sdn` share: a lab, programs in it, and what its switches count.
+//! Test support for `takt sdn`: a lab, programs in it, and the counters of its switches.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::process::Command;
@@ -10,15 +10,15 @@ use takt_testkit::waiting::{self, until};
 
 use crate::process::Takt;
 
-/// More datagrams than the queues of a link hold.
+/// Number of datagrams that exceeds the queues of a link.
 const FLOODED: u64 = 600;
 
-/// The rate of the link that is the bottleneck, as [`LabText`] has it.
+/// Rate of the bottleneck link, as [`LabText`] configures it.
 pub const RATE: &str = "20 Mbit/s";
-/// The same.
+/// Rate of the bottleneck link, in bit/s.
 pub const RATE_BPS: u64 = 20_000_000;
 
-/// A lab with the name of its test.
+/// Creates a lab with the name of its test.
 pub fn up(test: &str, network: &LabText) -> Lab {
     let file = network.text(test).parse().unwrap();
     Lab::up(&file).unwrap_or_else(|why| panic!("{why}"))
@@ -29,24 +29,24 @@ pub fn start(lab: &Lab, place: &str, line: &str) -> Takt {
     lab.namespace(place).unwrap().run(|| Takt::start(line)).unwrap()
 }
 
-/// A socket of a host.
+/// Opens a socket on a host.
 pub fn socket(lab: &Lab, host: &str, port: u16) -> UdpSocket {
     lab.namespace(host).unwrap().run(|| UdpSocket::bind(("0.0.0.0", port))).unwrap().unwrap()
 }
 
-/// The entries of a switch, a line each, as `ovs-ofctl` prints them.
+/// Returns the flow entries of a switch, one per line, as `ovs-ofctl` prints them.
 pub fn entries(lab: &Lab, switch: &str) -> String {
     let target = format!("unix:{}", lab.directory().join(format!("{switch}.mgmt")).display());
     let output = waiting::output(Command::new("ovs-ofctl").args(["-O", "OpenFlow13", "dump-flows", &target]));
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The packets of an entry.
+/// Returns the packet counter of an entry.
 pub fn packets(entry: &str) -> u64 {
     entry.split("n_packets=").nth(1).and_then(|rest| rest.split(',').next()).unwrap().parse().unwrap()
 }
 
-/// Datagrams of twice the rate of the bottleneck, from one host to another.
+/// Flood from one host to another at twice the rate of the bottleneck.
 pub struct Overload {
     flood: Flood,
     sink: Sink,
@@ -63,7 +63,8 @@ impl Overload {
         until("the flood arrives", || self.sink.received() >= FLOODED);
     }
 
-    /// Ends it. A link that took more than three quarters of it was not overloaded.
+    /// Ends the flood. Asserts that less than three quarters arrived, since otherwise the link was
+    /// not overloaded.
     pub fn end(self) {
         let (sent, received) = (self.flood.end(), self.sink.end());
         assert!(received * 4 < sent * 3, "{received} of {sent} datagrams of the flood arrived");

@@ -12,13 +12,13 @@ use crate::process::Takt;
 const PAGE: &str = include_str!("../../../../docs/getting-started-sdn.md");
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// The blocks of a kind, in their order.
+/// Returns the code blocks of a language, in order.
 fn blocks(kind: &str) -> Vec<&'static str> {
     let opening = format!("```{kind}\n");
     PAGE.split(&opening).skip(1).filter_map(|rest| rest.split("```").next()).collect()
 }
 
-/// A shell that runs lines of the page as they are: in the clone, with `takt` in the `PATH`.
+/// Creates a shell that runs lines of the page unchanged: in the clone, with `takt` in the `PATH`.
 fn shell(lines: &str) -> Command {
     let program = Path::new(env!("CARGO_BIN_EXE_takt"));
     let own = program.parent().map(Path::to_path_buf);
@@ -29,7 +29,7 @@ fn shell(lines: &str) -> Command {
     command
 }
 
-/// Runs lines to their end; what they printed.
+/// Runs lines to completion and returns their output.
 fn run(lines: &str) -> String {
     let output = waiting::output(&mut shell(lines));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -37,7 +37,7 @@ fn run(lines: &str) -> String {
     text
 }
 
-/// The lab of the page. It is removed with its value, also after a failure.
+/// Lab of the page. Dropping the value removes it, also after a failure.
 struct Tour;
 
 impl Drop for Tour {
@@ -46,24 +46,25 @@ impl Drop for Tour {
     }
 }
 
-/// The programs of the second terminal.
+/// Programs of the second terminal.
 struct Programs(Child);
 
 impl Drop for Programs {
     fn drop(&mut self) {
-        // They end with the namespaces of the lab; the shell has ended by then or is ended here.
+        // The programs end with the namespaces of the lab. The shell has ended by then, or is
+        // killed here.
         drop(self.0.kill());
         drop(self.0.wait());
     }
 }
 
-/// The words of a line that are the same in each run: those without digits.
+/// Returns the words of a line without digits, which are the same in each run.
 fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().filter(|word| !word.contains(|c: char| c.is_ascii_digit())).collect()
 }
 
 #[test]
-fn newcomer_sees_a_pair_admitted_and_one_refused() {
+fn tutorial_shows_one_admitted_pair_and_one_refused_pair() {
     if let Err(why) = require::open_vswitch().and_then(|()| require::program("bash")) {
         return not_run(why);
     }
@@ -75,7 +76,7 @@ fn newcomer_sees_a_pair_admitted_and_one_refused() {
     assert!(run(up).contains("lab tour is up"));
     let line = controller.trim().strip_prefix("takt ").expect("it is takt");
     let absolute = line.replace("examples/", &format!("{ROOT}/examples/"));
-    // The program of this test and not one of the PATH.
+    // The path selects the program under test instead of that of the `PATH`.
     let own: PathBuf = env!("CARGO_BIN_EXE_takt").into();
     let controller = Takt::start(&absolute.replace("-- takt", &format!("-- {}", own.display())));
     let next = || controller.line().expect("the controller goes on");

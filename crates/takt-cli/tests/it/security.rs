@@ -1,4 +1,5 @@
-//! `takt security`: the page's commands, files that are accepted, and damage that is found.
+//! Tests of `takt security`: commands of the documentation page, accepted files, and detected
+//! damage.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -14,26 +15,26 @@ use crate::process::Takt;
 
 const PAGE: &str = include_str!("../../../../docs/security-tools.md");
 
-/// Runs a command to its end; what it printed, what it complained of, and its exit code.
+/// Runs a command to its end; returns its standard output, standard error and exit code.
 fn run(line: &str) -> (String, String, Option<i32>) {
     Takt::start(line).ending()
 }
 
-/// What a command printed that ended well.
+/// Returns the output of a command that must succeed.
 pub(crate) fn done(line: &str) -> String {
     let (text, errors, code) = run(line);
     assert_eq!(code, Some(0), "{line}: {text}\n{errors}");
     text
 }
 
-/// What a command complained of.
+/// Returns the error output of a command that must fail.
 fn refused(line: &str, expected_code: i32) -> String {
     let (text, errors, code) = run(line);
     assert_eq!(code, Some(expected_code), "{line}: {text}\n{errors}");
     errors
 }
 
-/// A keystore with a talker and a listener, and its path.
+/// Returns a keystore with a talker and a listener, and its path.
 fn keystore() -> (Directory, String) {
     let directory = Directory::new("security");
     let keys = directory.text("keys");
@@ -43,7 +44,7 @@ fn keystore() -> (Directory, String) {
     (directory, keys)
 }
 
-/// The findings of a check, as one text.
+/// Returns the findings of a check as one text.
 fn findings(place: &str, options: &str) -> (String, Option<i32>) {
     let (text, errors, code) = run(&format!("security check {place} --json {options}"));
     let report: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}{errors}"));
@@ -51,7 +52,7 @@ fn findings(place: &str, options: &str) -> (String, Option<i32>) {
     (report["findings"].to_string(), code)
 }
 
-/// Whether the participant of an enclave may publish and subscribe, and why.
+/// Returns whether the participant of an enclave may publish and subscribe, and the reason.
 fn explained(enclave: &str, options: &str) -> (bool, bool, String) {
     let answer = Takt::start(&format!("security explain {enclave} --json {options}")).json();
     let of = |question: &str| {
@@ -62,7 +63,7 @@ fn explained(enclave: &str, options: &str) -> (bool, bool, String) {
 }
 
 #[test]
-fn newcomer_makes_files_for_a_pair_by_the_page() {
+fn commands_of_the_documentation_page_create_files_for_a_pair() {
     if let Err(why) = require::program("bash") {
         return not_run(why);
     }
@@ -72,7 +73,7 @@ fn newcomer_makes_files_for_a_pair_by_the_page() {
     let mut printed = String::new();
     for (number, lines) in blocks.iter().enumerate() {
         assert!(number > 0 || lines.lines().count() < 10, "{lines}");
-        // What a later block checks is not wrong, however old the page is.
+        // The fixed date of a later block must not depend on the current date.
         let lines = lines.replace("--at 2027-06-30", "--days 30");
         let script = format!("set -e; PATH={program}:$PATH; {lines}");
         let made =
@@ -82,7 +83,7 @@ fn newcomer_makes_files_for_a_pair_by_the_page() {
         printed = if number == 0 { text } else { printed };
     }
     let shown = PAGE.split("```text\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
-    // Times are others at each run.
+    // Times differ in each run.
     let words = |line: &str| -> Vec<String> {
         line.split_whitespace().filter(|word| !word.starts_with("20")).map(str::to_owned).collect()
     };
@@ -92,7 +93,7 @@ fn newcomer_makes_files_for_a_pair_by_the_page() {
 }
 
 #[test]
-fn keystore_has_the_files_of_sros2_and_private_keys_are_their_owners() {
+fn keystore_has_sros2_files_and_private_keys_are_readable_by_owner_only() {
     let (directory, keys) = keystore();
     for name in [
         "public/identity_ca.cert.pem",
@@ -122,7 +123,7 @@ fn keystore_has_the_files_of_sros2_and_private_keys_are_their_owners() {
 }
 
 #[test]
-fn nothing_is_overwritten() {
+fn existing_files_are_not_overwritten() {
     let (directory, keys) = keystore();
     let certificate = directory.read("keys/enclaves/talker/cert.pem");
     let text = refused(&format!("security init {keys}"), 2);
@@ -139,7 +140,7 @@ fn nothing_is_overwritten() {
 }
 
 #[test]
-fn files_are_accepted_by_the_program_openssl() {
+fn files_are_accepted_by_openssl() {
     if let Err(why) = require::program("openssl") {
         return not_run(why);
     }
@@ -194,7 +195,7 @@ fn participant_may_do_what_its_options_say_and_nothing_else() {
 }
 
 #[test]
-fn granted_and_denied_topics_decide_as_their_order_says() {
+fn granted_and_denied_topics_apply_in_their_order() {
     let (_directory, keys) = keystore();
     let talker = format!("{keys}/enclaves/talker");
     let may_publish = |options: &str| explained(&talker, options).0;
@@ -213,7 +214,7 @@ fn granted_and_denied_topics_decide_as_their_order_says() {
 }
 
 #[test]
-fn edited_document_is_signed_if_it_is_right_and_its_error_is_named_if_not() {
+fn edited_document_is_signed_when_valid_and_its_error_reported_otherwise() {
     let (directory, keys) = keystore();
     let governance = directory.read("keys/enclaves/governance.xml");
     let sign = format!("security sign {keys} {keys}/enclaves/governance.xml");
@@ -230,7 +231,7 @@ fn edited_document_is_signed_if_it_is_right_and_its_error_is_named_if_not() {
     assert_eq!(findings(&keys, ""), ("[]".to_owned(), Some(0)));
     let text = done(&format!("security explain {keys}/enclaves/talker --topic Square"));
     assert!(text.contains("rtps        ENCRYPT"), "{text}");
-    // Permissions that are for another participant are of no use.
+    // Permissions of another participant are not accepted.
     let permissions = directory.read("keys/enclaves/talker/permissions.xml");
     directory.write("keys/enclaves/talker/permissions.xml", &permissions.replace("CN=talker", "CN=bob"));
     let text = refused(&format!("security sign {keys} {keys}/enclaves/talker/permissions.xml"), 1);
@@ -243,7 +244,7 @@ fn edited_document_is_signed_if_it_is_right_and_its_error_is_named_if_not() {
 }
 
 #[test]
-fn check_finds_what_is_wrong() {
+fn check_reports_every_kind_of_damage() {
     let other = keystore();
     let foreign = |name: &str| other.0.read(&format!("keys/enclaves/talker/{name}"));
     type Damage<'a> = &'a dyn Fn(&Directory, &Path);
@@ -302,7 +303,7 @@ fn check_finds_what_is_wrong() {
 }
 
 #[test]
-fn expiry_is_a_warning_before_and_an_error_after() {
+fn expiry_is_a_warning_before_and_an_error_after_the_date() {
     let (_directory, keys) = keystore();
     done(&format!("security participant {keys} short --publish Square --days 5"));
     let (text, code) = findings(&keys, "--days 4");
@@ -317,7 +318,7 @@ fn expiry_is_a_warning_before_and_an_error_after() {
     done(&format!("security participant {keys} short --renew"));
     assert_eq!(findings(&keys, ""), ("[]".to_owned(), Some(0)));
     assert!(explained(&format!("{keys}/enclaves/short"), "--topic Square").0, "rules stay");
-    // Permissions that end before their certificate are prolonged alone.
+    // Permissions that expire before their certificate are extended alone.
     done(&format!("security grant {keys} short --days 5"));
     let (text, code) = findings(&keys, "");
     assert!(code == Some(0) && text.contains("short --days 365") && !text.contains("--renew"), "{text}");
@@ -350,7 +351,7 @@ fn revoked_participant_is_refused_until_it_is_renewed() {
 }
 
 #[test]
-fn enclave_is_complete_without_its_keystore() {
+fn enclave_is_usable_without_its_keystore() {
     let (directory, keys) = keystore();
     fs::rename(format!("{keys}/enclaves/talker"), directory.file("deployed")).expect("it can be moved");
     let deployed = directory.text("deployed");
@@ -382,7 +383,8 @@ fn keystore_with_one_authority_and_links_is_accepted_with_a_warning() {
     assert!(explained(&robot, "--topic Circle").1);
 }
 
-/// The file with the description of two executors that docs/analysis.md shows under "Protection".
+/// Returns the file with the description of two executors that docs/analysis.md shows under
+/// "Protection".
 fn protected_system(directory: &Directory) -> String {
     let page = include_str!("../../../../docs/analysis.md");
     let (_, section) = page.split_once("## Protection\n").expect("there is such a section");
@@ -392,7 +394,7 @@ fn protected_system(directory: &Directory) -> String {
 }
 
 #[test]
-fn measured_protection_is_in_the_bounds_and_the_certificate() {
+fn measured_protection_is_included_in_the_bounds_and_the_certificate() {
     let directory = Directory::new("security-measure");
     let system = protected_system(&directory);
     for name in ["pub.json", "sub.json"] {
@@ -425,7 +427,7 @@ fn measured_protection_is_in_the_bounds_and_the_certificate() {
 }
 
 #[test]
-fn protection_that_was_not_measured_is_refused() {
+fn unmeasured_protection_is_refused() {
     let directory = Directory::new("security-unmeasured");
     let system = protected_system(&directory);
     let missing = refused(&format!("analyze {system}"), 2);
@@ -448,7 +450,7 @@ fn protection_that_was_not_measured_is_refused() {
     }
 }
 
-/// The properties that name the files of an enclave.
+/// Returns the properties that name the files of an enclave.
 fn properties(enclave: &Path) -> Vec<(&'static str, String)> {
     let files = [
         ("dds.sec.auth.identity_ca", "identity_ca.cert.pem"),
@@ -461,7 +463,7 @@ fn properties(enclave: &Path) -> Vec<(&'static str, String)> {
     files.map(|(name, file)| (name, format!("file:{}", enclave.join(file).display()))).to_vec()
 }
 
-/// A profile with these properties, in DDS-XML 1.0.
+/// Returns a profile with these properties in DDS-XML 1.0.
 fn xml_profile(properties: &[(&str, String)]) -> String {
     let elements: String = properties
         .iter()
@@ -473,7 +475,7 @@ fn xml_profile(properties: &[(&str, String)]) -> String {
     )
 }
 
-/// The same in TOML.
+/// Returns a profile with these properties in TOML.
 fn toml_profile(properties: &[(&str, String)]) -> String {
     let pairs = properties.iter().map(|(name, value)| format!("{{ name = {name:?}, value = {value:?} }}"));
     let pairs = pairs.collect::<Vec<_>>().join(", ");

@@ -1,18 +1,18 @@
-//! Secured processes whose files change while they run.
+//! Tests of secured processes whose files change while they run.
 
 use takt_testkit::directory::Directory;
 
 use crate::process::Takt;
 use crate::security::done;
 
-/// A process with the enclave of this participant that tells of its matches.
+/// Starts a process that records its matches, with the enclave of this participant.
 fn secured(directory: &Directory, name: &str, line: &str) -> Takt {
     let enclave = directory.path().join("keys/enclaves").join(name).display().to_string();
     let environment = [("TAKT_SECURITY", enclave), ("TAKT_LOG", "debug".to_owned())];
     Takt::start_in(&format!("{line} --interface lo --peer 127.0.0.1 --domain 227"), &environment)
 }
 
-/// Reads what a process records until a record has all of these words; those before it.
+/// Reads records of a process until one contains all of these words; returns the records before it.
 fn records_until(process: &Takt, words: &[&str]) -> Vec<String> {
     let mut before = Vec::new();
     loop {
@@ -25,7 +25,7 @@ fn records_until(process: &Takt, words: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn running_pair_goes_on_with_renewed_files_and_parts_by_a_revocation_list() {
+fn running_pair_stays_matched_with_renewed_files_and_ends_by_a_revocation_list() {
     let directory = Directory::new("security-renewal");
     let keys = directory.text("keys");
     done(&format!("security init {keys} --domain 227"));

@@ -1,10 +1,10 @@
-//! SIGTERM and SIGINT end commands whose work would go on for hours, or that wait for an answer.
+//! SIGTERM and SIGINT end commands that would run for hours, or that wait for an answer.
 
 use crate::process::Takt;
 use std::os::unix::net::UnixListener;
 use takt_testkit::{not_run, require};
 
-/// Each signal ends the command, which reports no figures.
+/// Asserts that each signal ends the command, and that it reports no figures.
 fn is_ended_by_signals(line: &str) {
     for (signal, expected) in [("TERM", 143), ("INT", 130)] {
         let takt = Takt::start(line);
@@ -23,12 +23,12 @@ fn measurements_within_a_process_are_ended_by_signals() {
 }
 
 #[test]
-fn a_comparison_is_ended_by_signals_while_its_agents_measure() {
+fn comparison_is_ended_by_signals_while_its_agents_measure() {
     is_ended_by_signals("perf compare --block --samples 2000000000 --domain 100");
 }
 
 #[test]
-fn a_comparison_between_namespaces_is_ended_by_signals() {
+fn comparison_between_namespaces_is_ended_by_signals() {
     if let Err(why) = require::network_namespaces() {
         return not_run(why);
     }
@@ -36,12 +36,12 @@ fn a_comparison_between_namespaces_is_ended_by_signals() {
 }
 
 #[test]
-fn a_diagnosis_is_ended_by_signals() {
+fn doctor_is_ended_by_signals() {
     is_ended_by_signals("doctor --interface lo --wait 100000");
 }
 
 #[test]
-fn a_question_to_a_controller_that_does_not_answer_is_ended_by_signals() {
+fn query_to_a_controller_that_does_not_answer_is_ended_by_signals() {
     let path = std::env::temp_dir().join(format!("takt-it-{}-silent.sock", std::process::id()));
     let listener = UnixListener::bind(&path).unwrap();
     for (signal, expected) in [("TERM", 143), ("INT", 130)] {
@@ -55,9 +55,10 @@ fn a_question_to_a_controller_that_does_not_answer_is_ended_by_signals() {
     std::fs::remove_file(&path).unwrap();
 }
 
-/// The reader is stopped by SIGSTOP: it is there, and acknowledges nothing. What a reader gets that starts later was written after that.
+/// SIGSTOP suspends the reader, which stays matched and acknowledges nothing. Samples that a later
+/// reader receives were written after that.
 #[test]
-fn a_publisher_is_ended_by_a_signal_while_its_reader_does_not_acknowledge() {
+fn publisher_is_ended_by_a_signal_while_its_reader_does_not_acknowledge() {
     const AT: &str = "--interface lo --peer 127.0.0.1 --domain 219";
     let reader = Takt::start(&format!("sub Square --type ShapeType --reliable {AT}"));
     reader.await_complaint("takt: reading");

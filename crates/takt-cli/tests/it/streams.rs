@@ -24,26 +24,26 @@ fn check_complete(sent: &Value, received: &Value) {
 }
 
 #[test]
-fn reliable_as_fast_as_possible() {
+fn reliable_stream_at_maximum_rate_loses_nothing() {
     let (sent, received) = stream("--domain 111 --size 100");
     check_complete(&sent, &received);
 }
 
 #[test]
-fn reliable_in_the_shared_runtime() {
+fn reliable_stream_in_the_shared_runtime_loses_nothing() {
     let (sent, received) = stream("--domain 112 --runtime shared");
     check_complete(&sent, &received);
 }
 
 #[test]
-fn reliable_with_fragments() {
+fn reliable_stream_of_fragments_loses_nothing() {
     let (sent, received) = stream("--domain 113 --size 100000");
     check_complete(&sent, &received);
     assert_eq!(sent["bytes_per_second"].as_f64().map(|b| b > 0.0), Some(true));
 }
 
 #[test]
-fn best_effort_at_a_rate() {
+fn best_effort_stream_keeps_its_rate() {
     let (sent, received) = stream("--domain 114 --best-effort --keep-last 1 --rate 5000");
     assert_eq!(sent["samples"]["sent"], json!(2000));
     let samples = &received["samples"];
@@ -52,9 +52,10 @@ fn best_effort_at_a_rate() {
     assert!(of("received") + of("lost") <= 2000 && of("received") > 0, "{samples}");
 }
 
-/// The publisher's clock is 5000 s ahead, as another host's would be (a time namespace; root's).
+/// The publisher's clock is 5000 s ahead, like that of another host. The test uses a time namespace
+/// and requires root.
 #[test]
-fn one_way_between_two_clocks_has_a_band() {
+fn one_way_latency_between_two_clocks_has_an_uncertainty_band() {
     const AHEAD: &str = "unshare --time --monotonic 5000 --fork";
     let possible = require::time_namespaces().and_then(|()| require::program("unshare"));
     if let Err(why) = possible {
@@ -70,13 +71,13 @@ fn one_way_between_two_clocks_has_a_band() {
     let (offset, uncertainty) = (of(&clock["offset_us"]), of(&clock["uncertainty_us"]));
     assert!((offset - 5000e6).abs() <= uncertainty, "{clock}");
     assert!(of(&clock["echoes"]) >= 200.0 && clock["restarts"] == json!(0), "{clock}");
-    // Were the clock not taken into account, every sample would seem to be sent long after it arrived.
+    // Without the clock offset, every sample would seem to be sent long after its arrival.
     assert!(of(&received["latency_us"]["max"]) > 0.0, "{received}");
     assert_eq!((&sent["clock"], &clock["answerer"]), (&Value::Null, &json!("127.0.0.1:17399")));
 }
 
 #[test]
-fn clocks_are_of_streams() {
+fn clock_options_are_refused_outside_streams() {
     for line in [
         "ping --clock 127.0.0.1:1",
         "pong --answer-clock 127.0.0.1:1",

@@ -1,4 +1,4 @@
-//! `takt echo`, `sub`, `pub` and `type` with one another.
+//! `takt echo`, `sub`, `pub` and `type` in combination.
 
 use crate::process::Takt;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ fn lines(text: &str) -> Vec<Value> {
 }
 
 #[test]
-fn what_is_published_is_echoed_though_the_type_has_to_be_learned() {
+fn published_samples_are_echoed_with_a_learned_type() {
     let publisher = start(&format!("pub Square {VALUE} --type ShapeType --no-wait --count 0 --rate 20"), 200);
     let (text, status) = start("echo Square --json --count 3", 200).finish();
     assert!(status.success(), "{text}");
@@ -41,7 +41,7 @@ fn what_is_published_is_echoed_though_the_type_has_to_be_learned() {
 }
 
 #[test]
-fn a_publisher_learns_the_type_and_the_policies_from_a_reader() {
+fn publisher_learns_type_and_policies_from_a_reader() {
     let reader =
         start("sub Square --type ShapeType --reliable --transient-local --partition here --json --count 4", 201);
     let report = start(&format!("pub Square {VALUE} --json --count 2 --rate 100"), 201).json();
@@ -55,14 +55,14 @@ fn a_publisher_learns_the_type_and_the_policies_from_a_reader() {
     assert!(status.success(), "{text}");
     let lines = lines(&text);
     assert_eq!(lines[0]["data"]["shapesize"], json!(5));
-    // Two values, the end of the first publisher, and what the second one says.
+    // Two values, the end of the first publisher, and the dispose of the second one.
     assert_eq!(lines[2]["state"], json!("no_writers"));
     assert_eq!((&lines[3]["state"], &lines[3]["key"]["color"]), (&json!("disposed"), &json!("RED")));
 }
 
-/// `takt echo` learns the type from the publisher, which has it.
+/// `takt echo` learns the type from the publisher, in which it is built in.
 #[test]
-fn a_publisher_with_a_type_and_an_echo_without_one_find_each_other_in_either_order() {
+fn publisher_with_a_type_and_echo_without_one_match_in_either_order() {
     let publish = || start(&format!("pub Square {VALUE} --type ShapeType --json"), 221);
     let echo = || start("echo Square --json --count 1", 221);
     for echo_is_first in [true, false] {
@@ -80,7 +80,7 @@ fn a_publisher_with_a_type_and_an_echo_without_one_find_each_other_in_either_ord
     }
 }
 
-/// `takt echo` takes its policies from the first writer, also where it finds a reader before it.
+/// `takt echo` takes its policies from the first writer, even if it discovers a reader earlier.
 #[test]
 fn echo_gets_the_history_of_a_reliable_writer_in_either_order() {
     let reader = start("sub History --type ShapeType", 223);
@@ -114,7 +114,7 @@ fn echo_gets_the_history_of_a_reliable_writer_in_either_order() {
 }
 
 #[test]
-fn a_publisher_with_a_type_takes_the_policies_of_a_reader_that_comes_later() {
+fn publisher_with_a_type_adopts_the_policies_of_a_later_reader() {
     let publisher = start(&format!("pub Square {VALUE} --type ShapeType --json"), 222);
     publisher.await_complaint("takt: looking for topic Square");
     let reader = start("sub Square --type ShapeType --reliable --transient-local --partition here --count 1", 222);
@@ -128,7 +128,7 @@ fn a_publisher_with_a_type_takes_the_policies_of_a_reader_that_comes_later() {
 }
 
 #[test]
-fn values_come_from_standard_input_too() {
+fn values_can_come_from_standard_input() {
     let reader = start("sub Lines --type takt::Text --reliable --keep-all --json --count 3", 202);
     let input = "{\"text\":\"one\"}\n\n{\"text\":\"two\"}\n{}\n";
     let line = "pub Lines --interface lo --peer 127.0.0.1 --domain 202 --json";
@@ -140,7 +140,7 @@ fn values_come_from_standard_input_too() {
 }
 
 #[test]
-fn empty_standard_input_is_an_error_before_a_reader_is_awaited() {
+fn empty_standard_input_is_an_error_before_the_wait_for_a_reader() {
     for input in ["", "\n \n"] {
         let (text, code) = Takt::start_with_input("pub Lines --interface lo --domain 208", input).complaint();
         assert_eq!(code, Some(2), "{text}");
@@ -149,7 +149,7 @@ fn empty_standard_input_is_an_error_before_a_reader_is_awaited() {
 }
 
 #[test]
-fn value_that_is_wrong_is_named_with_its_line_of_standard_input() {
+fn invalid_value_is_reported_with_its_line_of_standard_input() {
     let line = "pub Lines --type takt::Text --no-wait --interface lo --domain 203";
     let (text, code) = Takt::start_with_input(line, "{}\n\n{\"text\":\"two\"}\n\nnonsense\n").complaint();
     assert_eq!(code, Some(2), "{text}");
@@ -157,7 +157,7 @@ fn value_that_is_wrong_is_named_with_its_line_of_standard_input() {
 }
 
 #[test]
-fn a_filter_lets_through_what_it_says() {
+fn content_filter_selects_samples() {
     let publisher = |x: i32, domain| {
         let value = format!(r#"{{"color":"C{x}","x":{x}}}"#);
         start(&format!("pub Square {value} --type ShapeType --no-wait --count 0 --rate 50"), domain)
@@ -178,7 +178,7 @@ fn a_filter_lets_through_what_it_says() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_an_exit_code_of_its_kind() {
+fn errors_are_reported_with_the_exit_code_of_their_kind() {
     for (line, expected, hint) in [
         ("echo Nothing --timeout 0.2", 3, "nobody writes or reads Nothing"),
         ("type Nothing --timeout 0.2", 3, "nobody writes or reads Nothing"),
@@ -203,7 +203,7 @@ fn what_is_wrong_is_told_with_an_exit_code_of_its_kind() {
 }
 
 #[test]
-fn a_reader_that_does_not_match_is_named_with_the_reason() {
+fn reader_that_does_not_match_is_reported_with_the_reason() {
     let reader = start("sub Square --type ShapeType --reliable", 204);
     reader.await_complaint("takt: reading");
     let (text, code) = start(&format!("pub Square {VALUE} --best-effort --timeout 3"), 204).complaint();
@@ -212,7 +212,7 @@ fn a_reader_that_does_not_match_is_named_with_the_reason() {
 }
 
 #[test]
-fn a_best_effort_writer_says_of_no_sample_that_it_was_acknowledged() {
+fn best_effort_writer_reports_no_acknowledgment() {
     let reader = start("sub Square --type ShapeType", 214);
     reader.await_complaint("takt: reading");
     let report = start(&format!("pub Square {VALUE} --best-effort --json"), 214).json();
@@ -220,7 +220,7 @@ fn a_best_effort_writer_says_of_no_sample_that_it_was_acknowledged() {
 }
 
 #[test]
-fn a_best_effort_reader_acknowledges_nothing_and_gets_the_only_sample() {
+fn best_effort_reader_acknowledges_nothing_and_receives_the_only_sample() {
     for _ in 0..5 {
         let reader = start("sub Square --type ShapeType --json --count 1 --timeout 20", 215);
         reader.await_complaint("takt: reading");
@@ -232,7 +232,7 @@ fn a_best_effort_reader_acknowledges_nothing_and_gets_the_only_sample() {
 }
 
 #[test]
-fn a_signal_ends_what_waits() {
+fn signal_ends_waiting_commands() {
     for (signal, expected) in [("TERM", 143), ("INT", 130)] {
         let waiting = start("echo Square", 205);
         waiting.await_complaint("takt: looking for topic");

@@ -1,13 +1,14 @@
-//! `takt transport ls` and `takt transport probe`, as a user sees them.
+//! `takt transport ls` and `takt transport probe`.
 
 use crate::process::Takt;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Grade and text by what was looked at.
+/// Grade and text of each finding, by its subject.
 type Findings = BTreeMap<String, (String, String)>;
 
-/// What `takt transport probe` prints as text: a verdict for each transport, and below it a line for each finding.
+/// Parses the text output of `takt transport probe`: a verdict for each transport, followed by a
+/// line for each finding.
 fn read(text: &str) -> BTreeMap<String, (bool, Findings)> {
     let mut transports = BTreeMap::new();
     let mut last = String::new();
@@ -41,7 +42,7 @@ fn detail<'a>(findings: &'a Findings, what: &str, grade: &str) -> &'a str {
 }
 
 #[test]
-fn all_transports_are_listed_with_what_they_take() {
+fn all_transports_are_listed_with_their_requirements() {
     let (text, status) = Takt::start("transport ls").finish();
     assert!(status.success());
     let lines: Vec<&str> = text.lines().collect();
@@ -59,7 +60,7 @@ fn all_transports_are_listed_with_what_they_take() {
 }
 
 #[test]
-fn an_interface_is_good_for_what_its_findings_say() {
+fn transport_is_usable_if_no_finding_is_missing() {
     let (text, status) = Takt::start("transport probe lo").finish();
     assert!(status.success(), "{text}");
     let transports = read(&text);
@@ -81,7 +82,7 @@ fn an_interface_is_good_for_what_its_findings_say() {
 }
 
 #[test]
-fn an_interface_that_is_not_there_is_good_for_nothing() {
+fn missing_interface_is_usable_by_no_transport() {
     let (text, status) = Takt::start("transport probe nowhere0").finish();
     assert_eq!(status.code(), Some(1));
     for (transport, (is_usable, findings)) in read(&text) {
@@ -93,7 +94,7 @@ fn an_interface_that_is_not_there_is_good_for_nothing() {
 }
 
 #[test]
-fn what_permissions_are_missing_is_said() {
+fn missing_capabilities_are_named() {
     let (text, status) = Takt::start_without_privileges("transport probe lo").finish();
     assert!(status.success(), "udp takes none: {text}");
     let transports = read(&text);
@@ -105,7 +106,7 @@ fn what_permissions_are_missing_is_said() {
 
 #[cfg(feature = "dpdk")]
 #[test]
-fn what_dpdk_could_drive_is_said() {
+fn probe_of_dpdk_names_library_huge_pages_and_devices() {
     let json = Takt::start("transport probe lo --json").json();
     let judged = json["transports"].as_array().unwrap().iter().find(|judged| judged["name"] == "dpdk").unwrap();
     assert_eq!(judged["transport"], "dpdk:net_af_packet0,iface=lo/address=A.B.C.D");

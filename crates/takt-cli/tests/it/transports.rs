@@ -1,22 +1,23 @@
-//! `takt perf transports`: two network namespaces, tiny sizes.
+//! `takt perf transports`: two network namespaces, small sizes.
 
 use crate::process::Takt;
 use serde_json::Value;
 use takt_testkit::{not_run, require};
 
-/// Network namespaces can be made, and sockets of AF_XDP.
+/// Checks that network namespaces and AF_XDP sockets can be created.
 fn possible() -> Result<(), String> {
     require::network_namespaces().and_then(|()| require::af_xdp())
 }
 
-/// The lines that a measurement prints, and its exit code.
+/// Returns the lines that a measurement prints, and its exit code.
 fn all_lines(options: &str) -> (Vec<Value>, Option<i32>) {
     let line = format!("perf transports --rounds 1 --samples 40 --warmup 10 --json {options}");
     let (output, status) = Takt::start(&line).finish();
     (output.lines().map(|line| serde_json::from_str(line).unwrap()).collect(), status.code())
 }
 
-/// The same without real-time priority; all columns have succeeded.
+/// Returns the lines of a measurement without real-time priority. Asserts that all columns
+/// succeeded.
 fn lines(options: &str) -> Vec<Value> {
     let (lines, code) = all_lines(&format!("--fifo 0 {options}"));
     assert_eq!((of(&lines, "failed"), code), (vec![], Some(0)));
@@ -28,11 +29,12 @@ fn of<'a>(lines: &'a [Value], event: &str) -> Vec<&'a Value> {
 }
 
 #[test]
-fn round_trips_and_their_ratios_are_lines() {
+fn round_trips_and_their_ratios_are_printed() {
     if let Err(why) = possible() {
         return not_run(why);
     }
-    // Without repairs a round trip that takes a tenth of a second is given up, as some do where the machine has no time.
+    // Without retransmission, a round trip that takes a tenth of a second is given up, which
+    // happens on a loaded machine.
     const ATTEMPTS: usize = 5;
     let measure = || lines("--only trips --columns raw-xdp-spin,takt-udp-spin,takt-xdp-spin");
     let is_whole = |lines: &Vec<Value>| of(lines, "trip").iter().all(|trip| trip["lost"] == 0);
@@ -56,7 +58,7 @@ fn round_trips_and_their_ratios_are_lines() {
 }
 
 #[test]
-fn streams_are_counted_where_they_arrive() {
+fn streams_are_counted_at_the_receiver() {
     if let Err(why) = possible() {
         return not_run(why);
     }
@@ -70,7 +72,7 @@ fn streams_are_counted_where_they_arrive() {
 }
 
 #[test]
-fn a_column_that_fails_is_told_and_the_others_are_measured() {
+fn failed_column_is_reported_and_the_others_are_measured() {
     if let Err(why) = require::network_namespaces() {
         return not_run(why);
     }
@@ -96,7 +98,7 @@ fn a_column_that_fails_is_told_and_the_others_are_measured() {
 }
 
 #[test]
-fn tcp_is_measured_alone_and_beside() {
+fn tcp_is_measured_alone_and_next_to_a_transport() {
     if let Err(why) = possible().and_then(|()| require::program("iperf3")) {
         return not_run(why);
     }
@@ -109,11 +111,12 @@ fn tcp_is_measured_alone_and_beside() {
     assert_eq!(rates, [("alone", true), ("takt-xdp-generic", true)]);
 }
 
-/// With real-time priority where two cores and permissions allow it, as the columns are measured. Plain memif is not among them: its
-/// first datagrams are lost until DPDK's own thread has had its turn.
+/// Measures with real-time priority where two cores and permissions allow it, as the columns are
+/// meant to be measured. Plain memif is left out, since its first datagrams are lost until DPDK's
+/// own thread has run.
 #[cfg(feature = "dpdk")]
 #[test]
-fn ports_of_dpdk_are_columns() {
+fn dpdk_ports_are_columns() {
     let columns = "raw-dpdk-packet-spin,takt-dpdk-packet-spin,takt-dpdk-ethernet-spin,takt-dpdk-memif-spin";
     if let Err(why) = require::network_namespaces() {
         return not_run(why);
@@ -125,7 +128,8 @@ fn ports_of_dpdk_are_columns() {
     for trip in trips {
         let (lost, count) = (trip["lost"].as_u64().expect("a number"), trip["latency_us"]["count"].as_u64());
         assert_eq!(count.map(|count| count + lost), Some(40), "{trip}");
-        // The limit alone has no repairs: a trip that outlasts its patience is lost.
+        // Only the raw column has no retransmission: a round trip that exceeds its time limit is
+        // lost.
         assert!(lost == 0 || trip["column"] == "raw-dpdk-packet-spin", "{trip}");
     }
 }

@@ -1,4 +1,4 @@
-//! `takt bench sdn-overload`: short runs between switches that it makes itself.
+//! `takt bench sdn-overload`: short runs between switches that the command creates.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -16,7 +16,7 @@ fn lost(cell: &Value) -> u64 {
 }
 
 #[test]
-fn overload_loses_samples_and_the_controller_keeps_them() {
+fn overload_loses_samples_without_the_controller_and_none_with_it() {
     let _alone = overload::alone();
     if let Err(why) = require::open_vswitch() {
         return not_run(why);
@@ -31,7 +31,7 @@ fn overload_loses_samples_and_the_controller_keeps_them() {
     assert_eq!(lost(&cells[2]), 0, "the pair is admitted: {}", cells[2]["lost_range"]);
     assert!(cells[2]["bound_ns"].as_u64().is_some_and(|bound_ns| bound_ns > 0) && cells[1]["bound_ns"].is_null());
 
-    // The files have the same, and the page is drawn from them again.
+    // The JSON file has the same content, and the page can be generated from it.
     let written: Value = serde_json::from_str(&directory.read("overload.json")).unwrap();
     assert_eq!(written, outcome);
     let arrivals: usize = cells.iter().map(|cell| cell["received"].as_u64().unwrap() as usize).sum();
@@ -47,7 +47,7 @@ fn overload_loses_samples_and_the_controller_keeps_them() {
     assert!(page.contains("With the controller 0 of 400 samples were lost"), "{page}");
 }
 
-/// The peer program of CycloneDDS 11, or why it is not there.
+/// Returns the peer program of CycloneDDS 11, or the reason why it is missing.
 fn cyclone() -> Result<PathBuf, String> {
     let peers = concat!(env!("CARGO_MANIFEST_DIR"), "/../../interop/peers");
     let mut make = Command::new("make");
@@ -59,9 +59,10 @@ fn cyclone() -> Result<PathBuf, String> {
     if program.is_file() { Ok(program) } else { Err(missing()) }
 }
 
-/// With a second reader CycloneDDS sends samples by multicast. Both readers are behind the link that is overloaded.
+/// With a second reader, CycloneDDS sends samples by multicast. Both readers are behind the
+/// overloaded link.
 #[test]
-fn multicast_of_cyclonedds_to_two_readers_loses_samples_and_the_controller_keeps_them() {
+fn cyclonedds_multicast_loses_samples_without_the_controller_and_none_with_it() {
     let _alone = overload::alone();
     let program = match require::open_vswitch().and_then(|()| cyclone()) {
         Ok(program) => program,
@@ -84,7 +85,7 @@ fn multicast_of_cyclonedds_to_two_readers_loses_samples_and_the_controller_keeps
 }
 
 #[test]
-fn ring_reports_what_a_failed_link_costs() {
+fn ring_reports_the_cost_of_a_failed_link() {
     let _alone = overload::alone();
     if let Err(why) = require::open_vswitch() {
         return not_run(why);
@@ -97,7 +98,8 @@ fn ring_reports_what_a_failed_link_costs() {
     let arrivals = cells[2]["series"]["arrivals"].as_array().unwrap();
     let last = arrivals.last().unwrap()[0].as_u64().unwrap();
     assert_eq!(last, 1199, "samples arrive by the other way after the failure");
-    // A flow leaves its old way before it takes the new one: in between a sample may arrive by plain forwarding.
+    // A flow leaves its old path before it takes the new one. Meanwhile a sample may arrive by
+    // best-effort forwarding.
     let range = &cells[2]["lost_range"];
     let (Some(first), Some(last)) = (range[0].as_u64(), range[1].as_u64()) else { return };
     assert!(first >= 590, "sample {first} is lost before the link fails");
@@ -116,7 +118,7 @@ fn missing_open_vswitch_is_named_with_its_package() {
 }
 
 #[test]
-fn options_that_are_none_are_refused_with_what_is_expected() {
+fn invalid_options_are_refused_with_the_expected_form() {
     for (option, expected) in [
         ("--backgrounds 59", "60 to 1514"),
         ("--peer fastdds", "NAME=PROGRAM"),

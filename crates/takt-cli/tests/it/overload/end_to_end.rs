@@ -1,8 +1,9 @@
-//! A pair of participants on executors, through two bridges of Open vSwitch under twice the rate of their link. A pair that does not fit is
-//! refused at its application.
+//! End-to-end bound of a pair on executors, through two bridges of Open vSwitch under twice the
+//! rate of their link. A pair that exceeds the capacity is refused at its application.
 //!
-//! 12 s, in which other tests take the processors and ages are printed only. With `TAKT_TEST_LONG=1` 10 minutes: no sample is older than what
-//! is certified from `write` to callback, but for what the kernel's own counters explain.
+//! The test takes 12 s. Other tests share the processors, so that sample ages are only printed.
+//! With `TAKT_TEST_LONG=1` it takes 10 minutes: no sample exceeds the certified bound from `write`
+//! to callback, unless counters of the kernel explain the excess.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -28,14 +29,14 @@ use takt_testkit::{not_run, overload, require};
 use crate::process::Takt;
 use crate::sdn_site::{self, RATE, RATE_BPS, start, up};
 
-/// The link between the switches is port 3 of `s1`.
+/// Returns a lab in which the link between the switches is port 3 of `s1`.
 fn two_switches() -> LabText {
     let text = LabText::controlled(&["s1", "s2"]).switch_priority(30).classes(CLASSES);
     let text = text.host("pub", "10.9.3.1/24", "s1").host("flooder", "10.9.3.3/24", "s1");
     text.link_of_rate("s1", "s2", RATE).host("sub", "10.9.3.2/24", "s2")
 }
 
-/// Only the link between the switches is slow.
+/// Network file in which only the link between the switches is slow.
 const NETWORK: &str = r#"
     [[switch]]
     datapath_id = "*"
@@ -47,7 +48,7 @@ const NETWORK: &str = r#"
     rate_bps = 20_000_000
 "#;
 
-/// Both hosts have a job that is always due again soon, and is less urgent.
+/// System file in which both hosts have a frequent job of lower priority.
 const SYSTEM: &str = r#"
 [[executor]]
 name = "e2e-pub"
@@ -79,10 +80,10 @@ stages = [{ on = "e2e-sub", priority = 0, time = "300 us" }]
 const DOMAIN: u32 = 6;
 const PERIOD: Duration = Duration::from_millis(10);
 const LIMIT_NS: u64 = 5_000_000;
-/// What the job in the background is busy for, and how often.
+/// Execution time of the background job, and its period.
 const BUSY: Duration = Duration::from_micros(150);
 const BUSY_PERIOD: Duration = Duration::from_millis(2);
-/// The flood goes to the discard port (RFC 863).
+/// Target of the flood: the discard port (RFC 863).
 const SUB: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 9, 3, 2)), 9);
 
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
@@ -96,7 +97,7 @@ fn wall_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 
-/// How long the tasks of these names and processes could have run and had no processor, in nanoseconds, by now.
+/// Returns the run-queue waiting time of the tasks so far, in nanoseconds.
 fn waited_ns(tasks: &[PathBuf]) -> u64 {
     let of = |task: &PathBuf| -> u64 {
         let text = fs::read_to_string(task.join("schedstat")).unwrap_or_default();
@@ -110,7 +111,8 @@ fn tasks_of(process: &Path, named: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     tasks.filter(|task| named(fs::read_to_string(task.join("comm")).unwrap_or_default().trim_end())).collect()
 }
 
-/// The tasks that a sample waits for: both executors, the switches, and the kernel's threads that send what queues release.
+/// Returns the tasks that a sample depends on: both executors, the switches, and the ksoftirqd
+/// threads that send what queues release.
 fn tasks() -> Vec<PathBuf> {
     let mut all = tasks_of(Path::new("/proc/self"), |name| name.starts_with("e2e-"));
     for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -123,20 +125,21 @@ fn tasks() -> Vec<PathBuf> {
     all
 }
 
-/// A look at the kernel's counters: when, and how long the tasks had waited.
+/// Sample of the kernel's counters: its time, and the accumulated waiting time of the tasks.
 struct Look {
     at_ns: u64,
     waited_ns: u64,
 }
 
-/// What the machine did: looks at the kernel's counters, and stalls of processors.
+/// Behavior of the machine: samples of the kernel's counters, and processor stalls.
 struct Machine {
     looks: Vec<Look>,
     stalls: Vec<Stall>,
 }
 
 impl Machine {
-    /// How long the tasks waited between the looks around a time, and processors stalled within it.
+    /// Returns the waiting time between the counter samples around an interval, plus the processor
+    /// stalls within it.
     fn explained_ns(&self, from_ns: u64, to_ns: u64) -> u64 {
         let looks = &self.looks;
         let before = looks.iter().rposition(|look| look.at_ns <= from_ns).unwrap_or(0);
@@ -146,7 +149,7 @@ impl Machine {
     }
 }
 
-/// What a sample took, and when its callback ended.
+/// Age of a sample, and the time at which its callback ended.
 struct Arrival {
     age_ns: u64,
     at_ns: u64,
@@ -172,7 +175,7 @@ fn busy(of: Duration) {
     }
 }
 
-/// An executor and a participant on it, on a host of the lab.
+/// Creates an executor and a participant on it, on a host of the lab.
 fn host(lab: &Lab, name: &str, fifo: u8, system: &Path) -> (Executor, DomainParticipant) {
     let namespace = lab.namespace(name).expect("a host of the file");
     let build = || {
@@ -215,14 +218,14 @@ fn length() -> Duration {
     Duration::from_secs(if is_long() { 600 } else { 12 })
 }
 
-/// The pair in the state of the controller.
+/// Returns the state of the pair in the controller.
 fn state_of_pair(control: &str) -> Value {
     let flows = Takt::start(&format!("sdn flows {control} --json")).json();
     let flows = flows["flows"].as_array().cloned().unwrap_or_default();
     flows.into_iter().find(|flow| flow["topic"] == "Steering").unwrap_or_default()
 }
 
-/// A lab with a controller.
+/// Lab with a controller.
 struct Site {
     directory: Directory,
     lab: Lab,
@@ -244,12 +247,13 @@ impl Site {
         Self { directory, lab, controller, control, system }
     }
 
-    /// Runs on a host: flows of their own have sockets, which belong to the namespace of the thread that makes them.
+    /// Runs a function in the namespace of a host. Flows have their own sockets, which belong to
+    /// the namespace of the creating thread.
     fn on<R: Send>(&self, host: &str, f: impl FnOnce() -> R + Send) -> R {
         self.lab.namespace(host).unwrap().run(f).unwrap()
     }
 
-    /// The pair has a stage for each part of its way.
+    /// Checks that the pair has a stage for each part of its path.
     fn check_stages(&self) {
         let admitted = state_of_pair(&self.control);
         let stages = admitted["stages"].as_array().cloned().unwrap_or_default();
@@ -258,7 +262,8 @@ impl Site {
         assert!(admitted["bound_ns"].as_u64().is_some_and(|bound_ns| bound_ns <= LIMIT_NS), "{admitted}");
     }
 
-    /// A pair that takes more than the link is refused, which both its participants and others see.
+    /// Checks that a pair that exceeds the link rate is refused, and that its participants and
+    /// others report that.
     fn check_refusal(&self, pub_participant: &DomainParticipant, sub_participant: &DomainParticipant) {
         let too_much = Contract {
             minimum_separation: Some(takt::Duration::from_nanos(400_000)),
@@ -273,13 +278,13 @@ impl Site {
             assert!(text.contains("Video") && text.contains("of port 3 of switch 0000000000000001"), "{text}");
         }
         assert_eq!(refused.matched_subscriptions().unwrap(), []);
-        // Participants tell others of it with their next announcement.
+        // Participants announce the refusal with their next announcement.
         let listing = format!("ls --domain {DOMAIN} --interface eth0 --wait 8");
         let listing = self.on("flooder", || Takt::start(&listing)).finish().0;
         assert!(listing.contains("no match: the network's controller refuses the pair: "), "{listing}");
     }
 
-    /// Hosts and network together are proven.
+    /// Checks the proof over hosts and network.
     fn check_proof(&self) {
         let proof = self.directory.file("certificate.json");
         let analyze = format!("analyze {} --certificate {}", self.system.display(), proof.display());
@@ -291,7 +296,7 @@ impl Site {
     }
 }
 
-/// Looks at the kernel's counters until it is over.
+/// Samples the kernel's counters until the measurement ends.
 fn watch(is_over: &AtomicBool) -> Vec<Look> {
     let tasks = tasks();
     let look = || Look { at_ns: wall_ns(), waited_ns: waited_ns(&tasks) };
@@ -305,7 +310,8 @@ fn watch(is_over: &AtomicBool) -> Vec<Look> {
     looks
 }
 
-/// Writes under the flood. How many samples were written, how many datagrams flooded, and what the machine did.
+/// Writes samples under the flood. Returns the number of samples written and of datagrams flooded,
+/// and the behavior of the machine.
 fn measure(site: &Site, executor: &Executor, writer: &DataWriter<Command>) -> (u64, u64, Machine) {
     let (is_over, written) = (AtomicBool::new(false), Arc::new(AtomicU64::new(0)));
     let flood = Flood::start(sdn_site::socket(&site.lab, "flooder", 0), SUB, 2 * RATE_BPS);
@@ -330,7 +336,8 @@ fn measure(site: &Site, executor: &Executor, writer: &DataWriter<Command>) -> (u
     (written.load(Ordering::Relaxed), flood.end(), Machine { looks, stalls: stalls.stop() })
 }
 
-/// Late samples of which the machine explains less than what they are above the bound: nanoseconds above it, and of these explained.
+/// Returns the samples whose excess over the bound is larger than what the machine explains: the
+/// excess and the explained part, in nanoseconds.
 fn unexplained(arrivals: &[Arrival], machine: &Machine) -> Vec<(u64, u64)> {
     let mut unexplained = Vec::new();
     for arrival in arrivals.iter().filter(|arrival| arrival.age_ns > LIMIT_NS) {
@@ -378,7 +385,8 @@ fn pair_with_host_stages_keeps_its_certified_bound_under_a_flood() {
     println!("{}", Takt::start(&format!("sdn explain Steering {}", site.control)).finish().0);
     let unexplained = unexplained(&arrivals, &machine);
     assert!(dropped > 0, "the flood fills the link");
-    // Of the flood half is lost. Meters drop samples of a writer that was held up by more than its jitter.
+    // Half of the flood is lost. Meters drop samples of a writer that is delayed by more than its
+    // jitter.
     assert!(ages.len() as u64 * 10 >= written * 9, "{} of {written}", ages.len());
     if is_long() {
         assert_eq!(unexplained, [], "nanoseconds above the bound, and of these explained");

@@ -1,4 +1,5 @@
-//! `takt sdn run` is killed during an overload: the switches go on to forward, and the next run has the state of the one before.
+//! Kills of `takt sdn run` during an overload: the switches keep forwarding, and the next run
+//! restores the state of the previous one.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -16,17 +17,17 @@ use takt_testkit::{not_run, overload, require};
 use crate::process::Takt;
 use crate::sdn_site::{self, Overload, RATE, RATE_BPS, packets, start, up};
 
-/// The link between the switches is the bottleneck.
+/// Returns a lab whose bottleneck is the link between the switches.
 fn two_switches() -> LabText {
     let text = LabText::controlled(&["west", "east"]).switch_priority(30).classes(CLASSES);
     let text = text.host("talker", "10.9.1.1/24", "west").host("flooder", "10.9.1.3/24", "west");
     text.link_of_rate("west", "east", RATE).host("listener", "10.9.1.2/24", "east")
 }
 
-/// The flood goes to the discard port (RFC 863).
+/// Target of the flood: the discard port (RFC 863).
 const LISTENER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 9, 1, 2)), 9);
 
-/// Samples go out each 10 ms, and may wait for a processor on their way to the meter.
+/// Contracts with a period of 10 ms. A sample may wait for a processor on its way to the meter.
 const CONTRACTS: &str = r#"
     [[contract]]
     topic = "P?ng"
@@ -35,13 +36,14 @@ const CONTRACTS: &str = r#"
     size = 1000
     limit = "100ms"
 "#;
-/// Round trips that are measured, one each 10 ms; those before leave time for the overload to begin.
+/// Number of measured round trips, one each 10 ms. Round trips before them leave time for the
+/// overload to begin.
 const SAMPLES: u64 = 2500;
-/// They last through two elections.
+/// Number of measured round trips in a cluster. They last for two elections.
 const SAMPLES_OF_CLUSTER: u64 = 5000;
 const WARMUP: u64 = 500;
 
-/// A lab with files for its controller.
+/// Lab with the files of its controller.
 struct Site {
     lab: Lab,
     directory: PathBuf,
@@ -75,7 +77,7 @@ impl Site {
         self.start(SWITCHES, &format!("sdn run --listen 127.0.0.1:{port} {files} {control} {options}"))
     }
 
-    /// What a control socket answers to `takt sdn flows`, by topic; without counters.
+    /// Returns the answer of a control socket to `takt sdn flows`, by topic and without counters.
     fn flows(&self, control: &str) -> BTreeMap<String, Value> {
         let mut answer = Takt::start(&format!("sdn flows --control {} --json", self.path(control))).json();
         let flows = answer["flows"].as_array_mut().unwrap().iter_mut();
@@ -86,7 +88,7 @@ impl Site {
         without_counters.collect()
     }
 
-    /// The entries of admitted flows in both switches, each with the packets that it forwarded.
+    /// Returns the entries of admitted flows in both switches, each with its packet counter.
     fn entries(&self) -> BTreeMap<String, u64> {
         let mut entries = BTreeMap::new();
         for switch in ["west", "east"] {
@@ -98,11 +100,12 @@ impl Site {
         entries
     }
 
-    /// What a store of the controller holds now: the file is copied, since the controller has it open.
+    /// Returns the present content of a controller's store. The file is copied, since the
+    /// controller has it open.
     fn records(&self, store: &str) -> Option<Records> {
         let copy = self.directory.join("copy.redb");
         std::fs::copy(self.directory.join(store), &copy).ok()?;
-        // A copy that was taken during a transaction cannot always be read.
+        // A copy made during a transaction cannot always be read.
         Store::open(&copy).ok().map(|(_, records)| records)
     }
 
@@ -121,7 +124,7 @@ fn is_running(takt: &Takt) -> bool {
     text.rsplit(") ").next().is_some_and(|rest| !rest.starts_with('Z') && !rest.is_empty())
 }
 
-/// Participants that exchange samples with contracts in both directions.
+/// Starts participants that exchange samples with contracts in both directions.
 fn round_trips(site: &Site, domain: u32, samples: u64) -> [Takt; 2] {
     let options = format!("--transport udp --interface eth0 --domain {domain} --best-effort --size 64 --json");
     let counts = format!("--samples {samples} --warmup {WARMUP}");
@@ -130,7 +133,8 @@ fn round_trips(site: &Site, domain: u32, samples: u64) -> [Takt; 2] {
     [ping, pong]
 }
 
-/// The entries are those of before: one that was deleted meanwhile would count its packets from 0.
+/// Asserts that the entries were kept: an entry that was deleted meanwhile would count its packets
+/// from 0.
 fn assert_kept(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>) {
     assert_eq!(before.keys().collect::<Vec<_>>(), after.keys().collect::<Vec<_>>());
     assert_eq!(before.len(), 4, "two pairs in two switches: {before:?}");
@@ -177,7 +181,7 @@ fn killed_controller_loses_no_sample_of_admitted_pairs_and_its_successor_has_its
     site.down();
 }
 
-/// An etcd of one member in the namespace of the switches; killed when it is dropped.
+/// Single-member etcd in the namespace of the switches. Dropping the value kills it.
 struct Etcd(Child);
 
 impl Etcd {
@@ -192,7 +196,7 @@ impl Etcd {
         Self(site.lab.namespace(SWITCHES).unwrap().run(|| command.spawn()).unwrap().unwrap())
     }
 
-    /// The keys of the records of admitted pairs.
+    /// Returns the keys of the records of admitted pairs.
     fn admitted(site: &Site) -> Vec<String> {
         let mut command = Command::new("etcdctl");
         command.args(["get", "--prefix", "--keys-only", "takt-sdn/records/admitted/"]).env("ETCDCTL_API", "3");
@@ -204,13 +208,13 @@ impl Etcd {
 
 impl Drop for Etcd {
     fn drop(&mut self) {
-        // It has ended already if the test could not start it.
+        // The process has already ended if the test could not start it.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// A lab whose switches know two controllers, with etcd. A missing program is an error.
+/// Creates a lab whose switches know two controllers, with etcd. A missing program is an error.
 fn cluster(test: &str) -> Result<(Site, Etcd), String> {
     require::open_vswitch()?;
     ["etcd", "etcdctl"].into_iter().try_for_each(require::program)?;
@@ -231,7 +235,7 @@ const LEADS: &str = "this controller is leader";
 const STANDS_BY: &str = "this controller is standby";
 const TAKES_OVER: [&str; 4] = [LEADS, ", 2 admitted pairs", "is admitted: ", "is admitted: "];
 
-/// Two controllers of a cluster, the first of which leads.
+/// Starts two controllers of a cluster. The first one leads.
 fn leader_and_standby(site: &Site) -> (Takt, Takt) {
     let first = site.controller_at(6653, "first.sock", CLUSTER);
     first.says(&[LEADS, "is up with", "is up with", "floods follow 1 links"]);
@@ -277,7 +281,8 @@ fn standby_takes_over_from_a_killed_leader_without_loss_and_back_again() {
     site.down();
 }
 
-/// It was stopped, not killed: when it goes on, it finds that its time is over, and changes nothing.
+/// SIGSTOP suspends the leader for longer than its lease. After SIGCONT it detects that its lease
+/// has expired, and changes nothing.
 #[test]
 fn leader_that_was_stopped_past_its_lease_steps_down_and_changes_nothing() {
     let _alone = overload::alone();

@@ -1,26 +1,26 @@
-//! What one reader has printed: of each match with a writer the numbers from 1 on, each once, in order.
+//! Log of one reader: for each match with a writer the numbers from 1, each once and in order.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The samples of one writer.
+/// Samples received from one writer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// The number of the last sample.
+    /// Number of the last sample.
     pub last: u64,
-    /// The reader has said since then that the instance has no writer.
+    /// Whether the reader has since reported that the instance has no writer.
     pub has_no_writer: bool,
 }
 
-/// What one reader has printed, by writer.
+/// Output of one reader, by writer.
 #[derive(Debug, Default)]
 pub struct Log(BTreeMap<String, Seen>);
 
 impl Log {
-    /// Takes the next line.
+    /// Parses the next line.
     ///
     /// # Errors
-    /// The line is no sample, or its number does not follow that of the sample before.
+    /// The line is no sample, or its number does not follow the previous one.
     pub fn take(&mut self, line: &str) -> Result<(), String> {
         let sample: Value = serde_json::from_str(line).map_err(|error| format!("{error}: {line}"))?;
         let is_valid = sample["valid"] == true;
@@ -29,7 +29,8 @@ impl Log {
         let seen = self.0.entry(name.to_owned()).or_default();
         if is_valid {
             let number = value["x"].as_u64().ok_or_else(|| format!("it has no number: {line}"))?;
-            // After its lease expired, a writer matches like a new one: its samples begin with the first again.
+            // A writer whose lease expired matches as a new writer, so that its samples start with
+            // the first again.
             let is_new_match = seen.has_no_writer && number == 1;
             if number != seen.last + 1 && !is_new_match {
                 return Err(format!("{number} of {name} comes after {}", seen.last));
@@ -43,12 +44,12 @@ impl Log {
         Ok(())
     }
 
-    /// What it has of a writer.
+    /// Returns the samples of a writer.
     pub fn of(&self, writer: &str) -> Seen {
         self.0.get(writer).copied().unwrap_or_default()
     }
 
-    /// Writers of which it has samples.
+    /// Returns the writers of which there are samples.
     pub fn writers(&self) -> impl Iterator<Item = (&str, Seen)> {
         self.0.iter().map(|(name, seen)| (name.as_str(), *seen))
     }

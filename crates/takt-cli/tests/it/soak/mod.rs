@@ -1,11 +1,14 @@
-//! Soak test of real processes: three writers and four readers on three hosts of a bridge, and random disturbances.
+//! Soak test of real processes: three writers and four readers on three hosts of a bridge, and
+//! random disturbances.
 //!
-//! Disturbances: kill -9 and restart, SIGSTOP for longer than the lease and SIGCONT, link down and up, change of a host's address. Each
-//! writer is RELIABLE, TRANSIENT_LOCAL and KEEP_ALL, and numbers its samples from 1 on. Each reader must print all numbers of each
-//! living writer once and in order, and the end of each writer that was killed. The numbers begin again at 1 if the lease of the writer
-//! had ended. No process may exit by itself or print an error.
+//! The disturbances are kill -9 and restart, SIGSTOP for longer than the lease and SIGCONT, link
+//! down and up, and a change of a host's address. Each writer is RELIABLE, TRANSIENT_LOCAL and
+//! KEEP_ALL, and numbers its samples from 1. Each reader must print all numbers of each living
+//! writer once and in order, and the end of each killed writer. The numbers restart at 1 if the
+//! lease of the writer had expired. No process may exit without a kill or print an error.
 //!
-//! Disturbances last 8 s, with `TAKT_TEST_LONG=1` 10 minutes. `TAKT_TEST_SEED` sets the seed, which a failure prints.
+//! Disturbances last 8 s, with `TAKT_TEST_LONG=1` 10 minutes. `TAKT_TEST_SEED` sets the seed, which
+//! a failure prints.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -17,10 +20,11 @@ mod world;
 
 use world::World;
 
-/// Samples of each writer after the disturbances: so many before the last kill, and so many after it.
+/// Samples of each writer after the disturbances, once before the last kill and once after it.
 const CALM_SAMPLES: usize = 40;
 
-/// How long there are disturbances, and the time from one sample of a writer to the next: a history holds 4096 samples.
+/// Returns the duration of the disturbances, and the period of a writer. A history holds 4096
+/// samples.
 fn lengths() -> (Duration, Duration) {
     let is_long = std::env::var_os("TAKT_TEST_LONG").is_some_and(|value| value == "1");
     if is_long {
@@ -53,7 +57,7 @@ fn readers_have_all_samples_of_living_writers_after_random_disturbances() {
     }
     world.end_disturbances();
     (0..CALM_SAMPLES).for_each(|_| world.step(period));
-    // All that was killed before ends before this one does.
+    // All killed writers are reported as ended before this one is.
     world.kill_last_writer();
     (0..CALM_SAMPLES).for_each(|_| world.step(period));
     until_seen(&format!("readers have everything, {}", world.history()), || world.has_converged());

@@ -1,4 +1,4 @@
-//! The hosts and processes of the soak test, and what happens to them.
+//! Hosts and processes of the soak test, and their disturbances.
 
 use std::fmt::Write;
 use std::fs;
@@ -11,13 +11,13 @@ use takt_testkit::network::{Host, Network, ip};
 use super::log::Log;
 use crate::process::Takt;
 
-/// The signal that ends a reader, and is its exit code with 128.
+/// Signal that ends a reader. Its exit code is 128 plus this number.
 const SIGTERM: i32 = 15;
 const LEASE: Duration = Duration::from_secs(2);
-/// All that a process may say on standard error begins so.
+/// Prefixes of the messages that a process may print on standard error.
 const REMARKS: [&str; 3] = ["takt: looking for topic Soak", "takt: reading Soak", "takt: Soak has "];
 const WRITERS: usize = 3;
-/// The commands of the readers.
+/// Commands of the readers.
 const READERS: [&str; 4] = [
     "sub Soak --type ShapeType --reliable --transient-local --keep-all --json",
     "sub Soak --type ShapeType --reliable --transient-local --keep-all --json",
@@ -26,16 +26,16 @@ const READERS: [&str; 4] = [
 ];
 const WRITER: &str = "pub Soak --type ShapeType --reliable --transient-local --keep-all --no-wait --json";
 
-/// A writer or reader, which is started again after it was killed.
+/// Writer or reader, restarted after a kill.
 struct Actor {
     command: &'static str,
     host: usize,
-    /// `None` from its kill to its restart.
+    /// Running process. `None` from a kill to the restart.
     takt: Option<Takt>,
     starts: u32,
-    /// Of a writer: the samples that it was given.
+    /// Number of samples given to a writer.
     written: u64,
-    /// Of a reader.
+    /// Output of a reader.
     log: Log,
     is_disturbed: bool,
 }
@@ -49,29 +49,29 @@ enum Ending {
 
 struct Place {
     host: Host,
-    /// The last octet of its address.
+    /// Last octet of the host's address.
     address: u8,
     is_down: bool,
 }
 
-/// All of it.
+/// All hosts and processes of the test.
 pub struct World {
     random: Random,
     places: Vec<Place>,
-    /// Writers, then readers.
+    /// Writers, followed by readers.
     actors: Vec<Actor>,
     endings: Vec<(Instant, Ending)>,
-    /// Writers that were killed.
+    /// Names of killed writers.
     killed: Vec<String>,
     history: String,
 }
 
 impl World {
-    /// Hosts and processes of a network.
+    /// Creates the hosts and processes of a network.
     pub fn new(network: &Network, seed: u64) -> Self {
         let place = |n| {
             let host = network.host(false);
-            // An address that others follow can be removed without them.
+            // With this setting, removing an address keeps the secondary addresses.
             host.run(|| fs::write("/proc/sys/net/ipv4/conf/all/promote_secondaries", "1").expect("root may"));
             Place { host, address: n, is_down: false }
         };
@@ -97,17 +97,18 @@ impl World {
         world
     }
 
-    /// The seed, and what has happened.
+    /// Returns the seed and the events so far.
     pub fn history(&self) -> &str {
         &self.history
     }
 
-    /// From one disturbance to the next.
+    /// Returns the random time to the next disturbance.
     pub fn pause(&mut self) -> Duration {
         Duration::from_millis(self.random.between(200, 900))
     }
 
-    /// One sample of each writer; looks at what all have printed; ends disturbances that are over.
+    /// Writes one sample with each writer, checks the output of all processes, and ends
+    /// disturbances that are over.
     pub fn step(&mut self, period: Duration) {
         // tidy-allow(sleep): the workload is one sample each period
         std::thread::sleep(period);
@@ -131,7 +132,7 @@ impl World {
         }
     }
 
-    /// The name of a process, which is the instance of a writer.
+    /// Returns the name of a process. For a writer it is the instance.
     fn name(&self, at: usize) -> String {
         let kind = if at < WRITERS { "writer" } else { "reader" };
         format!("{kind}{at}.{}", self.actors[at].starts)
@@ -157,11 +158,11 @@ impl World {
         if at < WRITERS {
             self.killed.push(self.name(at));
         }
-        // Its value kills it.
+        // Dropping the process kills it.
         self.actors[at].takt = None;
     }
 
-    /// Begins a disturbance, if its target has none.
+    /// Begins a disturbance, unless its target has one.
     pub fn disturb(&mut self) {
         let (at, place) = (self.random.below(self.actors.len()), self.random.below(self.places.len()));
         let brief = Duration::from_millis(self.random.between(50, 1000));
@@ -191,7 +192,7 @@ impl World {
         }
     }
 
-    /// The new address is there before the old one goes.
+    /// Adds the new address before it removes the old one.
     fn change_address(&mut self, at: usize) {
         let place = &mut self.places[at];
         let old = place.address;
@@ -216,7 +217,7 @@ impl World {
             }
             Ending::LinkUp(at) => {
                 self.note(&format!("host{at} up"));
-                // A link that goes down takes its routes along.
+                // A link that goes down loses its routes.
                 self.places[at]
                     .host
                     .run(|| ip("link set eth0 up\nroute replace 224.0.0.0/4 dev eth0\nlink show dev eth0"));
@@ -229,7 +230,7 @@ impl World {
         self.actors[at].takt.as_ref().expect("a killed process is disturbed").signal(signal);
     }
 
-    /// Everything is up from now on.
+    /// Ends all disturbances.
     pub fn end_disturbances(&mut self) {
         for (_, ending) in std::mem::take(&mut self.endings) {
             self.end(&ending);
@@ -237,7 +238,7 @@ impl World {
         self.note("calm");
     }
 
-    /// Kills a writer and starts it again.
+    /// Kills a writer and restarts it.
     pub fn kill_last_writer(&mut self) {
         self.note(&format!("kill {}", self.name(0)));
         self.kill(0);
@@ -248,7 +249,8 @@ impl World {
         write!(self.history, " {what},").expect("a string takes everything");
     }
 
-    /// Reads what all have printed. No process may have ended, or have said anything that is an error.
+    /// Reads the output of all processes. Asserts that no process has ended or has printed an
+    /// error.
     fn look(&mut self) {
         for at in 0..self.actors.len() {
             let name = self.name(at);
@@ -263,7 +265,8 @@ impl World {
         }
     }
 
-    /// Whether each reader has everything of each living writer, and knows the end of the others; else what is missing.
+    /// Checks that each reader has all samples of each living writer, and the end of the others.
+    /// The error lists what is missing.
     pub fn has_converged(&mut self) -> Result<(), Vec<String>> {
         self.look();
         let mut missing = Vec::new();
@@ -282,7 +285,8 @@ impl World {
         if missing.is_empty() { Ok(()) } else { Err(missing) }
     }
 
-    /// Ends the writers, each of which has all readers and no other, then the readers.
+    /// Ends the writers, each of which must have matched all readers and no other, and then the
+    /// readers.
     pub fn finish(mut self) {
         for at in 0..WRITERS {
             let (name, written) = (self.name(at), self.actors[at].written);
