@@ -1,16 +1,16 @@
-//! What is wrong with a configuration, and where.
+//! Configuration errors and their origin.
 
 use std::fmt;
 
-/// The result of reading configurations.
+/// Result of reading configurations.
 pub type Result<T> = std::result::Result<T, ConfigError>;
 
-/// A place in a file or in the environment.
+/// Position in a file or in the environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Origin {
-    /// The file's name, or the variable's.
+    /// Name of the file or of the variable.
     pub source: String,
-    /// Line, from 1; 0 where there are no lines.
+    /// Line, from 1. 0 if the source has no lines.
     pub line: u32,
 }
 
@@ -23,14 +23,14 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Why a configuration was refused.
+/// Reason why a configuration was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
-    /// Where it stands.
+    /// Position of the error.
     pub origin: Origin,
-    /// Which element, as a path; empty for the whole file.
+    /// Path of the element. Empty for the whole file.
     pub element: String,
-    /// What is wrong, and what was expected.
+    /// Description of the error and of the expected value.
     pub what: String,
 }
 

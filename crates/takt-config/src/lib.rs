@@ -1,14 +1,20 @@
 //! Configurations for Takt: QoS profiles, and settings of participants.
 //!
-//! - [`QosProvider`] reads QoS libraries in the OMG's form, DDS-XML 1.0 §7.3.2, and the same in TOML.
-//! - [`Settings`] reads what a participant shall be from TOML files and the environment, together with profiles.
-//! - [`system`] reads what `takt analyze` analyses, with accounts of what jobs took, and makes a participant's timing plan of it.
-//! - [`show`] writes both, each value with where it comes from; [`reference`] writes the documentation.
+//! - [`QosProvider`] reads QoS libraries in the form of the OMG, DDS-XML 1.0 §7.3.2, and the same
+//!   elements in TOML.
+//! - [`Settings`] reads settings of participants from TOML files and the environment, together with
+//!   profiles.
+//! - [`system`] reads the system files of `takt analyze` with job accounts, and derives a
+//!   participant's timing plan.
+//! - [`show`] writes profiles and settings, each value with its origin; [`reference`] writes the
+//!   documentation.
 //!
-//! Two tables say what there is: [`policy::FIELDS`] and [`setting::all`]. Readers, writers and documentation go by
-//! them alone. Unknown names are errors; files have at most [`FILE_BYTES_MAX`] bytes; XML entities are not expanded.
+//! Two tables define all names: [`policy::FIELDS`] and [`setting::all`]. Readers, writers and
+//! documentation use these tables only. Unknown names are errors, files have at most
+//! [`FILE_BYTES_MAX`] bytes, and XML entities are not expanded.
 //!
-//! This crate stands above `takt`, which needs none of it: who sets policies in code compiles no parser.
+//! This crate depends on `takt`, which does not depend on it: an application that sets policies in
+//! code compiles no parser.
 
 mod error;
 mod library;
@@ -37,7 +43,7 @@ pub use system::{read_system, read_timing_plan};
 pub use tree::{DEPTH_MAX, FILE_BYTES_MAX, Format};
 pub use value::{Kind, Value};
 
-/// The examples of the project's documents have to compile.
+/// The examples of the documentation have to compile.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/configuration.md")]
 #[doc = include_str!("../../../docs/discovery.md")]

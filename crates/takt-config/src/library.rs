@@ -1,19 +1,19 @@
-//! Libraries of profiles, as files have them: [`Node`]s to profiles (DDS-XML 1.0 §7.3.2).
+//! Profile libraries: conversion of [`Node`]s to profiles (DDS-XML 1.0 §7.3.2).
 //!
-//! What is unknown is an error, and so is what is said twice. A profile inherits from one that stands before it, in the same
-//! file or in one that was read earlier, so inheritance has no circles.
+//! Unknown and repeated elements are errors. A profile inherits only from a profile that precedes
+//! it, in the same file or in one that was read earlier. Inheritance therefore has no cycles.
 
 use crate::error::{ConfigError, Origin, Result};
 use crate::policy::{Entity, FIELDS, Field, WITHOUT_EFFECT};
 use crate::tree::{Content, Format, Node, Place, did_you_mean};
 use crate::value::{Kind, Value, base64};
 
-/// Profiles that are read at all, of all files together.
+/// Maximum number of profiles, over all files.
 pub const PROFILES_MAX: usize = 1024;
 /// Longest name of a library or profile.
 const NAME_LEN_MAX: usize = 255;
 
-/// A value that a profile gives a field.
+/// Value that a profile assigns to a field.
 #[derive(Clone, Debug)]
 pub(crate) struct Setting {
     /// Index into [`FIELDS`].
@@ -22,20 +22,20 @@ pub(crate) struct Setting {
     pub(crate) origin: Origin,
 }
 
-/// The policies of one kind of entity within a profile, perhaps for some topics only.
+/// Policies of one kind of entity within a profile, optionally restricted to some topics.
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
     pub(crate) entity: Entity,
     pub(crate) topic_filter: Option<String>,
-    /// The profile whose policies for the same entity come first.
+    /// Index of the base profile, whose policies for the same entity apply first.
     pub(crate) base: Option<usize>,
     pub(crate) settings: Vec<Setting>,
 }
 
-/// A profile.
+/// QoS profile.
 #[derive(Clone, Debug)]
 pub(crate) struct Profile {
-    /// `library::profile`.
+    /// Name in the form `library::profile`.
     pub(crate) name: String,
     pub(crate) base: Option<usize>,
     pub(crate) is_default: bool,
@@ -43,7 +43,7 @@ pub(crate) struct Profile {
     pub(crate) origin: Origin,
 }
 
-/// Adds the libraries of a document to `profiles`, or none of them.
+/// Adds the libraries of a document to `profiles`. On an error it adds none.
 pub(crate) fn read(profiles: &mut Vec<Profile>, source: &str, format: Format, root: &Node) -> Result<()> {
     let mut reader = Reader { profiles: profiles.clone(), source, format };
     let place = Place { source, path: "", format };
@@ -76,7 +76,8 @@ pub(crate) fn read(profiles: &mut Vec<Profile>, source: &str, format: Format, ro
     Ok(())
 }
 
-/// Whose file this is, if it is one of another implementation: its root tells.
+/// Returns the implementation to which the file belongs, if the root element is that of another
+/// implementation.
 fn foreign(root: &Node) -> Option<&'static str> {
     let has = |name: &str| root.children().iter().any(|child| child.name == name);
     match root.name.as_str() {
@@ -94,7 +95,7 @@ fn foreign(root: &Node) -> Option<&'static str> {
     }
 }
 
-/// Tables named by library and profile, as XML names elements.
+/// Converts TOML tables named by library and profile to the named elements of XML.
 fn toml_libraries(root: &Node, place: Place<'_>) -> Result<Vec<Node>> {
     let mut libraries = Vec::new();
     for table in root.children().iter().filter(|child| child.name == "qos_library") {
@@ -135,7 +136,8 @@ impl Reader<'_> {
         for child in node.children() {
             let profile = match (child.name.as_str(), Entity::of_name(&child.name)) {
                 ("qos_profile", _) => self.profile(child, &library, &path)?,
-                // One entity's policies under a name are a profile of their own (DDS-XML 1.0 §7.3.2.4.4).
+                // Policies of one entity with a name form a profile of their own
+                // (DDS-XML 1.0 §7.3.2.4.4).
                 (element, Some(entity)) if entity.element() == element => {
                     let name = name(child, self.place(&path))?;
                     let block = self.block(child, entity, &library, &path)?;
@@ -199,7 +201,8 @@ impl Reader<'_> {
         Ok(Profile { name, base, is_default, blocks, origin: node.origin(place) })
     }
 
-    /// The profile that `base_name` names: of this library, unless it names another.
+    /// Returns the index of the profile in `base_name`: of this library, unless the name includes
+    /// another.
     fn base(&self, node: &Node, library: &str, place: Place<'_>) -> Result<Option<usize>> {
         let Some(base) = node.attribute("base_name") else { return Ok(None) };
         let bare = base.strip_prefix("::").unwrap_or(base);
@@ -262,7 +265,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A field of a policy and its value; `None` for one that means nothing to Takt.
+    /// Parses a field of a policy. Returns `None` for a field that has no effect in Takt.
     fn field(&self, policy: &Node, node: &Node, path: &str, below: &str) -> Result<Option<(usize, Value)>> {
         let place = self.place(below);
         if WITHOUT_EFFECT.contains(&(policy.name.as_str(), node.name.as_str())) {

@@ -1,8 +1,8 @@
-//! The table of policies: each field of each policy with its kind, its place in Takt's types and what it means. Readers,
-//! writers and the reference documentation go by this table alone.
+//! Table of QoS policies: each field with its kind, its place in Takt's types and its description.
+//! Readers, writers and the reference documentation use this table only.
 //!
-//! Element names are those of DDS-XML 1.0 §7.3.2; `data_representation` and `type_consistency` are in its revision, with
-//! `property`. `entity_name` and `data_tag` are Takt's.
+//! Element names are those of DDS-XML 1.0 §7.3.2. `data_representation`, `type_consistency` and
+//! `property` are in its revision. `entity_name` and `data_tag` are specific to Takt.
 
 use takt::qos::{
     AccessScope, DataReaderQos, DataRepresentation, DataTag, DataWriterQos, Deadline, DestinationOrder,
@@ -14,7 +14,7 @@ use takt::qos::{
 
 use crate::value::{Kind, Value};
 
-/// Which kind of entity policies are for.
+/// Kind of entity that has policies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "each is the entity of its name")]
 pub enum Entity {
@@ -27,11 +27,11 @@ pub enum Entity {
 }
 
 impl Entity {
-    /// All of them.
+    /// All kinds of entities.
     pub const ALL: [Self; 6] =
         [Self::Participant, Self::Publisher, Self::Subscriber, Self::Topic, Self::DataWriter, Self::DataReader];
 
-    /// The element with its policies.
+    /// Returns the name of the element that contains the policies.
     #[must_use]
     pub fn element(self) -> &'static str {
         match self {
@@ -44,21 +44,21 @@ impl Entity {
         }
     }
 
-    /// The entity of an element, or of a name without `_qos`.
+    /// Returns the entity of an element name, with or without `_qos`.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
         let matches = |entity: &Self| entity.element() == name || entity.element().strip_suffix("_qos") == Some(name);
         Self::ALL.into_iter().find(matches)
     }
 
-    /// Whether its policies may depend on the topic.
+    /// Reports whether the policies may depend on the topic.
     #[must_use]
     pub fn has_topic(self) -> bool {
         matches!(self, Self::Topic | Self::DataWriter | Self::DataReader)
     }
 }
 
-/// The policies of one entity, whichever it is.
+/// Policies of one entity of any kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each is the policies of the entity of its name")]
 pub enum EntityQos {
@@ -71,7 +71,7 @@ pub enum EntityQos {
 }
 
 impl EntityQos {
-    /// Takt's defaults.
+    /// Returns Takt's defaults.
     #[must_use]
     pub fn default_of(entity: Entity) -> Self {
         match entity {
@@ -85,7 +85,8 @@ impl EntityQos {
     }
 }
 
-/// Where each policy stands in the policies of each entity; `None` where it has none.
+/// Accessors of each policy in the QoS of each entity. They return `None` if the entity has no such
+/// policy.
 mod access {
     use super::*;
 
@@ -132,47 +133,47 @@ mod access {
     }
 }
 
-/// One field of one policy.
+/// Field of a policy.
 pub struct Field {
-    /// The policy's element.
+    /// Name of the policy's element.
     pub policy: &'static str,
-    /// The field's element within it.
+    /// Name of the field's element within the policy.
     pub name: &'static str,
-    /// What it may be.
+    /// Kind of the values.
     pub kind: Kind,
-    /// What it means, for people.
+    /// Description for users.
     pub help: &'static str,
     get: fn(&mut EntityQos) -> Option<Value>,
     set: fn(&mut EntityQos, &Value),
 }
 
 impl Field {
-    /// `policy.field`.
+    /// Returns the path `policy.field`.
     #[must_use]
     pub fn path(&self) -> String {
         format!("{}.{}", self.policy, self.name)
     }
 
-    /// The value in these policies; `None` if the entity has no such policy.
+    /// Returns the value in these policies, or `None` if the entity has no such policy.
     #[must_use]
     pub fn get(&self, qos: &EntityQos) -> Option<Value> {
-        // The accessors lend mutably, for `set`; looking at a copy is cheap enough for configurations.
+        // The accessors borrow mutably, for `set`. A copy is cheap enough for configurations.
         (self.get)(&mut qos.clone())
     }
 
-    /// Whether entities of this kind have the policy.
+    /// Reports whether entities of this kind have the policy.
     #[must_use]
     pub fn is_of(&self, entity: Entity) -> bool {
         self.get(&EntityQos::default_of(entity)).is_some()
     }
 
-    /// Puts a value of the field's kind where it belongs.
+    /// Sets the field to a value of its kind.
     pub(crate) fn set(&self, qos: &mut EntityQos, value: &Value) {
         (self.set)(qos, value);
     }
 }
 
-/// A field of the table by `policy.field`, or all fields of a policy by its name.
+/// Returns the field of a path `policy.field`, or all fields of a policy by its name.
 #[must_use]
 pub fn find(name: &str) -> Vec<&'static Field> {
     FIELDS.iter().filter(|field| field.policy == name || field.path() == name).collect()
@@ -181,7 +182,7 @@ pub fn find(name: &str) -> Vec<&'static Field> {
 const NATURAL: Kind = Kind::Int { min: 1, max: i32::MAX as i64 };
 const INTEGER: Kind = Kind::Int { min: i32::MIN as i64, max: i32::MAX as i64 };
 
-/// Rows of the table: `policy.field: kind; read => value; write => place = what; help`.
+/// Builds the rows of the table: `policy.field: kind; read => value; write => place = what; help`.
 macro_rules! fields {
     ($($policy:ident . $name:ident: $kind:expr, $p:ident => $get:expr, $pattern:pat => $set:expr, $help:literal;)*) => {
         &[$(Field {
@@ -199,7 +200,7 @@ macro_rules! fields {
     };
 }
 
-/// Words for the kinds of one policy, both ways.
+/// Maps the kinds of one policy to words and back.
 macro_rules! words {
     ($table:ident, $kind:ident: $type:ty, $suffix:literal, $($word:literal = $value:expr),+ $(,)?) => {
         const $table: &[(&str, $type)] = &[$(($word, $value)),+];
@@ -225,13 +226,13 @@ words!(ORDER, ORDER_KIND: DestinationOrder, "_DESTINATIONORDER_QOS",
 words!(COERCION, COERCION_KIND: TypeConsistencyKind, "_TYPE_COERCION",
     "DISALLOW" = TypeConsistencyKind::DisallowTypeCoercion, "ALLOW" = TypeConsistencyKind::AllowTypeCoercion);
 
-/// Of HISTORY only the kind; the depth is a field of its own.
+/// Kind of HISTORY. The depth is a separate field.
 const HISTORY_KIND: Kind = Kind::Word { words: &["KEEP_LAST", "KEEP_ALL"], suffix: "_HISTORY_QOS" };
 const REPRESENTATIONS: &[(&str, i16)] =
     &[("XCDR", DataRepresentation::XCDR1), ("XML", DataRepresentation::XML), ("XCDR2", DataRepresentation::XCDR2)];
 const REPRESENTATION_KIND: Kind = Kind::Words { words: &["XCDR", "XML", "XCDR2"], suffix: "_DATA_REPRESENTATION" };
 
-/// Every field, in the order of DDS 1.4 §2.2.3. A kind stands before what depends on it.
+/// All fields, in the order of DDS 1.4 §2.2.3. A kind precedes the fields that depend on it.
 pub const FIELDS: &[Field] = fields! {
     user_data.value: Kind::Octets, p => Value::Octets(p.0.clone()), Value::Octets(v) => p.0 = v.clone(),
         "octets that travel with the entity's announcement";
@@ -333,7 +334,8 @@ pub const FIELDS: &[Field] = fields! {
         "the name that tools show";
 };
 
-/// Fields of DDS-XML that are read and mean nothing: Takt reserves memory when an endpoint is created, after its limits.
+/// Fields of DDS-XML that are accepted without effect: Takt reserves memory according to the limits
+/// when an endpoint is created.
 pub const WITHOUT_EFFECT: &[(&str, &str)] =
     &[("resource_limits", "initial_samples"), ("resource_limits", "initial_instances")];
 
@@ -366,7 +368,7 @@ fn with_kind(history: History, word: &str) -> History {
     }
 }
 
-/// KEEP_ALL has no depth.
+/// Sets the depth, which KEEP_ALL does not have.
 fn with_depth(history: History, depth: i64) -> History {
     match history {
         History::KeepAll => History::KeepAll,
@@ -374,7 +376,7 @@ fn with_depth(history: History, depth: i64) -> History {
     }
 }
 
-/// Tags are properties that are always told.
+/// Returns the tags as properties, which are always propagated.
 fn tags(policy: &DataTag) -> Value {
     Value::Properties(policy.0.iter().map(|(name, value)| (name.clone(), value.clone(), true)).collect())
 }
@@ -400,7 +402,7 @@ fn ids(words: &[&'static str]) -> Vec<i16> {
 mod tests {
     use super::*;
 
-    /// A value of the kind that is nobody's default.
+    /// Returns a value of the field's kind that differs from the default.
     fn other_value(field: &Field, default: &Value) -> Value {
         match field.kind {
             Kind::Bool => Value::Bool(*default == Value::Bool(false)),
@@ -419,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn every_field_is_set_where_it_is_and_nowhere_else() {
+    fn every_field_is_set_in_its_own_entities_only() {
         for field in FIELDS {
             let owners: Vec<Entity> = Entity::ALL.into_iter().filter(|entity| field.is_of(*entity)).collect();
             assert!(!owners.is_empty(), "{} belongs to nobody", field.path());
@@ -440,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn every_default_can_be_written_and_read() {
+    fn every_default_round_trips_through_text() {
         for entity in Entity::ALL {
             let qos = EntityQos::default_of(entity);
             for field in FIELDS.iter().filter(|field| field.is_of(entity) && field.kind != Kind::Properties) {
@@ -451,14 +453,14 @@ mod tests {
     }
 
     #[test]
-    fn a_depth_says_nothing_of_keep_all() {
+    fn depth_does_not_change_keep_all() {
         assert_eq!(with_depth(History::KeepAll, 5), History::KeepAll);
         assert_eq!(with_depth(with_kind(History::KeepAll, "KEEP_LAST"), 5), History::KeepLast(5));
         assert_eq!(with_kind(History::KeepLast(5), "KEEP_LAST"), History::KeepLast(5));
     }
 
     #[test]
-    fn fields_are_found_by_path_and_policy() {
+    fn fields_are_found_by_path_and_by_policy() {
         assert_eq!(find("reliability").len(), 2);
         assert_eq!(find("history.depth").len(), 1);
         assert!(find("nothing").is_empty());

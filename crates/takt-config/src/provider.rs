@@ -1,4 +1,4 @@
-//! [`QosProvider`]: policies by the names of profiles.
+//! [`QosProvider`]: QoS policies by profile name.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::tree::{FILE_BYTES_MAX, Format, Node, did_you_mean};
 use crate::value::Value;
 use crate::{toml_tree, xml};
 
-/// Profiles of policies that were read from files.
+/// QoS profiles from files.
 ///
 /// # Examples
 /// ```
@@ -33,19 +33,19 @@ pub struct QosProvider {
     profiles: Vec<Profile>,
 }
 
-/// A field of an entity's policies, with its value and where that comes from.
+/// Effective value of a field, with its origin.
 #[derive(Clone, Debug)]
 pub struct Effective {
     /// Index into [`FIELDS`].
     index: usize,
-    /// The value.
+    /// Effective value.
     pub value: Value,
-    /// Where it was set, and by which profile; `None`: the default.
+    /// Position and profile that set the value. `None` for the default.
     pub origin: Option<(Origin, String)>,
 }
 
 impl Effective {
-    /// Which field.
+    /// Returns the field.
     #[must_use]
     pub fn field(&self) -> &'static Field {
         &FIELDS[self.index]
@@ -53,36 +53,37 @@ impl Effective {
 }
 
 impl QosProvider {
-    /// Without any profile.
+    /// Creates a provider without profiles.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The profiles of a file; its name says whether it is XML or TOML.
+    /// Reads the profiles of a file. The ending of its name selects XML or TOML.
     ///
     /// # Errors
-    /// What is wrong with it, and where.
+    /// The file is invalid; the error says what is wrong, and where.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self> {
         let mut provider = Self::new();
         provider.add_file(path)?;
         Ok(provider)
     }
 
-    /// The profiles of a text; `source` names it in errors.
+    /// Reads the profiles of a text. `source` is its name in errors.
     ///
     /// # Errors
-    /// What is wrong with it, and where.
+    /// The text is invalid; the error says what is wrong, and where.
     pub fn from_text(source: &str, text: &str, format: Format) -> Result<Self> {
         let mut provider = Self::new();
         provider.add_text(source, text, format)?;
         Ok(provider)
     }
 
-    /// Adds the profiles of another file, which may inherit from those that are there.
+    /// Adds the profiles of another file, which may inherit from existing profiles.
     ///
     /// # Errors
-    /// What is wrong with it, and where; then nothing of it is added.
+    /// The file is invalid; the error says what is wrong, and where. No profile of the file is
+    /// added.
     pub fn add_file(&mut self, path: impl AsRef<Path>) -> Result<()> {
         let (source, text, format) = read_file(path.as_ref())?;
         self.add_text(&source, &text, format)
@@ -91,7 +92,8 @@ impl QosProvider {
     /// Adds the profiles of a text.
     ///
     /// # Errors
-    /// What is wrong with it, and where; then nothing of it is added.
+    /// The text is invalid; the error says what is wrong, and where. No profile of the text is
+    /// added.
     pub fn add_text(&mut self, source: &str, text: &str, format: Format) -> Result<()> {
         let root = parse(source, text, format)?;
         if let (Format::Toml, Some(other)) = (format, root.children().iter().find(|child| child.name != "qos_library"))
@@ -106,21 +108,23 @@ impl QosProvider {
         library::read(&mut self.profiles, source, format, root)
     }
 
-    /// The names of all profiles, `library::profile`, in the order in which they were read.
+    /// Returns the names of all profiles in the form `library::profile`, in the order in which they
+    /// were read.
     pub fn profiles(&self) -> impl Iterator<Item = &str> {
         self.profiles.iter().map(|profile| profile.name.as_str())
     }
 
-    /// The profile that says `is_default_qos`.
+    /// Returns the name of the profile with `is_default_qos`.
     #[must_use]
     pub fn default_profile(&self) -> Option<&str> {
         self.profiles.iter().find(|profile| profile.is_default).map(|profile| profile.name.as_str())
     }
 
-    /// Policies for a participant. The profile is named `library::profile`; the empty name is the default profile's.
+    /// Returns the policies of a participant. The profile is named `library::profile`. The empty
+    /// name selects the default profile.
     ///
     /// # Errors
-    /// If there is no such profile.
+    /// The profile does not exist.
     pub fn participant_qos(&self, profile: &str) -> Result<DomainParticipantQos> {
         match self.qos(profile, Entity::Participant, "")? {
             EntityQos::Participant(qos) => Ok(qos),
@@ -128,10 +132,11 @@ impl QosProvider {
         }
     }
 
-    /// Policies for a publisher. Profile and errors as for [`participant_qos`](Self::participant_qos).
+    /// Returns the policies of a publisher. Profile and errors are those of
+    /// [`participant_qos`](Self::participant_qos).
     ///
     /// # Errors
-    /// If there is no such profile.
+    /// The profile does not exist.
     pub fn publisher_qos(&self, profile: &str) -> Result<PublisherQos> {
         match self.qos(profile, Entity::Publisher, "")? {
             EntityQos::Publisher(qos) => Ok(qos),
@@ -139,10 +144,11 @@ impl QosProvider {
         }
     }
 
-    /// Policies for a subscriber. Profile and errors as for [`participant_qos`](Self::participant_qos).
+    /// Returns the policies of a subscriber. Profile and errors are those of
+    /// [`participant_qos`](Self::participant_qos).
     ///
     /// # Errors
-    /// If there is no such profile.
+    /// The profile does not exist.
     pub fn subscriber_qos(&self, profile: &str) -> Result<SubscriberQos> {
         match self.qos(profile, Entity::Subscriber, "")? {
             EntityQos::Subscriber(qos) => Ok(qos),
@@ -150,10 +156,11 @@ impl QosProvider {
         }
     }
 
-    /// Policies for a topic of this name. Profile and errors as for [`participant_qos`](Self::participant_qos).
+    /// Returns the policies of a topic of this name. Profile and errors are those of
+    /// [`participant_qos`](Self::participant_qos).
     ///
     /// # Errors
-    /// If there is no such profile.
+    /// The profile does not exist.
     pub fn topic_qos(&self, profile: &str, topic: &str) -> Result<TopicQos> {
         match self.qos(profile, Entity::Topic, topic)? {
             EntityQos::Topic(qos) => Ok(qos),
@@ -161,10 +168,11 @@ impl QosProvider {
         }
     }
 
-    /// Policies for a writer of this topic. Profile and errors as for [`participant_qos`](Self::participant_qos).
+    /// Returns the policies of a writer of this topic. Profile and errors are those of
+    /// [`participant_qos`](Self::participant_qos).
     ///
     /// # Errors
-    /// If there is no such profile.
+    /// The profile does not exist.
     pub fn datawriter_qos(&self, profile: &str, topic: &str) -> Result<DataWriterQos> {
         match self.qos(profile, Entity::DataWriter, topic)? {
             EntityQos::DataWriter(qos) => Ok(qos),
@@ -172,10 +180,11 @@ impl QosProvider {
         }
     }
 
-    /// Policies for a reader of this topic. Profile and errors as for [`participant_qos`](Self::participant_qos).
+    /// Returns the policies of a reader of this topic. Profile and errors are those of
+    /// [`participant_qos`](Self::participant_qos).
     ///
     /// # Errors
-    /// If there is no such profile.
+    /// The profile does not exist.
     pub fn datareader_qos(&self, profile: &str, topic: &str) -> Result<DataReaderQos> {
         match self.qos(profile, Entity::DataReader, topic)? {
             EntityQos::DataReader(qos) => Ok(qos),
@@ -183,10 +192,10 @@ impl QosProvider {
         }
     }
 
-    /// Every field of an entity's policies, with where it comes from.
+    /// Returns every field of an entity's policies, with its origin.
     ///
     /// # Errors
-    /// If there is no such profile.
+    /// The profile does not exist.
     pub fn explain(&self, profile: &str, entity: Entity, topic: &str) -> Result<Vec<Effective>> {
         let settings = self.settings(profile, entity, topic)?;
         let qos = apply(entity, &settings);
@@ -202,10 +211,11 @@ impl QosProvider {
         Ok(apply(entity, &self.settings(profile, entity, topic)?))
     }
 
-    /// What each field is set to: by the profile, else by what it inherits from.
+    /// Returns the values that the profile sets, or else inherits.
     fn settings(&self, profile: &str, entity: Entity, topic: &str) -> Result<BTreeMap<usize, (&Setting, &str)>> {
         let target = self.find(profile)?;
-        // Bases stand before those that inherit from them, so one pass in that order computes each profile once.
+        // Base profiles precede derived ones. One pass in that order therefore resolves each
+        // profile once.
         let mut resolved: Vec<BTreeMap<usize, (&Setting, &str)>> = Vec::with_capacity(target + 1);
         for profile in &self.profiles[..=target] {
             let mut settings = profile.base.map_or_else(BTreeMap::new, |base| resolved[base].clone());
@@ -237,7 +247,8 @@ impl QosProvider {
 }
 
 impl Profile {
-    /// The policies for an entity: the first whose filter fits, else those without filter (DDS-XML 1.0 §7.3.2.4.3).
+    /// Returns the policies for an entity: the first block whose filter matches, otherwise the
+    /// block without a filter (DDS-XML 1.0 §7.3.2.4.3).
     fn block(&self, entity: Entity, topic: &str) -> Option<&library::Block> {
         let of_entity = || self.blocks.iter().filter(|block| block.entity == entity);
         let fits = |block: &&library::Block| block.topic_filter.as_deref().is_some_and(|filter| matches(filter, topic));
@@ -245,7 +256,7 @@ impl Profile {
     }
 }
 
-/// Sets the fields in the order of the table: what depends on another comes after it.
+/// Sets the fields in the order of the table, so that a field follows those on which it depends.
 fn apply(entity: Entity, settings: &BTreeMap<usize, (&Setting, &str)>) -> EntityQos {
     let mut qos = EntityQos::default_of(entity);
     for (index, (setting, _)) in settings {
@@ -254,11 +265,11 @@ fn apply(entity: Entity, settings: &BTreeMap<usize, (&Setting, &str)>) -> Entity
     qos
 }
 
-/// Whether a topic's name fits a filter: `*` stands for any text, `?` for one character.
+/// Reports whether a topic name matches a filter. `*` stands for any text, `?` for one character.
 fn matches(filter: &str, topic: &str) -> bool {
     let (filter, topic): (Vec<char>, Vec<char>) = (filter.chars().collect(), topic.chars().collect());
     let (mut at, mut rest) = (0, 0);
-    // Where the last `*` stands, and up to where it reaches.
+    // Position of the last `*`, and the end of the text that it covers.
     let mut star: Option<(usize, usize)> = None;
     while rest < topic.len() {
         match filter.get(at) {
@@ -284,7 +295,7 @@ pub(crate) fn parse(source: &str, text: &str, format: Format) -> Result<Node> {
     }
 }
 
-/// A file's name, text and format. No more than the longest configuration is read of it.
+/// Returns name, text and format of a file. Reads at most the longest permitted configuration.
 pub(crate) fn read_file(path: &Path) -> Result<(String, String, Format)> {
     use std::io::Read;
 
@@ -303,7 +314,7 @@ mod tests {
     use super::matches;
 
     #[test]
-    fn topic_filters() {
+    fn topic_filter_matches_wildcards() {
         for (filter, topic) in [("*", ""), ("A*", "Alpha"), ("*a", "Alpha"), ("A?p*a", "Alpha"), ("a*b*c", "aXbXbc")] {
             assert!(matches(filter, topic), "{filter} {topic}");
         }

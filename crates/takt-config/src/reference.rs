@@ -1,4 +1,5 @@
-//! The reference documentation, made of the tables: `docs/qos.md` and `docs/settings.md`. A test compares.
+//! Generator of the reference documentation `docs/qos.md` and `docs/settings.md` from the tables. A
+//! test compares the files.
 
 use crate::policy::{Entity, EntityQos, FIELDS, Field, WITHOUT_EFFECT};
 use crate::setting::{self, Setting};
@@ -6,7 +7,7 @@ use crate::value::Value;
 
 const NOTE: &str = "<!-- Written by `cargo run -p takt-config --example reference`. Do not edit. -->\n\n";
 
-/// `docs/qos.md`: every field of every policy.
+/// Returns `docs/qos.md`: every field of every policy.
 #[must_use]
 pub fn policies() -> String {
     let mut text = format!("{NOTE}# QoS policies in profiles\n\n");
@@ -37,7 +38,7 @@ pub fn policies() -> String {
     text
 }
 
-/// A field's defaults, each with the entities that have it.
+/// Returns the defaults of a field, each with the entities that have it.
 fn defaults(field: &Field) -> Vec<(String, String)> {
     let mut groups: Vec<(Value, Vec<&str>)> = Vec::new();
     for entity in Entity::ALL {
@@ -51,7 +52,7 @@ fn defaults(field: &Field) -> Vec<(String, String)> {
     groups.into_iter().map(|(value, names)| (shown(&value.to_string()), names.join(", "))).collect()
 }
 
-/// `docs/settings.md`: every setting of a participant.
+/// Returns `docs/settings.md`: every setting of a participant.
 #[must_use]
 pub fn settings() -> String {
     let mut text = format!("{NOTE}# Settings of a participant\n\n");
@@ -78,7 +79,7 @@ fn shown(text: &str) -> String {
     if text.is_empty() { "none".to_owned() } else { text.to_owned() }
 }
 
-/// What a table's cell may not have in it.
+/// Escapes a text for a cell of a table.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }

@@ -1,5 +1,5 @@
-//! The table of a participant's settings: each with its key in TOML, its variable in the environment, its kind, its default
-//! and what it does to the builder.
+//! Table of a participant's settings: each with its TOML key, its environment variable, its kind,
+//! its default and its effect on the builder.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,32 +14,32 @@ use takt::{DomainParticipant, DomainParticipantBuilder, Idle, Limits, Runtime};
 
 use crate::value::{Kind, Value, std_duration};
 
-/// One setting.
+/// Setting of a participant.
 pub struct Setting {
-    /// The table in TOML.
+    /// Table in TOML.
     pub table: &'static str,
-    /// The key within it.
+    /// Key within the table.
     pub key: &'static str,
-    /// The environment variable.
+    /// Environment variable.
     pub variable: &'static str,
-    /// What it may be.
+    /// Kind of the values.
     pub kind: Kind,
-    /// What holds if nothing is said, in words.
+    /// Default value, as text.
     pub default: fn() -> String,
-    /// What it means, for people.
+    /// Description for users.
     pub help: &'static str,
     pub(crate) apply: fn(&mut Plan, &Value),
 }
 
 impl Setting {
-    /// `table.key`.
+    /// Returns the path `table.key`.
     #[must_use]
     pub fn path(&self) -> String {
         format!("{}.{}", self.table, self.key)
     }
 }
 
-/// What the settings make of a participant, until it is built.
+/// Participant in preparation: the effects of settings until it is built.
 #[derive(Default)]
 pub(crate) struct Plan {
     domain_id: u32,
@@ -48,11 +48,11 @@ pub(crate) struct Plan {
     thread: ThreadSettings,
     process: ProcessSettings,
     tls: TlsFiles,
-    /// The first that is wrong, though it has the form of its kind.
+    /// First setting whose value is invalid although it has the form of its kind, with the error.
     wrong: Option<(&'static str, String)>,
 }
 
-/// The files of TLS, of which there must be all or none.
+/// TLS files. Either all or none must be set.
 #[derive(Default)]
 struct TlsFiles {
     ca: Option<PathBuf>,
@@ -89,7 +89,8 @@ impl Plan {
         }
     }
 
-    /// The system file is analysed here, so that what does not fit is told before anything is built.
+    /// Analyzes the system file at this point, so that exceeded limits are reported before anything
+    /// is built.
     fn system(&mut self, setting: &'static str, path: &str) {
         match crate::system::read_timing_plan(path) {
             Ok(plan) => self.build(move |builder| builder.timing_plan(plan)),
@@ -97,7 +98,8 @@ impl Plan {
         }
     }
 
-    /// Hosts are names or addresses; four numbers that are no address are neither.
+    /// Checks and adds hosts, which are names or addresses. Four numbers that are no address are
+    /// neither.
     fn hosts(
         &mut self,
         setting: &'static str,
@@ -126,7 +128,7 @@ impl Plan {
         }
     }
 
-    /// Transports by name, which are looked at here so that what is wrong with them is told with its place.
+    /// Checks transports given by name, so that an error is reported with its position.
     fn transports(
         &mut self,
         setting: &'static str,
@@ -159,7 +161,7 @@ impl Plan {
         }
     }
 
-    /// Puts the files of TLS together. What is wrong is told with the setting that it is about.
+    /// Combines the TLS files. Returns the first error with the setting that it concerns.
     pub(crate) fn check(&mut self) -> Result<(), (&'static str, String)> {
         match std::mem::take(&mut self.tls) {
             TlsFiles { ca: None, certificate: None, key: None } => {}
@@ -181,7 +183,7 @@ impl Plan {
         self.wrong.take().map_or(Ok(()), Err)
     }
 
-    /// A builder on which every setting has been applied.
+    /// Returns a builder with every setting applied.
     pub(crate) fn builder(self) -> DomainParticipantBuilder {
         let builder = DomainParticipant::builder(self.domain_id)
             .from_settings()
@@ -192,7 +194,7 @@ impl Plan {
     }
 }
 
-/// Rows: `table.key, variable, kind, default, what the value does, help`.
+/// Builds rows: `table.key, variable, kind, default, what the value does, help`.
 macro_rules! settings {
     ($($table:ident . $key:ident, $variable:literal: $kind:expr, $default:expr, ($plan:ident, $pattern:pat) => $apply:expr, $help:literal;)*) => {
         &[$(Setting {
@@ -207,7 +209,7 @@ macro_rules! settings {
     };
 }
 
-/// A limit of [`Limits`].
+/// Builds the row of a limit of [`Limits`].
 macro_rules! limits {
     ($($field:ident, $variable:literal, $help:literal;)*) => {
         &[$(Setting {
@@ -222,11 +224,11 @@ macro_rules! limits {
     };
 }
 
-/// Counts and bytes; 1 GiB is more than any of them can use.
+/// Counts and bytes. The maximum of 1 GiB exceeds any useful value.
 const COUNT: Kind = Kind::Int { min: 1, max: 1 << 30 };
 const RUNTIME: Kind = Kind::Word { words: &["shared", "inline"], suffix: "" };
 const IDLE: Kind = Kind::Word { words: &["block", "spin"], suffix: "" };
-/// Beyond these the well-known ports end (RTPS 2.5 §9.6.2).
+/// Domain IDs. The well-known ports end at the maximum (RTPS 2.5 §9.6.2).
 const DOMAIN: Kind = Kind::Int { min: 0, max: 232 };
 const INDEX: Kind = Kind::Int { min: 0, max: 119 };
 const PORT: Kind = Kind::Int { min: 1, max: 65_535 };
@@ -300,7 +302,7 @@ const PARTICIPANT: &[Setting] = settings! {
         }, "in place of idle: spin for so long after something has happened, then block";
 };
 
-/// What of the network it uses.
+/// Network interfaces, peers and servers of a participant.
 const NETWORK: &[Setting] = settings! {
     network.interfaces, "TAKT_INTERFACES": Kind::Texts, "all but loopback",
         (plan, Value::Texts(names)) => {
@@ -352,7 +354,7 @@ const NETWORK: &[Setting] = settings! {
         }, "the daemon that has the network: 1 for the default one, its name, 0 for none; see docs/daemon.md";
 };
 
-/// Which transports carry what, by name.
+/// Transports by name, and the data that each carries.
 const TRANSPORT: &[Setting] = settings! {
     transport.user_data, "TAKT_TRANSPORT_USER_DATA": Kind::Texts, "udp",
         (plan, Value::Texts(list)) => {
@@ -371,7 +373,8 @@ const TRANSPORT: &[Setting] = settings! {
         }, "what is opened besides, for writers and readers whose property takt.transport asks for it";
 };
 
-/// Rows for numbers of the UDP transport's configuration: `key, variable, kind, path in UdpConfig, help`.
+/// Builds rows for numbers of the UDP configuration: `key, variable, kind, path in UdpConfig,
+/// help`.
 macro_rules! udp {
     ($($key:ident, $variable:literal: $kind:expr, $($field:ident).+, $help:literal;)*) => {
         &[$(Setting {
@@ -389,7 +392,7 @@ macro_rules! udp {
     };
 }
 
-/// How it uses UDP: the port mapping of RTPS 2.5 §9.6.2, and sockets.
+/// Use of UDP: the port mapping of RTPS 2.5 §9.6.2, and sockets.
 const UDP: &[Setting] = udp! {
     port_base, "TAKT_UDP_PORT_BASE": PORT, ports.port_base, "PB: the port where the first domain begins";
     domain_gain, "TAKT_UDP_DOMAIN_GAIN": PORT, ports.domain_gain, "DG: ports of one domain";
@@ -405,7 +408,7 @@ const UDP: &[Setting] = udp! {
         "send buffer to ask the kernel for, for each socket";
 };
 
-/// Rows for numbers of the configuration of shared memory: `key, variable, bounds, help`.
+/// Builds rows for numbers of the shared-memory configuration: `key, variable, bounds, help`.
 macro_rules! shared_memory {
     ($($key:ident, $variable:literal: $bounds:ident, $help:literal;)*) => {
         &[$(Setting {
@@ -423,7 +426,7 @@ macro_rules! shared_memory {
     };
 }
 
-/// How it uses shared memory, where it does.
+/// Use of shared memory, where it is enabled.
 const SHARED_MEMORY: &[Setting] = shared_memory! {
     segment_bytes, "TAKT_SHARED_MEMORY_SEGMENT_BYTES": SEGMENT_BYTES,
         "what payloads that neighbours are lent may take together; what finds no room is copied";
@@ -432,7 +435,7 @@ const SHARED_MEMORY: &[Setting] = shared_memory! {
     lanes_max, "TAKT_SHARED_MEMORY_LANES_MAX": LANES_MAX, "neighbours that are reached through shared memory";
 };
 
-/// What it makes of TCP. Any of these turns TCP on.
+/// Use of TCP. Any of these settings enables TCP.
 const TCP: &[Setting] = settings! {
     tcp.listen, "TAKT_TCP_LISTEN": Kind::Texts, "nowhere",
         (plan, Value::Texts(addresses)) => plan.tcp_addresses("tcp.listen", addresses, |tcp, found| tcp.listen = found),
@@ -465,7 +468,8 @@ const TCP: &[Setting] = settings! {
         }, "bytes that wait for one connection";
 };
 
-/// What its driving thread and its process are given. What the machine refuses is an error.
+/// Real-time properties of the driving thread and of the process. It is an error if the machine
+/// refuses one.
 const REAL_TIME: &[Setting] = settings! {
     real_time.fifo, "TAKT_REAL_TIME_FIFO": PRIORITY, "not asked for",
         (plan, Value::Int(value)) => plan.thread.scheduling = Some(Scheduling::Fifo(number(*value))),
@@ -490,7 +494,7 @@ const REAL_TIME: &[Setting] = settings! {
         "system file of the timing analysis: what does not fit is refused, topics have the priorities of their flows, readers check their bounds";
 };
 
-/// What it keeps at most.
+/// Memory and entity limits of a participant.
 const LIMITS: &[Setting] = limits! {
     max_participants, "TAKT_MAX_PARTICIPANTS", "remote participants";
     max_unvalidated_participants, "TAKT_MAX_UNVALIDATED_PARTICIPANTS",
@@ -508,13 +512,13 @@ const LIMITS: &[Setting] = limits! {
     max_refusals, "TAKT_MAX_REFUSALS", "refused matches that are remembered with their reason";
 };
 
-/// Every setting, in the order of the reference.
+/// Returns every setting, in the order of the reference.
 pub fn all() -> impl Iterator<Item = &'static Setting> {
     let transports = NETWORK.iter().chain(TRANSPORT).chain(UDP).chain(SHARED_MEMORY).chain(TCP);
     PARTICIPANT.iter().chain(transports).chain(REAL_TIME).chain(LIMITS)
 }
 
-/// Whether a text may name a host, in the forms of `DomainParticipantBuilder::peers`.
+/// Reports whether a text may be a host in the forms of `DomainParticipantBuilder::peers`.
 fn may_be_host(text: &str) -> bool {
     let host = text.strip_prefix("tcp/").unwrap_or(text);
     let host = host.split('#').next().unwrap_or(host);
@@ -523,12 +527,12 @@ fn may_be_host(text: &str) -> bool {
     !host.is_empty() && (!has_numbers_alone || host.parse::<std::net::Ipv4Addr>().is_ok())
 }
 
-/// The longest period that makes sense: others take a longer lease for this.
+/// Limits a period to a day. Remote participants replace longer leases by a day.
 fn within_a_day(duration: takt::Duration) -> StdDuration {
     std_duration(duration).min(StdDuration::from_secs(86_400))
 }
 
-/// A number whose kind has the bounds of its type.
+/// Converts a number whose kind has the bounds of its type.
 fn number<N: TryFrom<i64>>(value: i64) -> N {
     N::try_from(value).unwrap_or_else(|_| unreachable!("the kind has the bounds of the type"))
 }
@@ -540,7 +544,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_setting_has_a_key_and_a_variable_of_its_own() {
+    fn every_setting_has_a_unique_key_and_variable() {
         let paths: BTreeSet<String> = all().map(Setting::path).collect();
         let variables: BTreeSet<&str> = all().map(|setting| setting.variable).collect();
         assert_eq!((paths.len(), variables.len()), (all().count(), all().count()));

@@ -1,7 +1,7 @@
-//! [`Settings`]: a participant's settings from files and the environment, each with where it comes from.
+//! [`Settings`]: a participant's settings from files and the environment, each with its origin.
 //!
-//! The environment comes before files, and of two files the later one comes first. Nothing is applied behind an
-//! application's back: it asks for [`Settings::from_environment`] and for the builder.
+//! The environment takes precedence over files, and a later file over an earlier one. Nothing is
+//! applied implicitly: an application requests [`Settings::from_environment`] and the builder.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::setting::{self, Plan, Setting};
 use crate::tree::{Format, Node, Place, did_you_mean, listing};
 use crate::value::{Kind, Value};
 
-/// The variable that names configuration files, separated by commas.
+/// Environment variable that names configuration files, separated by commas.
 pub const TAKT_CONFIG: &str = "TAKT_CONFIG";
 
 /// Settings of a participant, and QoS profiles.
@@ -31,33 +31,33 @@ pub const TAKT_CONFIG: &str = "TAKT_CONFIG";
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// By the setting's path.
+    /// Values by the path of the setting.
     values: BTreeMap<String, (Value, Origin)>,
     profiles: QosProvider,
 }
 
-/// A setting with its value and where that comes from.
+/// Setting with its value and origin.
 #[derive(Clone)]
 pub struct EffectiveSetting {
-    /// Which setting.
+    /// Setting that the value belongs to.
     pub setting: &'static Setting,
-    /// The value; `None`: the default.
+    /// Value. `None` for the default.
     pub value: Option<Value>,
-    /// Where it was set; `None`: the default.
+    /// Position that set the value. `None` for the default.
     pub origin: Option<Origin>,
 }
 
 impl Settings {
-    /// Everything at its default.
+    /// Creates settings with all defaults.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What the environment says: the files that `TAKT_CONFIG` names, and the variables of the table.
+    /// Reads the environment: the files that `TAKT_CONFIG` names, and the variables of the table.
     ///
     /// # Errors
-    /// What is wrong, and where.
+    /// A file or a variable is invalid; the error says what is wrong, and where.
     pub fn from_environment() -> Result<Self> {
         let variable = |name: &str| std::env::var_os(name).map(|text| text.to_string_lossy().into_owned());
         let mut settings = Self::new();
@@ -73,16 +73,16 @@ impl Settings {
     /// Adds a file: settings and profiles in TOML, or profiles in XML.
     ///
     /// # Errors
-    /// What is wrong with it, and where; then nothing of it is added.
+    /// The file is invalid; the error says what is wrong, and where. Nothing of the file is added.
     pub fn add_file(&mut self, path: impl AsRef<Path>) -> Result<()> {
         let (source, text, format) = read_file(path.as_ref())?;
         self.add_text(&source, &text, format)
     }
 
-    /// Adds a text; `source` names it in errors.
+    /// Adds a text. `source` is its name in errors.
     ///
     /// # Errors
-    /// What is wrong with it, and where; then nothing of it is added.
+    /// The text is invalid; the error says what is wrong, and where. Nothing of the text is added.
     pub fn add_text(&mut self, source: &str, text: &str, format: Format) -> Result<()> {
         let root = parse(source, text, format)?;
         let mut changed = self.clone();
@@ -121,10 +121,10 @@ impl Settings {
         Ok(())
     }
 
-    /// Adds what variables of the environment say; `variable` looks one up.
+    /// Adds the settings of environment variables. `variable` returns the value of a variable.
     ///
     /// # Errors
-    /// Which variable is wrong, and what was expected.
+    /// A variable is invalid; the error names it and the expected value.
     pub fn add_environment(&mut self, variable: impl Fn(&str) -> Option<String>) -> Result<()> {
         let mut values = Vec::new();
         for setting in setting::all() {
@@ -142,11 +142,12 @@ impl Settings {
         Ok(())
     }
 
-    /// Sets one setting, such as `participant.domain`, from the text that its variable would have; `source` names it in
-    /// errors. It comes before what was set earlier.
+    /// Sets one setting, such as `participant.domain`, from the text that its environment variable
+    /// would have. `source` is the origin in errors. The value takes precedence over those set
+    /// earlier.
     ///
     /// # Errors
-    /// There is no such setting, or the text is none of its values.
+    /// The setting does not exist, or the text is none of its values.
     pub fn set(&mut self, path: &str, text: &str, source: &str) -> Result<()> {
         let origin = Origin { source: source.to_owned(), line: 0 };
         let Some(setting) = setting::all().find(|setting| setting.path() == path) else {
@@ -157,8 +158,8 @@ impl Settings {
         Ok(())
     }
 
-    /// Sets settings back to their defaults: each path is a setting, such as `participant.name`, or a whole table, such as
-    /// `real_time`. The policies of profiles stay.
+    /// Resets settings to their defaults. Each path is a setting, such as `participant.name`, or a
+    /// whole table, such as `real_time`. The policies of profiles remain.
     pub fn clear(&mut self, paths: &[&str]) {
         let is_cleared = |setting: &str| {
             let table = setting.split_once('.').map_or(setting, |(table, _)| table);
@@ -167,22 +168,23 @@ impl Settings {
         self.values.retain(|setting, _| !is_cleared(setting));
     }
 
-    /// The value of a setting by its path; `None` if it is at its default.
+    /// Returns the value of a setting by its path. `None` if it has its default.
     #[must_use]
     pub fn value(&self, path: &str) -> Option<&Value> {
         self.values.get(path).map(|(value, _)| value)
     }
 
-    /// The profiles that were read.
+    /// Returns the profiles that were read.
     #[must_use]
     pub fn profiles(&self) -> &QosProvider {
         &self.profiles
     }
 
-    /// The prepared participant. What the application says on the builder afterwards comes before the settings.
+    /// Returns the builder of a participant with these settings. Later calls on the builder take
+    /// precedence.
     ///
     /// # Errors
-    /// If the profile that is named for the participant is not there, or what is said of TCP does not go together.
+    /// The participant's profile does not exist, or the TCP settings contradict each other.
     pub fn participant(&self) -> Result<DomainParticipantBuilder> {
         let mut plan = Plan::default();
         for setting in setting::all() {
@@ -192,17 +194,18 @@ impl Settings {
         }
         plan.check().map_err(|(path, what)| {
             let origin = self.values.get(path).map(|(_, origin)| origin.clone());
-            // What is missing was said nowhere.
+            // A missing setting has no position.
             let origin = origin.unwrap_or(Origin { source: "settings".to_owned(), line: 0 });
             ConfigError::new(origin, path, what)
         })?;
         Ok(plan.builder().qos(self.participant_qos()?))
     }
 
-    /// The policies that [`participant`](Self::participant) has: those of the profile, and the name.
+    /// Returns the policies of [`participant`](Self::participant): those of the profile, and the
+    /// name.
     ///
     /// # Errors
-    /// If the profile that is named for the participant is not there.
+    /// The participant's profile does not exist.
     pub fn participant_qos(&self) -> Result<DomainParticipantQos> {
         let text = |path| match self.value(path) {
             Some(Value::Text(text)) => Some(text.as_str()),
@@ -218,7 +221,7 @@ impl Settings {
         Ok(qos)
     }
 
-    /// Every setting, with where it comes from.
+    /// Returns every setting, with its origin.
     pub fn explain(&self) -> impl Iterator<Item = EffectiveSetting> {
         setting::all().map(|setting| {
             let (value, origin) = self.values.get(&setting.path()).cloned().unzip();
@@ -251,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_comes_before_files() {
+    fn environment_takes_precedence_over_files() {
         let mut settings = read(FILE);
         let variable = |name: &str| (name == "TAKT_DOMAIN").then(|| "11".to_owned());
         settings.add_environment(variable).expect("well-formed");
@@ -264,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_set_from_text_and_cleared_one_by_one_or_by_tables() {
+    fn settings_are_set_from_text_and_cleared_by_path_or_table() {
         let mut settings = read(FILE);
         settings.set("participant.domain", "11", "--domain").expect("a domain");
         settings.set("network.peers", "a, b", "--peer").expect("a list");
@@ -280,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_or_wrong_is_an_error_with_its_place() {
+    fn unknown_or_invalid_settings_are_errors_with_their_position() {
         let message = refusal("[participant]\ndomain = 233\n");
         assert_eq!(message, "f.toml:2: participant.domain: \"233\" where a number from 0 to 232 is expected");
         let message = refusal("[participant]\nspeed = 1\n");
@@ -301,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn peers_that_are_no_host_are_refused_with_their_place() {
+    fn peers_that_are_no_host_are_refused_with_their_position() {
         let refusal = |text| read(text).participant().map(drop).expect_err("refused").to_string();
         let message = refusal("[network]\npeers = [\"10.0.0.7\", \"10.0.0.999\"]\n");
         assert!(message.starts_with("f.toml:2: network.peers: \"10.0.0.999\" where a host is expected"), "{message}");
@@ -313,14 +316,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_tcp_must_go_together() {
+    fn contradictory_tcp_settings_are_refused() {
         let refusal = |text| read(text).participant().map(drop).expect_err("refused").to_string();
         let message = refusal("[tcp]\nlisten = [\"0.0.0.0:7400\", \"7400\"]\n");
         assert!(message.starts_with("f.toml:2: tcp.listen: \"7400\" where ADDRESS:PORT is expected"), "{message}");
         let message = refusal("[tcp]\nca = \"ca.pem\"\nkey = \"key.pem\"\n");
         assert!(message.contains("tcp.certificate: TLS needs ca, certificate and key"), "{message}");
         let all = "[tcp]\nlisten = [\"127.0.0.1:0\"]\nca = \"no\"\ncertificate = \"such\"\nkey = \"file\"\n";
-        // Which file is missing, or, if nobody asked for takt's feature `tls`, that there is no TLS.
+        // The error names the missing file or, without takt's feature `tls`, says that TLS is not
+        // available.
         let error = read(all).participant().expect("well-formed").build().map(drop).expect_err("no files").to_string();
         assert!(["no", "such", "file"].iter().any(|file| error.contains(&format!(" {file}:"))), "{error}");
         let text = "[tcp]\nlisten = [\"127.0.0.1:0\"]\n[network]\nudp = false\ninterfaces = [\"lo\"]\n";
@@ -330,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn shared_memory_has_bounds_and_can_be_turned_off() {
+    fn shared_memory_has_bounds_and_can_be_disabled() {
         let transports = |text| {
             let participant = read(text).participant().expect("well-formed").build().expect("loopback");
             participant.transport_stats().expect("open").iter().map(|(name, _)| *name).collect::<Vec<_>>()
@@ -345,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_thread_is_given_is_given_or_refused() {
+    fn real_time_settings_are_applied_or_refused() {
         let build = |text: &str| {
             let text = format!("[network]\ninterfaces = [\"lo\"]\n[real_time]\n{text}");
             read(&text)
@@ -363,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn transports_are_chosen_in_order() {
+    fn transports_are_tried_in_order() {
         let text = "[network]\ninterfaces = [\"lo\"]\nshared_memory = false\n[transport]\n\
             user_data = [\"dpdk:x\", \"udp:lo\"]\ndiscovery = [\"udp\"]\ntopics = [\"A*=udp:lo\", \"B=shm|udp\"]\nextra = [\"packet:x\"]\n";
         let participant = read(text).participant().expect("well-formed").build().expect("loopback");
@@ -391,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_transports_is_told_with_its_place() {
+    fn invalid_transports_are_reported_with_their_position() {
         let refusal = |text| read(text).participant().map(drop).expect_err("refused").to_string();
         let message = refusal("[transport]\n\nuser_data = [\"udp\", \"xpd:eth0\"]\n");
         assert!(
@@ -408,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_a_wrong_file_is_added() {
+    fn invalid_file_adds_nothing() {
         let mut settings = Settings::new();
         let text = "[participant]\ndomain = 3\n[qos_library.L.P.writer_qos]\n";
         assert!(settings.add_text("f.toml", text, Format::Toml).is_err());

@@ -1,4 +1,5 @@
-//! Writing: policies and settings as files that can be read again, each value with a comment on where it comes from.
+//! Output of policies and settings as files that can be read again, with a comment on the origin of
+//! each value.
 
 use crate::provider::Effective;
 use crate::settings::EffectiveSetting;
@@ -8,12 +9,12 @@ use crate::value::{Kind, Value, show_duration};
 use crate::xml::escape;
 use crate::{Entity, Origin};
 
-/// Where comments begin, if the line is not longer.
+/// Column at which comments begin, unless the line is longer.
 const COMMENT_COLUMN: usize = 64;
-/// How an infinite duration is written in DDS-XML.
+/// Infinite duration in DDS-XML.
 const INFINITE: (&str, &str) = ("DURATION_INFINITE_SEC", "DURATION_INFINITE_NSEC");
 
-/// The policies of one entity, as a profile of that name (`library::profile`).
+/// Formats the policies of one entity as a profile of this name (`library::profile`).
 #[must_use]
 pub fn policies(profile: &str, entity: Entity, fields: &[Effective], format: Format) -> String {
     let (library, name) = profile.split_once("::").unwrap_or(("Library", profile));
@@ -36,7 +37,7 @@ pub fn policies(profile: &str, entity: Entity, fields: &[Effective], format: For
     }
 }
 
-/// Settings as TOML; those at their default are comments.
+/// Formats settings as TOML. Settings with their defaults are comments.
 #[must_use]
 pub fn settings(settings: impl Iterator<Item = EffectiveSetting>) -> String {
     let mut text = String::new();
@@ -63,7 +64,7 @@ pub fn settings(settings: impl Iterator<Item = EffectiveSetting>) -> String {
     text
 }
 
-/// Under KEEP_ALL there is no depth, and an empty text says nothing.
+/// Reports whether a value is written. KEEP_ALL has no depth, and an empty text is omitted.
 fn is_said(effective: &Effective) -> bool {
     effective.origin.is_some() || !matches!(&effective.value, Value::Text(text) if text.is_empty())
 }
@@ -77,13 +78,13 @@ fn commented(text: &mut String, line: &str, open: &str, comment: &str, close: &s
     text.push_str(&format!("{line:<COMMENT_COLUMN$} {open} {comment}{close}\n"));
 }
 
-/// A key of TOML: bare if it may be.
+/// Formats a TOML key, without quotes if possible.
 fn key(name: &str) -> String {
     let is_bare = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
     if is_bare { name.to_owned() } else { quote(name) }
 }
 
-/// A value as TOML writes it.
+/// Formats a value as TOML.
 pub(crate) fn toml_value(value: &Value) -> String {
     let list = |items: Vec<String>| format!("[{}]", items.join(", "));
     match value {
@@ -116,7 +117,7 @@ fn xml_policies(text: &mut String, fields: &[Effective]) {
             text.push_str(&format!("      <{policy}>\n"));
         }
         let line = format!("        <{0}>{1}</{0}>", field.name, xml_value(field.kind, &effective.value));
-        // Two dashes end a comment.
+        // Two dashes would end the comment.
         commented(text, &line, "<!--", &origin(effective).replace("--", "- -"), " -->");
     }
     if !policy.is_empty() {
@@ -124,7 +125,7 @@ fn xml_policies(text: &mut String, fields: &[Effective]) {
     }
 }
 
-/// A value as DDS-XML 1.0 §7.2 writes it.
+/// Formats a value as specified in DDS-XML 1.0 §7.2.
 fn xml_value(kind: Kind, value: &Value) -> String {
     let suffix = match kind {
         Kind::Word { suffix, .. } | Kind::Words { suffix, .. } => suffix,

@@ -1,10 +1,13 @@
-//! The name that was probably meant.
+//! Suggestion of the known name that is most similar to an unknown one.
 
-/// Names of more characters are not compared.
+/// Longest name that is compared, in characters.
 const LEN_MAX: usize = 64;
 
-/// The most similar of the known names to one that is not known: at most a third of its characters, and three, changed, added, removed or
-/// exchanged, or another use of capital letters. `None` if none is so similar.
+/// Returns the known name that is most similar to an unknown name.
+///
+/// At most three characters, and at most a third of the name, may be changed, added, removed or
+/// exchanged with the next one. Names that differ only in case are similar as well. Returns `None`
+/// if no name is similar.
 #[must_use]
 pub fn similar<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     let lower = name.to_lowercase();
@@ -13,7 +16,7 @@ pub fn similar<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> Opti
     distances.filter(|(distance, _)| *distance <= limit).min_by_key(|(distance, _)| *distance).map(|(_, other)| other)
 }
 
-/// How many characters are to be changed, added, removed or exchanged with the next one.
+/// Returns the number of characters to change, add, remove or exchange with the next one.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     if a.len().max(b.len()) > LEN_MAX {
@@ -41,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_is_found_and_another_word_is_not() {
+    fn misspelling_is_found_and_a_different_word_is_not() {
         let known = ["history", "reliability", "durability", "Temperature"];
         for (name, expected) in [
             ("histroy", Some("history")),

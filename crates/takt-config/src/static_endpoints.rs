@@ -1,4 +1,5 @@
-//! Endpoints of all participants from a TOML file, for discovery without an endpoint discovery protocol.
+//! Static endpoints of all participants from a TOML file, for discovery without an endpoint
+//! discovery protocol.
 //!
 //! ```toml
 //! [[participant]]
@@ -18,7 +19,7 @@
 //! datawriter_qos.deadline.period = "100 ms"
 //! ```
 //!
-//! and `[[participant.reader]]` alike. Other keys are errors, and so is what is missing.
+//! `[[participant.reader]]` has the same keys. Unknown and missing keys are errors.
 
 use std::path::Path;
 
@@ -34,16 +35,16 @@ use crate::tree::Format;
 /// Reads a file.
 ///
 /// # Errors
-/// [`ConfigError`] for a file that cannot be read, and for what has not the form above.
+/// [`ConfigError`] if the file cannot be read or does not have the form above.
 pub fn read_static_endpoints(path: impl AsRef<Path>) -> Result<Vec<StaticParticipant>> {
     let (source, text, _) = read_file(path.as_ref())?;
     parse_static_endpoints(&source, &text)
 }
 
-/// Reads a text; `source` is its name in errors.
+/// Parses a text. `source` is its name in errors.
 ///
 /// # Errors
-/// As [`read_static_endpoints`].
+/// Same as [`read_static_endpoints`].
 pub fn parse_static_endpoints(source: &str, text: &str) -> Result<Vec<StaticParticipant>> {
     let wrong =
         |element: &str, what: String| ConfigError::new(Origin { source: source.to_owned(), line: 0 }, element, what);
@@ -71,7 +72,7 @@ fn as_text<'a>(value: &'a DeValue<'a>) -> Option<&'a str> {
     }
 }
 
-/// The tables of an array; there are no keys but the known ones.
+/// Returns the tables of an array. Fails on an unknown key.
 fn tables<'a>(table: &'a DeTable<'a>, key: &str, known: &[&str]) -> std::result::Result<Vec<&'a DeTable<'a>>, String> {
     let mut keys = table.iter().map(|(key, _)| key.get_ref().as_ref());
     if let Some(unknown) = keys.find(|key| !known.contains(key)) {
@@ -126,7 +127,7 @@ fn participant(table: &DeTable<'_>, profiles: &QosProvider) -> std::result::Resu
     Ok(found)
 }
 
-/// What an entry says of a writer or a reader.
+/// Entry of a writer or a reader.
 struct Endpoint {
     topic: String,
     type_name: String,
@@ -215,7 +216,7 @@ mod tests {
     "#;
 
     #[test]
-    fn a_file_tells_all_endpoints() {
+    fn file_describes_all_endpoints() {
         let all = parse_static_endpoints("f", FILE).expect("well-formed");
         let names: Vec<_> = all.iter().map(|participant| participant.name.as_str()).collect();
         assert_eq!(names, ["camera", "display"]);
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_gives_all_policies_but_those_that_the_entry_gives() {
+    fn profile_gives_all_policies_except_those_of_the_entry() {
         let profile = r#"
             [qos_library.Camera.Stream]
             datawriter_qos = { deadline.period = "1 s", durability.kind = "VOLATILE", ownership.kind = "EXCLUSIVE" }
@@ -250,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told() {
+    fn mistakes_are_reported() {
         for (from, to, what) in [
             ("entity = 1", "entity = 0", "entity"),
             ("entity = 1", "entity = 16777216", "entity"),
@@ -272,7 +273,7 @@ mod tests {
         number: u32,
     }
 
-    /// By unicast on loopback.
+    /// The participants use unicast on loopback.
     #[test]
     fn participants_that_share_a_file_match() {
         use takt::qos::{DataReaderQos, DataWriterQos, PublisherQos, SubscriberQos, TopicQos};
@@ -302,7 +303,7 @@ mod tests {
         assert!(refused.to_string().contains("RELIABILITY"), "{refused}");
         let reader = subscriber.create_datareader(&topic, qos).expect("reader");
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
-        // A volatile reader gets what is written after the match.
+        // A volatile reader receives what is written after the match.
         while writer.matched_subscriptions().expect("open").is_empty() {
             assert!(std::time::Instant::now() < deadline, "no match");
             std::thread::yield_now();
@@ -317,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_there_is_an_error() {
+    fn missing_file_is_an_error() {
         let error = read_static_endpoints("/nowhere/endpoints.toml").expect_err("no file").to_string();
         assert!(error.contains("endpoints.toml"), "{error}");
     }

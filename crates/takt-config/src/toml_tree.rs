@@ -1,6 +1,8 @@
-//! TOML to the same [`Node`]s as XML: a key is an element, in the order of the file. What are attributes in XML are keys
-//! here; an array is an element with children named `element`, save that an array of an entity's policies (`.._qos`) is that
-//! element several times.
+//! Conversion of TOML to the same [`Node`]s as XML.
+//!
+//! A key becomes an element, in the order of the file. Attributes of XML are keys. An array becomes
+//! an element with children named `element`. An array of an entity's policies (`.._qos`) becomes
+//! that element several times instead.
 
 use std::borrow::Cow;
 
@@ -13,16 +15,16 @@ use crate::tree::{Content, DEPTH_MAX, Node, check_size};
 /// Keys that are attributes in XML.
 pub(crate) const ATTRIBUTES: [&str; 3] = ["base_name", "is_default_qos", "topic_filter"];
 
-/// The end of the names of elements that may stand several times.
+/// Suffix of elements that may occur several times.
 const REPEATED: &str = "_qos";
 
 struct Reader<'a> {
     source: &'a str,
-    /// Where each line begins.
+    /// Offset of the start of each line.
     lines: Vec<usize>,
 }
 
-/// Reads a document; a root element without a name that holds its keys.
+/// Parses a document. Returns a root element without a name that contains its keys.
 pub(crate) fn parse(source: &str, text: &str) -> Result<Node> {
     check_size(source, text)?;
     let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
@@ -45,7 +47,7 @@ impl Reader<'_> {
         Origin { source: self.source.to_owned(), line: self.line(at) }
     }
 
-    /// The keys of a table, in the order of the file.
+    /// Adds the keys of a table to a node, in the order of the file.
     fn fill(&self, node: &mut Node, table: &DeTable<'_>, depth: usize) -> Result<()> {
         let mut entries: Vec<(&Spanned<Cow<'_, str>>, &Spanned<DeValue<'_>>)> = table.iter().collect();
         entries.sort_by_key(|(key, _)| key.span().start);
@@ -93,7 +95,7 @@ impl Reader<'_> {
     }
 }
 
-/// A value as XML would write it; `None` for tables and arrays.
+/// Returns a value as XML would write it. `None` for tables and arrays.
 fn scalar(value: &DeValue<'_>) -> Option<String> {
     match value {
         DeValue::String(text) => Some(text.as_ref().to_owned()),
@@ -108,7 +110,7 @@ fn scalar(value: &DeValue<'_>) -> Option<String> {
     }
 }
 
-/// Writes a text as TOML does, in quotes.
+/// Quotes a text as TOML.
 pub(crate) fn quote(text: &str) -> String {
     let mut out = String::from("\"");
     for character in text.chars() {
@@ -133,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_elements_in_the_order_of_the_file() {
+    fn keys_become_elements_in_the_order_of_the_file() {
         let text = "[b]\nx = 0x1F\ny = true\n\n[a]\nlist = [\"p\", {k = 2}]\nbase_name = \"L::P\"\n[[a.x_qos]]\nz = 1\n[[a.x_qos]]\nz = 2\n";
         let root = parse("t.toml", text).expect("TOML");
         let [b, a] = root.children() else { panic!("{root:?}") };
@@ -150,13 +152,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_toml_has_a_line() {
+    fn malformed_toml_is_reported_with_its_line() {
         assert!(refusal("a = 1\nb = \n").starts_with("t.toml:2: no TOML"), "{}", refusal("a = 1\nb = \n"));
         assert!(refusal("a = 1\na = 2").starts_with("t.toml:2: "), "{}", refusal("a = 1\na = 2"));
     }
 
     #[test]
-    fn depth_and_size_have_bounds() {
+    fn depth_and_size_are_bounded() {
         let dotted = format!("{}z = 1", "a.".repeat(DEPTH_MAX + 2));
         assert!(refusal(&dotted).contains("too deeply"), "{}", refusal(&dotted));
         for levels in [200, 100_000] {
@@ -168,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn quoting_survives_reading() {
+    fn quoted_text_round_trips() {
         let text = "a\"b\\c\nd\u{7f}é";
         let root = parse("t", &format!("x = {}", quote(text))).expect("TOML");
         assert_eq!(root.children()[0].text(), Some(text));

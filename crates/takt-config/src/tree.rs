@@ -1,25 +1,25 @@
-//! What XML and TOML have in common: named nodes with attributes, and text or children. Sizes are bounded, so that a file
-//! from elsewhere costs no more than a look.
+//! Common tree of XML and TOML: named nodes with attributes, and text or children. Sizes are
+//! bounded, so that an untrusted file costs little.
 
 use crate::error::{ConfigError, Origin, Result};
 use crate::similar::similar;
 
 /// Longest configuration, in bytes.
 pub const FILE_BYTES_MAX: usize = 1 << 20;
-/// Deepest nesting of elements; the deepest that means anything is below it.
+/// Deepest nesting of elements. All meaningful elements are above this depth.
 pub const DEPTH_MAX: usize = 12;
 
-/// How a configuration is written.
+/// Format of a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// OMG DDS-XML 1.0.
     Xml,
-    /// The same elements as TOML keys.
+    /// The same elements as keys in TOML.
     Toml,
 }
 
 impl Format {
-    /// By the ending of a file's name.
+    /// Returns the format by the ending of a file name.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
         let ending = name.rsplit_once('.')?.1;
@@ -31,7 +31,7 @@ impl Format {
     }
 }
 
-/// An element with what it contains.
+/// Element with its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Node {
     pub(crate) name: String,
@@ -40,16 +40,16 @@ pub(crate) struct Node {
     pub(crate) content: Content,
 }
 
-/// What an element contains.
+/// Content of an element.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
-    /// Text without the white space around it.
+    /// Text without surrounding white space.
     Text(String),
-    /// Other elements.
+    /// Child elements.
     Children(Vec<Node>),
 }
 
-/// A node and the way to it, for messages.
+/// Position of a node for error messages: source, format and path.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'a> {
     pub(crate) source: &'a str,
@@ -62,7 +62,7 @@ impl Node {
         self.attributes.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// The children; none of an empty element.
+    /// Returns the children. Empty for an empty element.
     pub(crate) fn children(&self) -> &[Node] {
         match &self.content {
             Content::Children(children) => children,
@@ -70,7 +70,7 @@ impl Node {
         }
     }
 
-    /// The text; empty if there is nothing, `None` if there are elements.
+    /// Returns the text. Empty for an empty element, `None` if there are child elements.
     pub(crate) fn text(&self) -> Option<&str> {
         match &self.content {
             Content::Text(text) => Some(text),
@@ -82,7 +82,8 @@ impl Node {
         Origin { source: place.source.to_owned(), line: self.line }
     }
 
-    /// What a path calls this node: in TOML libraries and profiles are keys, in XML elements with a name.
+    /// Returns the node's component of a path. Libraries and profiles are keys in TOML, and
+    /// elements with a name in XML.
     fn step(&self, format: Format) -> String {
         match (format, self.name.as_str(), self.attribute("name")) {
             (Format::Toml, "qos_library", Some(name)) => format!("qos_library.{name}"),
@@ -91,25 +92,25 @@ impl Node {
         }
     }
 
-    /// The path of this node, with what separates it from that of a child.
+    /// Returns the path of this node, with the separator that precedes a child.
     pub(crate) fn below(&self, place: Place<'_>) -> String {
         let separator = if place.format == Format::Toml { '.' } else { '/' };
         format!("{}{}{separator}", place.path, self.step(place.format))
     }
 
-    /// An error about this node.
+    /// Creates an error about this node.
     pub(crate) fn error(&self, place: Place<'_>, what: impl Into<String>) -> ConfigError {
         ConfigError::new(self.origin(place), format!("{}{}", place.path, self.step(place.format)), what)
     }
 
-    /// An error about a child that nobody knows.
+    /// Creates an error about an unknown child.
     pub(crate) fn unknown_child(&self, place: Place<'_>, child: &Node, known: &[&str]) -> ConfigError {
         let path = format!("{}{}", self.below(place), child.name);
         let meant = did_you_mean(&child.name, known.iter().copied());
         ConfigError::new(child.origin(place), path, format!("unknown element; expected {}{meant}", listing(known)))
     }
 
-    /// Fails for an attribute besides these.
+    /// Fails if the node has any other attribute.
     pub(crate) fn check_attributes(&self, place: Place<'_>, known: &[&str]) -> Result<()> {
         let unknown = self.attributes.iter().find(|(name, _)| !known.contains(&name.as_str()));
         unknown.map_or(Ok(()), |(name, _)| {
@@ -129,7 +130,7 @@ impl Node {
     }
 }
 
-/// Words as they are listed in a sentence.
+/// Formats words as a list in a sentence.
 pub(crate) fn listing(words: &[&str]) -> String {
     match words {
         [] => "nothing".to_owned(),
@@ -138,17 +139,17 @@ pub(crate) fn listing(words: &[&str]) -> String {
     }
 }
 
-/// `; did you mean history?`, if one of the known names is similar.
+/// Returns `; did you mean history?` if one of the known names is similar.
 pub(crate) fn did_you_mean<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> String {
     similar(name, known).map(|meant| format!("; did you mean {meant}?")).unwrap_or_default()
 }
 
-/// The beginning of a text, for messages.
+/// Returns the beginning of a text, for messages.
 pub(crate) fn clipped(text: &str) -> &str {
     &text[..text.floor_char_boundary(60)]
 }
 
-/// Refuses what is too long.
+/// Refuses a text that is too long.
 pub(crate) fn check_size(source: &str, text: &str) -> Result<()> {
     if text.len() <= FILE_BYTES_MAX {
         return Ok(());
@@ -162,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formats_go_by_the_ending() {
+    fn format_follows_the_file_ending() {
         assert_eq!(Format::of_name("a/b.XML"), Some(Format::Xml));
         assert_eq!(Format::of_name("takt.toml"), Some(Format::Toml));
         assert_eq!(Format::of_name("takt"), None);
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_listed() {
+    fn words_are_listed_in_a_sentence() {
         assert_eq!(listing(&[]), "nothing");
         assert_eq!(listing(&["a"]), "a");
         assert_eq!(listing(&["a", "b", "c"]), "a, b or c");

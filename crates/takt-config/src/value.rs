@@ -1,4 +1,5 @@
-//! Values of policies and settings: what kinds there are, how each is read from XML and TOML, and how it is written.
+//! Values of policies and settings: their kinds, and how each is read from XML and TOML and
+//! written.
 
 use std::fmt;
 use std::time::Duration as StdDuration;
@@ -8,34 +9,35 @@ use takt::Duration;
 use crate::error::Result;
 use crate::tree::{Content, Format, Node, Place, clipped, listing};
 
-/// What a value may be.
+/// Kind of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `true` or `false`.
     Bool,
-    /// A whole number within bounds, both included.
+    /// Integer within bounds, both included.
     Int {
-        /// The least.
+        /// Minimum.
         min: i64,
-        /// The greatest.
+        /// Maximum.
         max: i64,
     },
-    /// A number from 1, or `LENGTH_UNLIMITED`.
+    /// Number from 1, or `LENGTH_UNLIMITED`.
     Length,
-    /// A span of time.
+    /// Duration.
     Duration,
-    /// A word of a list. In files the OMG's constants may be used, which are the words with this ending.
+    /// One word of a list. Files may also use the constants of the OMG, which are the words with a
+    /// suffix.
     Word {
-        /// The words.
+        /// Permitted words.
         words: &'static [&'static str],
-        /// What the OMG's constants add to them.
+        /// Suffix of the OMG's constants.
         suffix: &'static str,
     },
-    /// Words of a list, in order.
+    /// Several words of a list, in order.
     Words {
-        /// The words.
+        /// Permitted words.
         words: &'static [&'static str],
-        /// What the OMG's constants add to them.
+        /// Suffix of the OMG's constants.
         suffix: &'static str,
     },
     /// Octets.
@@ -44,11 +46,11 @@ pub enum Kind {
     Text,
     /// Several texts.
     Texts,
-    /// Pairs of name and value, and whether others are told.
+    /// Pairs of name and value, and whether each is propagated to remote participants.
     Properties,
 }
 
-/// A value of one of the kinds.
+/// Value of one of the kinds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each is a value of the kind of its name")]
 pub enum Value {
@@ -64,19 +66,19 @@ pub enum Value {
     Properties(Vec<(String, String, bool)>),
 }
 
-/// What an unlimited length is called.
+/// Name of an unlimited length.
 const LENGTH_UNLIMITED: &str = "LENGTH_UNLIMITED";
 /// Names of an infinite duration in its two parts (DDS-XML 1.0 §7.2.6).
 const INFINITE_SECONDS: [&str; 2] = ["DURATION_INFINITY", "DURATION_INFINITE_SEC"];
 const INFINITE_NANOSECONDS: [&str; 3] = ["DURATION_INFINITY", "DURATION_INFINITE_NSEC", "DURATION_INFINITY_NSEC"];
-/// The number that stands for them on paper.
+/// Number that represents these names in the specification.
 const INFINITE_NUMBER: u32 = 0x7fff_ffff;
-/// Units of durations in TOML and the environment, with their nanoseconds.
+/// Units of durations in TOML and the environment, in nanoseconds.
 const UNITS: [(&str, u64); 5] =
     [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000), ("min", 60_000_000_000)];
 
 impl Kind {
-    /// What is expected, in words.
+    /// Describes the expected value.
     #[must_use]
     pub fn expected(self) -> String {
         match self {
@@ -94,10 +96,10 @@ impl Kind {
         }
     }
 
-    /// Reads a value that is one word or line, as the environment has it. Lists are separated by commas.
+    /// Parses a value of one word or line, as in the environment. Lists are separated by commas.
     ///
     /// # Errors
-    /// What was expected.
+    /// Description of the expected value.
     pub(crate) fn parse_text(self, text: &str) -> std::result::Result<Value, String> {
         let text = text.trim();
         let wrong = || format!("{:?} where {} is expected", clipped(text), self.expected());
@@ -127,7 +129,7 @@ impl Kind {
         value.ok_or_else(wrong)
     }
 
-    /// Reads a value from an element.
+    /// Parses a value from an element.
     pub(crate) fn parse(self, node: &Node, place: Place<'_>) -> Result<Value> {
         node.check_attributes(place, &[])?;
         match (self, &node.content) {
@@ -149,7 +151,7 @@ impl Kind {
         }
     }
 
-    /// Reads `element`s.
+    /// Parses children named `element`.
     fn list(self, node: &Node, children: &[Node], place: Place<'_>) -> Result<Value> {
         let mut texts = Vec::new();
         for child in children {
@@ -175,7 +177,7 @@ impl Kind {
     }
 }
 
-/// A number, decimal or hexadecimal (DDS-XML 1.0 §7.1.4).
+/// Parses a decimal or hexadecimal number (DDS-XML 1.0 §7.1.4).
 fn integer(text: &str) -> Option<i64> {
     let (negative, digits) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
     let hexadecimal = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X"));
@@ -196,7 +198,7 @@ fn word(words: &[&'static str], suffix: &str, text: &str) -> Option<&'static str
     words.iter().find(|word| **word == bare || **word == text).copied()
 }
 
-/// A number and its unit, or `infinite`.
+/// Parses a number with its unit, or `infinite`.
 pub(crate) fn duration(text: &str) -> Option<Duration> {
     if text == "infinite" {
         return Some(Duration::INFINITE);
@@ -206,7 +208,7 @@ pub(crate) fn duration(text: &str) -> Option<Duration> {
     let (_, nanos) = UNITS.iter().find(|(name, _)| *name == unit.trim())?;
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let whole = whole.replace('_', "").parse::<u64>().ok()?.checked_mul(*nanos)?;
-    // Digits after the point, down to the nanosecond; more precision is refused.
+    // Digits after the decimal point, down to the nanosecond. More digits are refused.
     let mut rest = 0;
     let mut weight = *nanos;
     for digit in fraction.chars() {
@@ -219,7 +221,8 @@ pub(crate) fn duration(text: &str) -> Option<Duration> {
     Some(Duration::from_nanos(whole.checked_add(rest)?))
 }
 
-/// `sec` and `nanosec` (DDS-XML 1.0 §7.2.6). One of them infinite makes the whole infinite; a missing one is zero.
+/// Parses `sec` and `nanosec` (DDS-XML 1.0 §7.2.6). If one of them is infinite, so is the duration.
+/// A missing part is zero.
 fn parts_of_duration(node: &Node, children: &[Node], place: Place<'_>) -> Result<Value> {
     let mut parts = [None, None];
     for child in children {
@@ -250,18 +253,19 @@ fn parts_of_duration(node: &Node, children: &[Node], place: Place<'_>) -> Result
     Ok(Value::Duration(Duration::from_nanos(seconds + u64::from(nanos.unwrap_or(0)))))
 }
 
-/// A number of seconds, or of nanoseconds below one second.
+/// Parses seconds, or nanoseconds below one second.
 fn duration_part(part: usize, text: &str) -> Option<u32> {
     let number = integer(text).and_then(|value| u32::try_from(value).ok())?;
     let end = if part == 0 { INFINITE_NUMBER } else { 999_999_999 };
     (number <= end || number == INFINITE_NUMBER).then_some(number)
 }
 
-/// `element`s of `name`, `value` and `propagate`. Without the latter others are not told.
+/// Parses `element`s of `name`, `value` and `propagate`. Without `propagate` a property is not
+/// propagated.
 fn properties(node: &Node, children: &[Node], place: Place<'_>) -> Result<Value> {
     let mut pairs = Vec::new();
     for child in children {
-        // In TOML the pairs are the tables of an array, which has the name of the element itself.
+        // In TOML the pairs are the tables of an array with the name of the element itself.
         if child.name != "element" {
             return Err(node.unknown_child(place, child, &["element"]));
         }
@@ -281,7 +285,7 @@ fn properties(node: &Node, children: &[Node], place: Place<'_>) -> Result<Value>
     Ok(Value::Properties(pairs))
 }
 
-/// Octets in Base64 (DDS-XML 1.0 §7.2.4.2); white space is ignored.
+/// Decodes Base64 (DDS-XML 1.0 §7.2.4.2). White space is ignored.
 pub(crate) fn base64(text: &str) -> Option<Vec<u8>> {
     const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let symbols: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
@@ -306,20 +310,20 @@ pub(crate) fn base64(text: &str) -> Option<Vec<u8>> {
     Some(octets)
 }
 
-/// A duration in the largest unit that leaves no fraction.
+/// Formats a duration in the largest unit that leaves no fraction.
 pub(crate) fn show_duration(duration: Duration) -> String {
     let Some(nanos) = duration.as_nanos() else { return "infinite".to_owned() };
     let (name, unit) = UNITS[..4].iter().rev().find(|(_, unit)| nanos % unit == 0).unwrap_or(&UNITS[0]);
     format!("{} {name}", nanos / unit)
 }
 
-/// A duration of the standard library's; one that is infinite is its longest.
+/// Converts a duration to the standard library's. An infinite one becomes the longest.
 pub(crate) fn std_duration(duration: Duration) -> StdDuration {
     duration.as_nanos().map_or(StdDuration::MAX, StdDuration::from_nanos)
 }
 
 impl fmt::Display for Value {
-    /// As it is written in the environment; words without the OMG's ending.
+    /// Formats the value as in the environment. Words have no suffix of the OMG.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bool(value) => value.fmt(f),
@@ -348,7 +352,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_have_units_and_no_hidden_rounding() {
+    fn durations_require_units_and_are_not_rounded() {
         let nanos = |text: &str| duration(text).and_then(Duration::as_nanos);
         assert_eq!(nanos("250 ms"), Some(250_000_000));
         assert_eq!(nanos("1.5s"), Some(1_500_000_000));
@@ -372,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn octets_in_base64() {
+    fn octets_are_decoded_from_base64() {
         assert_eq!(base64("VGhl IHF1\nawNr"), Some(b"The quk\x03k".to_vec()));
         assert_eq!((base64(""), base64("AA=="), base64("AAE=")), (Some(vec![]), Some(vec![0]), Some(vec![0, 1])));
         for wrong in ["A", "AA", "A===", "AA=A", "!AAA"] {
@@ -381,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn words_with_and_without_the_ending() {
+    fn words_are_accepted_with_and_without_the_suffix() {
         let kind = Kind::Word { words: &["BEST_EFFORT", "RELIABLE"], suffix: "_RELIABILITY_QOS" };
         for text in ["RELIABLE", "RELIABLE_RELIABILITY_QOS", " RELIABLE "] {
             assert_eq!(kind.parse_text(text), Ok(Value::Word("RELIABLE")));
@@ -391,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_one_line_survive_being_written() {
+    fn single_line_values_round_trip() {
         let words = Kind::Words { words: &["XCDR", "XCDR2"], suffix: "_DATA_REPRESENTATION" };
         for (kind, text) in [
             (Kind::Bool, "true"),

@@ -1,14 +1,15 @@
-//! XML to [`Node`]s. Document type definitions are refused, and with them entities that expand.
+//! Conversion of XML to [`Node`]s. Document type definitions, and with them entities that expand,
+//! are refused.
 
 use roxmltree::{Document, ParsingOptions};
 
 use crate::error::{ConfigError, Origin, Result};
 use crate::tree::{Content, DEPTH_MAX, Node, check_size};
 
-/// Nodes of one document, text and comments included.
+/// Maximum number of nodes of a document, text and comments included.
 const NODES_MAX: u32 = 100_000;
 
-/// Reads a document; its root element.
+/// Parses a document and returns its root element.
 pub(crate) fn parse(source: &str, text: &str) -> Result<Node> {
     check_size(source, text)?;
     let options = ParsingOptions { allow_dtd: false, nodes_limit: NODES_MAX, ..ParsingOptions::default() };
@@ -26,7 +27,7 @@ fn node(document: &Document<'_>, element: roxmltree::Node<'_, '_>, source: &str)
         let origin = Origin { source: source.to_owned(), line };
         return Err(ConfigError::new(origin, name, "elements are nested too deeply"));
     }
-    // Attributes of other namespaces, such as xsi:schemaLocation, are for other readers.
+    // Attributes of other namespaces, such as xsi:schemaLocation, are ignored.
     let own = element.attributes().filter(|attribute| attribute.namespace().is_none());
     let attributes = own.map(|attribute| (attribute.name().to_owned(), attribute.value().to_owned())).collect();
     let mut children = Vec::new();
@@ -50,7 +51,7 @@ fn node(document: &Document<'_>, element: roxmltree::Node<'_, '_>, source: &str)
     Ok(Node { name, line, attributes, content })
 }
 
-/// Writes a text as it may stand between tags or in an attribute.
+/// Escapes a text for element content or an attribute.
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
@@ -74,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_attributes_and_lines() {
+    fn elements_attributes_and_lines_are_parsed() {
         let text = "<?xml version='1.0'?>\n<a xmlns='http://www.omg.org/spec/DDS-XML' name='n'>\n <!-- c -->\n <b> 1 &lt; 2 </b>\n <c/>\n</a>";
         let root = parse("t.xml", text).expect("well-formed");
         assert_eq!((root.name.as_str(), root.line, root.attribute("name")), ("a", 2, Some("n")));
@@ -84,21 +85,21 @@ mod tests {
     }
 
     #[test]
-    fn entities_of_the_document_are_refused() {
+    fn document_type_definitions_are_refused() {
         let bomb = "<!DOCTYPE a [<!ENTITY x \"xxxx\"><!ENTITY y \"&x;&x;\">]><a>&y;</a>";
         assert!(refusal(bomb).contains("DTD"), "{}", refusal(bomb));
         assert!(refusal("<a>&unknown;</a>").starts_with("t.xml:1: no well-formed XML"));
     }
 
     #[test]
-    fn what_is_not_well_formed_has_a_line() {
+    fn malformed_xml_is_reported_with_its_line() {
         assert!(refusal("<a>\n<b>\n</a>").starts_with("t.xml:3: "), "{}", refusal("<a>\n<b>\n</a>"));
         assert!(refusal("<a>text<b/></a>").contains("text between elements"));
         assert!(refusal("").starts_with("t.xml:"));
     }
 
     #[test]
-    fn depth_and_size_have_bounds() {
+    fn depth_and_size_are_bounded() {
         for levels in [DEPTH_MAX + 2, 100, 300_000] {
             let deep = "<a>".repeat(levels);
             assert!(!refusal(&deep).is_empty(), "{levels}");
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn escaping_survives_reading() {
+    fn escaped_text_round_trips() {
         let text = "a<b>&\"c\"";
         let root = parse("t", &format!("<x y=\"{0}\">{0}</x>", escape(text))).expect("well-formed");
         assert_eq!((root.text(), root.attribute("y")), (Some(text), Some(text)));

@@ -1,4 +1,5 @@
-//! What jobs took, as executors wrote it (`DomainParticipant::write_job_accounts`), and which times follow from it.
+//! Measured execution times of jobs, as written by executors
+//! (`DomainParticipant::write_job_accounts`), and the times derived from them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,24 +13,24 @@ use super::protection::{Protected, ProtectionCosts};
 use super::read_text;
 use crate::error::{ConfigError, Origin};
 
-/// So many jobs of a kind there are at least, or their longest time says too little.
+/// Minimum number of measured jobs of a kind; with fewer the maximum time is not significant.
 pub const MEASURED_JOBS_MIN: u64 = 100;
 
-/// What times that were measured are multiplied with, unless something else is said.
+/// Default factor by which measured times are multiplied.
 pub const MARGIN: f64 = 1.5;
 
-/// The largest margin.
+/// Maximum margin.
 const MARGIN_MAX: f64 = 1000.0;
 
-/// The accounts of one executor.
+/// Job statistics of one executor.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Accounts {
-    /// What the file is called.
+    /// Name of the file.
     #[serde(skip)]
     source: String,
     executor: String,
-    /// How many it drives.
+    /// Number of participants that the executor drives.
     #[serde(default = "one")]
     participants: u64,
     version: String,
@@ -41,7 +42,7 @@ const fn one() -> u64 {
     1
 }
 
-/// The machine that something was measured on.
+/// Machine of a measurement.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Machine {
@@ -51,20 +52,20 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// This one.
+    /// Returns the local machine.
     pub(super) fn this() -> Self {
         let ThisMachine { host, kernel, processor } = ThisMachine::now();
         Self { host, kernel, processor }
     }
 
-    /// Where figures come from, for certificates.
+    /// Describes the origin of figures, for certificates.
     pub(super) fn origin(&self, source: &str, version: &str) -> String {
         let Self { host, kernel, processor } = self;
         format!("{source}: takt {version} on {host}, Linux {kernel}, {processor}")
     }
 }
 
-/// The jobs of one kind and priority, or of one name.
+/// Statistics of the jobs of one kind and priority, or of one name.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Jobs {
@@ -79,28 +80,28 @@ struct Jobs {
 }
 
 impl Jobs {
-    /// They are no jobs, but what jobs wait for.
+    /// Reports whether the entry describes lock waits or holds instead of jobs.
     fn is_of_lock(&self) -> bool {
         [JobKind::LockWait, JobKind::LockHold].iter().any(|kind| kind.name() == self.kind)
     }
 
-    /// What a description calls them.
+    /// Returns the name of the jobs in a system description.
     fn called(&self) -> &str {
         self.name.as_deref().unwrap_or(&self.kind)
     }
 }
 
 impl Accounts {
-    /// Reads a file.
+    /// Reads job statistics from a file.
     ///
     /// # Errors
-    /// [`ConfigError`] for a file that cannot be read, and for what are no accounts.
+    /// [`ConfigError`] for a file that cannot be read or is malformed.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
         let (source, text) = read_text(path)?;
         Self::parse(&source, &text)
     }
 
-    /// Reads a text; `source` names it in errors and certificates.
+    /// Parses job statistics from a text; `source` names it in errors and certificates.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -116,23 +117,23 @@ impl Accounts {
         Ok(accounts)
     }
 
-    /// For certificates.
+    /// Describes the origin of the statistics, for certificates.
     fn origin(&self) -> String {
         self.machine.origin(&self.source, &self.version)
     }
 }
 
-/// All accounts of a system, and what their times are multiplied with.
+/// Job statistics of all executors of a system, and the margin of their times.
 #[derive(Clone, Debug)]
 pub struct Measurements {
     accounts: Vec<Accounts>,
-    /// By executors.
+    /// Costs of protection by executor.
     protection: BTreeMap<String, ProtectionCosts>,
     margin_permille: u64,
 }
 
 impl Measurements {
-    /// Of several accounts of one executor the longest times hold.
+    /// Creates measurements. Of several statistics of one executor the longest times apply.
     ///
     /// # Errors
     /// The margin is below 1, above 1000, or no number.
@@ -144,13 +145,13 @@ impl Measurements {
         Ok(Self { accounts, protection: BTreeMap::new(), margin_permille })
     }
 
-    /// Adds what protection takes on the machines of these executors.
+    /// Adds the costs of protection on the machines of these executors.
     #[must_use]
     pub(super) fn with_protection(self, protection: BTreeMap<String, ProtectionCosts>) -> Self {
         Self { protection, ..self }
     }
 
-    /// There are no accounts of others than these.
+    /// Checks that all statistics belong to these executors.
     pub(super) fn check_executors<'a>(&self, executors: impl Iterator<Item = &'a str> + Clone) -> Result<(), String> {
         match self.accounts.iter().find(|accounts| !executors.clone().any(|name| name == accounts.executor)) {
             None => Ok(()),
@@ -160,7 +161,7 @@ impl Measurements {
         }
     }
 
-    /// The time of a stage, which does these jobs.
+    /// Returns the time of a stage that executes these jobs.
     pub(super) fn of_stage(
         &self,
         executor: &str,
@@ -178,7 +179,7 @@ impl Measurements {
         Ok(self.time(executor, jobs, (flow, stage)))
     }
 
-    /// What a stage takes for what it seals and opens in one job.
+    /// Returns the time of a stage for sealing and opening in one job.
     pub(super) fn of_protection(
         &self,
         executor: &str,
@@ -203,7 +204,7 @@ impl Measurements {
         self.accounts.iter().filter(move |accounts| accounts.executor == executor)
     }
 
-    /// The jobs of a class in all accounts of the executor.
+    /// Returns the jobs of a class in all statistics of the executor.
     fn longest(&self, executor: &str, priority: i32, name: &str) -> MeasuredJobs {
         let jobs = self.of_executor(executor).flat_map(|accounts| &accounts.jobs);
         let class = jobs.filter(|jobs| jobs.called() == name && jobs.priority == priority);
@@ -214,8 +215,9 @@ impl Measurements {
         })
     }
 
-    /// How long a job may have to wait for locks that calls of other threads hold: what was waited, or the longest hold as
-    /// [often](lock_waits) as it may find the lock taken. `planned` are priorities of the executor's flows.
+    /// Returns the maximum time for which a job waits for locks held by calls of other threads: the
+    /// longest measured wait, or the longest hold multiplied by the [number of waits](lock_waits),
+    /// whichever is longer. `planned` are the priorities of the executor's flows.
     pub(super) fn lock_ns(&self, executor: &str, planned: impl Iterator<Item = i32>) -> u64 {
         let of = |kind: JobKind| self.longest_of_kinds(executor, &[kind], |_| true);
         let jobs = self.of_executor(executor).flat_map(|accounts| &accounts.jobs);
@@ -226,7 +228,7 @@ impl Measurements {
         self.with_margin(of(JobKind::LockWait).max(of(JobKind::LockHold).saturating_mul(waits)))
     }
 
-    /// The longest job that receives, sends or runs timers at normal priority.
+    /// Returns the time of the longest job that receives, sends or runs timers at normal priority.
     pub(super) fn normal_ns(&self, executor: &str) -> u64 {
         let kinds = [JobKind::Receive, JobKind::Transmit, JobKind::Timers];
         self.with_margin(self.longest_of_kinds(executor, &kinds, |priority| priority == Priority::NORMAL.get()))
@@ -243,7 +245,7 @@ impl Measurements {
         u64::try_from(with_margin).unwrap_or(u64::MAX)
     }
 
-    /// Those of a class, of which there are enough.
+    /// Returns the jobs of a class, if enough of them were measured.
     fn enough(&self, executor: &str, priority: i32, name: &str) -> Result<MeasuredJobs, String> {
         let longest = self.longest(executor, priority, name);
         let what = format!("jobs {name:?} of priority {priority}");
@@ -258,11 +260,11 @@ impl Measurements {
         }
     }
 
-    /// Adds to a system what its executors did besides what its flows do there: each class of jobs as often as it can come, so that it
-    /// delays what is more urgent by one job.
+    /// Adds to a system the jobs of its executors that belong to no flow. Each class is added once
+    /// with unlimited arrivals, so that it delays more urgent jobs by one job.
     ///
     /// # Errors
-    /// Such a class is as urgent as a flow that shall have a bound.
+    /// Such a class has a priority for which a flow with a bound would wait.
     pub(super) fn add_the_rest(&self, system: &mut System, measured: &mut Vec<MeasuredTime>) -> Result<(), String> {
         for accounts in &self.accounts {
             let executor = &accounts.executor;
@@ -301,7 +303,7 @@ impl Measurements {
     }
 }
 
-/// Whether a stage there has measured these jobs.
+/// Reports whether a stage in this place has measured these jobs.
 fn has_jobs(system: &System, measured: &[MeasuredTime], place: (usize, i32), name: &str) -> bool {
     measured.iter().any(|time| {
         let stage = system.flows[time.flow].stages[time.stage];
@@ -309,7 +311,7 @@ fn has_jobs(system: &System, measured: &[MeasuredTime], place: (usize, i32), nam
     })
 }
 
-/// Whether a flow that shall have a bound waits for all jobs of this priority there.
+/// Reports whether a flow with a bound waits for all jobs of this priority in this place.
 fn waits_for(flow: &Flow, resource: usize, priority: i32) -> bool {
     let mut here = flow.stages.iter().filter(|stage| stage.resource == resource);
     flow.arrivals.is_some() && here.any(|stage| stage.priority <= priority)

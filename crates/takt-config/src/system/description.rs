@@ -1,4 +1,4 @@
-//! A system as people write it: TOML with names and units, made into what the analysis takes.
+//! System description: TOML with names and units, converted to the system that the analysis takes.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -14,25 +14,26 @@ use super::accounts::Measurements;
 use super::protection::{Operation, Protected};
 use super::quantity::{rate, some_time, time};
 
-/// What RTPS has in a datagram besides the sample, at most: header, time stamp, DATA_FRAG with its key hash and status, and a heartbeat.
+/// Maximum octets that RTPS adds to a sample in a datagram: header, timestamp, DATA_FRAG with its
+/// key hash and status, and a heartbeat.
 pub const RTPS_OCTETS: u64 = 128;
 
-/// The MTU of a link unless it says otherwise.
+/// Default MTU of a link, in octets.
 const MTU: u64 = 1500;
 
-/// What the stages that are the network are on.
+/// Name of the resource of network stages.
 const NETWORK: &str = "network";
 
-/// IPv4 and UDP of each packet.
+/// Octets of the IPv4 and UDP headers of each packet.
 const IP_UDP: u64 = 28;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct File {
-    /// Accounts of executors, beside this file.
+    /// Files of job accounts, relative to this file.
     #[serde(default)]
     pub(super) measured: Vec<PathBuf>,
-    /// What times that were measured are multiplied with.
+    /// Factor by which measured times are multiplied.
     #[serde(default)]
     pub(super) margin: Option<f64>,
     #[serde(default)]
@@ -44,7 +45,7 @@ pub(super) struct File {
 }
 
 impl File {
-    /// Executors, and the files of protection costs of their machines.
+    /// Returns executors with the files of protection costs of their machines.
     pub(super) fn protection(&self) -> impl Iterator<Item = (&str, &Path)> {
         self.executor.iter().filter_map(|executor| Some((executor.name.as_str(), executor.protection.as_deref()?)))
     }
@@ -54,13 +55,13 @@ impl File {
 #[serde(deny_unknown_fields)]
 struct Executor {
     name: String,
-    /// The file of protection costs of its machine, relative to this file.
+    /// File with the protection costs of the executor's machine, relative to this file.
     #[serde(default)]
     protection: Option<PathBuf>,
-    /// How long a job may have to wait for locks that calls of other threads hold.
+    /// Longest time that a job waits for locks that calls of other threads hold.
     #[serde(default, deserialize_with = "some_time")]
     lock: Option<u64>,
-    /// How long one job takes that receives, sends or runs timers at normal priority.
+    /// Execution time of one job that receives, sends or runs timers at normal priority.
     #[serde(default, deserialize_with = "some_time")]
     normal: Option<u64>,
 }
@@ -105,7 +106,7 @@ struct StageEntry {
     on: Option<String>,
     #[serde(default)]
     priority: Option<i32>,
-    /// How long the network between two hosts may take.
+    /// Longest time of the network between two hosts.
     #[serde(default, deserialize_with = "some_time")]
     network: Option<u64>,
     #[serde(default, deserialize_with = "some_time")]
@@ -114,10 +115,11 @@ struct StageEntry {
     measured: Option<Jobs>,
     #[serde(default, deserialize_with = "time")]
     time_min: u64,
-    /// Plain octets that one piece protects, by the name of the protection.
+    /// Octets of plaintext that one piece protects, by the name of the protection.
     #[serde(default)]
     seals: BTreeMap<String, u64>,
-    /// Plain octets whose protection one piece checks and removes, by the name of the protection.
+    /// Octets of plaintext whose protection one piece verifies and removes, by the name of the
+    /// protection.
     #[serde(default)]
     opens: BTreeMap<String, u64>,
     #[serde(default)]
@@ -131,7 +133,7 @@ struct StageEntry {
 }
 
 impl StageEntry {
-    /// What one piece seals and opens.
+    /// Returns the octets that one piece seals and opens.
     fn protected(&self) -> Vec<Protected<'_>> {
         let seals = self.seals.iter().map(|(layer, octets)| (Operation::Seal, layer.as_str(), *octets));
         let opens = self.opens.iter().map(|(layer, octets)| (Operation::Open, layer.as_str(), *octets));
@@ -139,7 +141,7 @@ impl StageEntry {
     }
 }
 
-/// One kind of jobs, or one job of the application, or several.
+/// Kind of jobs, or one or several named jobs of the application.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Jobs {
@@ -156,22 +158,22 @@ impl Jobs {
     }
 }
 
-/// A description, as the analysis takes it.
+/// Description in the form that the analysis takes.
 pub(super) struct Described {
     pub(super) system: System,
     pub(super) measured: Vec<MeasuredTime>,
-    /// Of each flow, as far as the file has them.
+    /// Topic of each flow, if the file names one.
     pub(super) topics: Vec<Option<String>>,
-    /// Of each flow, the index of the stage that is the network.
+    /// Index of the network stage of each flow.
     pub(super) networks: Vec<Option<usize>>,
-    /// Which of the resources are executors: the first ones.
+    /// Number of executors. They are the first resources.
     pub(super) executors: usize,
 }
 
-/// What stages run on, by name.
+/// Resources of stages, by name.
 type Places = BTreeMap<String, (usize, Option<LinkSpeed>)>;
 
-/// Makes a system of a description. Errors are for people.
+/// Converts a description to a system. Errors are for users.
 pub(super) fn describe(file: File, measurements: &Measurements) -> Result<Described, String> {
     let mut resources = Vec::new();
     let mut places = Places::new();
@@ -227,7 +229,7 @@ pub(super) fn describe(file: File, measurements: &Measurements) -> Result<Descri
     Ok(Described { system: System { resources, flows }, measured, topics, networks, executors })
 }
 
-/// The longest piece of normal priority there whose time is declared.
+/// Returns the longest piece of normal priority on a resource whose time is declared.
 fn longest_normal(flows: &[Flow], measured: &[MeasuredTime], resource: usize) -> u64 {
     let stages = flows.iter().enumerate().flat_map(|(flow, known)| {
         let stages = known.stages.iter().enumerate();
@@ -240,7 +242,7 @@ fn longest_normal(flows: &[Flow], measured: &[MeasuredTime], resource: usize) ->
     declared.map(|(_, stage)| stage.piece_ns).max().unwrap_or(0)
 }
 
-/// Makes flows, one after the other.
+/// Builder of flows, in the order of the file.
 struct Maker<'a> {
     places: Places,
     measurements: &'a Measurements,
@@ -249,7 +251,7 @@ struct Maker<'a> {
     protected: Vec<MeasuredTime>,
     flows: Vec<Flow>,
     networks: Vec<Option<usize>>,
-    /// Whether [`NETWORK`] is no executor or link of the file.
+    /// Whether [`NETWORK`] is not the name of an executor or link in the file.
     has_network: bool,
 }
 
@@ -284,7 +286,8 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// The time in the network, and what passes behind it on the host without anybody's doing.
+    /// Returns the stage of the network and, if there is a delay, the stage of the delay that
+    /// follows it on the host.
     fn network(&self, network_ns: u64, entry: &StageEntry) -> Result<Vec<Stage>, &'static str> {
         let StageEntry { on, priority, time, measured, pieces, sample, .. } = entry;
         let is_busy = measured.is_some()
@@ -308,7 +311,8 @@ impl Maker<'_> {
         Ok([pass(network_ns, 0)].into_iter().chain(behind).collect())
     }
 
-    /// `is_abstract`: its priority is no executor's of Takt, and may be any.
+    /// Returns a stage. With `is_abstract`, its priority is not that of an executor of Takt and has
+    /// no range.
     fn stage(&mut self, at: usize, entry: &StageEntry, is_abstract: bool) -> Result<Stage, String> {
         let (Some(on), Some(priority)) = (&entry.on, &entry.priority) else {
             return Err("a stage has on and priority, or is the network".to_owned());
@@ -348,7 +352,7 @@ impl Maker<'_> {
         })
     }
 
-    /// The time that sealing and opening add to a piece, nanoseconds.
+    /// Returns the time that sealing and opening add to a piece, in nanoseconds.
     fn protected(&mut self, at: usize, on: &str, entry: &StageEntry, is_link: bool) -> Result<u64, String> {
         let protected = entry.protected();
         if protected.is_empty() {
@@ -379,7 +383,7 @@ fn arrivals_of(entry: &FlowEntry) -> Result<Option<Arrivals>, &'static str> {
     }
 }
 
-/// How long the longest frame of a sample takes, and how many frames there are.
+/// Returns the transmission time of the longest frame of a sample, and the number of its frames.
 fn frames_of(octets: u64, speed: LinkSpeed) -> Option<(u64, u64)> {
     let room = speed.mtu - IP_UDP - RTPS_OCTETS;
     let payload = octets.min(room) + RTPS_OCTETS;
@@ -391,7 +395,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sample_becomes_as_many_frames_as_it_takes() {
+    fn sample_is_divided_into_frames_by_the_mtu() {
         let speed = LinkSpeed { bits_per_second: 1_000_000_000, mtu: 1500 };
         assert_eq!(frames_of(64, speed), Some(((UDP_HEADERS + 64 + 128 + 24) * 8, 1)));
         assert_eq!(frames_of(1344, speed).map(|frames| frames.1), Some(1));

@@ -1,7 +1,9 @@
-//! System files: executors, links and flows in TOML, made into what [`takt_calculus`] analyses, and into what a participant is told.
+//! System files: executors, links and flows in TOML, converted to the system that [`takt_calculus`]
+//! analyzes and to the timing plan of a participant.
 //!
-//! One reader for both: `takt analyze` prints the bounds, and a participant gets the priorities and the bounds of its topics
-//! ([`takt::TimingPlan`]), if all limits are kept. Times may come from accounts of what jobs took ([`Accounts`]). See `docs/analysis.md`.
+//! `takt analyze` prints the bounds. A participant receives the priorities and bounds of its topics
+//! ([`takt::TimingPlan`]) if all limits are kept. Execution times may come from job accounts
+//! ([`Accounts`]). See `docs/analysis.md`.
 
 mod accounts;
 mod description;
@@ -24,23 +26,24 @@ use crate::provider::read_file;
 use crate::tree::FILE_BYTES_MAX;
 use description::{Described, File};
 
-/// A system file that was read.
+/// System read from a file.
 #[derive(Clone, Debug)]
 pub struct SystemFile {
     source: String,
     system: System,
     measured: Vec<MeasuredTime>,
-    /// Of the flows that have one.
+    /// Topic of each flow, if it has one.
     topics: Vec<Option<String>>,
-    /// Of each flow, the index of the stage that is the network.
+    /// Index of the network stage of each flow.
     networks: Vec<Option<usize>>,
     executors: usize,
 }
 
-/// Reads a system file and the accounts that it names, and `accounts` besides. `margin` comes before that of the file.
+/// Reads a system file with the accounts that it names and those of `accounts`. `margin` takes
+/// precedence over that of the file.
 ///
 /// # Errors
-/// [`ConfigError`] for files that cannot be read, and for what makes no sense.
+/// [`ConfigError`] if a file cannot be read or its content is invalid.
 pub fn read_system(path: impl AsRef<Path>, accounts: &[PathBuf], margin: Option<f64>) -> Result<SystemFile> {
     let path = path.as_ref();
     let (source, text, _) = read_file(path)?;
@@ -56,15 +59,17 @@ pub fn read_system(path: impl AsRef<Path>, accounts: &[PathBuf], margin: Option<
     SystemFile::of(&source, file, accounts, protection, margin)
 }
 
-/// Reads a system file, and makes of it what participants are told: [`takt::DomainParticipantBuilder::timing_plan`].
+/// Reads a system file and returns the timing plan of participants:
+/// [`takt::DomainParticipantBuilder::timing_plan`].
 ///
 /// # Errors
-/// As [`read_system`], and if the system has no bounds, or does not keep its limits.
+/// Same as [`read_system`]. It is also an error if the system has no bounds, or does not keep its
+/// limits.
 pub fn read_timing_plan(path: impl AsRef<Path>) -> Result<TimingPlan> {
     read_system(path, &[], None)?.timing_plan()
 }
 
-/// The name and the text of a file.
+/// Returns name and text of a file.
 fn read_text(path: &Path) -> Result<(String, String)> {
     use std::io::Read;
 
@@ -88,10 +93,11 @@ fn wrong(source: &str, what: String) -> ConfigError {
 }
 
 impl SystemFile {
-    /// Reads a text with these accounts; those that it names, and costs of protection, are not looked for. `source` names it in errors.
+    /// Parses a text with these accounts. Files of accounts and of protection costs that the text
+    /// names are not read. `source` is its name in errors.
     ///
     /// # Errors
-    /// As [`read_system`].
+    /// Same as [`read_system`].
     pub fn parse(source: &str, text: &str, accounts: Vec<Accounts>, margin: Option<f64>) -> Result<Self> {
         Self::of(source, parse(source, text)?, accounts, BTreeMap::new(), margin)
     }
@@ -112,16 +118,17 @@ impl SystemFile {
         Ok(Self { source: source.to_owned(), system, measured, topics, networks, executors })
     }
 
-    /// What is analysed.
+    /// Returns the system to analyze.
     #[must_use]
     pub fn system(&self) -> &System {
         &self.system
     }
 
-    /// Computes the bounds. Whether limits are kept is [`not_kept`](Self::not_kept).
+    /// Computes the bounds. [`not_kept`](Self::not_kept) reports whether limits are kept.
     ///
     /// # Errors
-    /// A resource is overloaded, the system makes no sense, or a stage's jobs are not done one directly after the other.
+    /// A resource is overloaded, the system is invalid, or other jobs may run between the jobs of a
+    /// stage.
     pub fn analyse(&self) -> Result<Certificate> {
         let refuse = |what| wrong(&self.source, what);
         let certificate = takt_calculus::analyse(&self.system).map_err(|why| refuse(infeasible(&self.system, &why)))?;
@@ -139,7 +146,8 @@ impl SystemFile {
         }
     }
 
-    /// Which flows are later than they may be, and which one was too much; `None` if all limits are kept.
+    /// Names the flows that exceed their limits, and the first flow that does not fit. `None` if
+    /// all limits are kept.
     #[must_use]
     pub fn not_kept(&self, certificate: &Certificate) -> Option<String> {
         let flows = &self.system.flows;
@@ -151,7 +159,8 @@ impl SystemFile {
         (!late.is_empty()).then(|| format!("not within their limits: {}{misfit}", late.join(", ")))
     }
 
-    /// What an endpoint on an executor announces: a writer there the stages before the network, a reader there those behind it.
+    /// Returns the stages that endpoints on an executor announce: for a writer those before the
+    /// network, for a reader those after it.
     fn topic_stages(
         &self,
         certificate: &Certificate,
@@ -195,10 +204,10 @@ impl SystemFile {
         self.networks.iter().any(Option::is_some) && stage.resource + 1 == self.system.resources.len()
     }
 
-    /// The priorities and bounds of all topics, by executor.
+    /// Returns the priorities and bounds of all topics, by executor.
     ///
     /// # Errors
-    /// There are no bounds, or limits are not kept; or flows of a topic contradict each other.
+    /// There are no bounds, limits are not kept, or flows of a topic contradict each other.
     pub fn timing_plan(&self) -> Result<TimingPlan> {
         let refuse = |what| wrong(&self.source, what);
         let certificate = self.analyse()?;
@@ -229,9 +238,15 @@ impl SystemFile {
     }
 }
 
-/// Whether the jobs of a stage are one piece: there is one job, or nothing else there is as urgent, the next event comes when all are
-/// done, the server of normal work has one turn meanwhile at most, and none of them waits for a lock. A flow without bound delays others
-/// by all of them, or by less.
+/// Reports whether the jobs of a stage count as one piece. That holds for a single job.
+///
+/// Several jobs count as one piece if all of these conditions hold:
+/// - No other stage on the resource has the same or a higher priority.
+/// - The next event arrives after all jobs are done.
+/// - The server of normal work has at most one turn meanwhile.
+/// - No job waits for a lock.
+///
+/// A flow without a bound delays others by at most all of its jobs.
 fn is_one_piece(certificate: &Certificate, time: &MeasuredTime) -> bool {
     let own = certificate.system.flows[time.flow].stages[time.stage];
     let Some(claim) = certificate.flows[time.flow].stages.get(time.stage) else { return true };
@@ -243,7 +258,7 @@ fn is_one_piece(certificate: &Certificate, time: &MeasuredTime) -> bool {
     time.jobs.len() == 1 || (claim.response_ns <= claim.arrivals.span(1) && is_served_once && is_alone())
 }
 
-/// Why there are no bounds, with names.
+/// Says why there are no bounds, with names.
 fn infeasible(system: &System, why: &Infeasible) -> String {
     match why {
         Infeasible::Nonsense { flow, what } => format!("flow {}: {what}", system.flows[*flow].name),
@@ -258,7 +273,7 @@ fn infeasible(system: &System, why: &Infeasible) -> String {
     }
 }
 
-/// A share in percent, of millionths.
+/// Formats a share in millionths as percent.
 #[must_use]
 pub fn percent(ppm: u64) -> String {
     format!("{}.{:02} %", ppm / 10_000, ppm % 10_000 / 100)

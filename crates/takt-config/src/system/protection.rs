@@ -1,7 +1,7 @@
-//! Costs of DDS Security on one machine, and the times of stages that follow from them.
+//! Execution times of DDS Security on one machine, and the resulting times of stages.
 //!
-//! `takt security measure` writes such a file. Sizes are those of the plain octets. A piece between two measured sizes takes as long
-//! as one of the longer size.
+//! `takt security measure` writes such a file. Sizes are those of the plaintext in octets. A piece
+//! between two measured sizes takes as long as one of the larger size.
 
 use std::path::Path;
 
@@ -12,26 +12,26 @@ use super::accounts::{MEASURED_JOBS_MIN, Machine};
 use super::read_text;
 use crate::error::{ConfigError, Origin};
 
-/// What is protected, and how (DDS-SEC 1.1 §9.5.3.3), by keys of 256 bits.
+/// Protected layer and transformation (DDS-SEC 1.1 §9.5.3.3), with keys of 256 bits.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Layer {
-    /// A payload is authenticated.
+    /// Authentication of a payload.
     DataSign,
-    /// A payload is encrypted.
+    /// Encryption of a payload.
     DataEncrypt,
-    /// A submessage is authenticated.
+    /// Authentication of a submessage.
     MetadataSign,
-    /// A submessage is encrypted.
+    /// Encryption of a submessage.
     MetadataEncrypt,
-    /// An RTPS message is authenticated.
+    /// Authentication of an RTPS message.
     RtpsSign,
-    /// An RTPS message is encrypted.
+    /// Encryption of an RTPS message.
     RtpsEncrypt,
 }
 
 impl Layer {
-    /// All of them.
+    /// All layers.
     pub const ALL: [Self; 6] = [
         Self::DataSign,
         Self::DataEncrypt,
@@ -41,7 +41,7 @@ impl Layer {
         Self::RtpsEncrypt,
     ];
 
-    /// What files call it.
+    /// Returns the name in files.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -55,18 +55,18 @@ impl Layer {
     }
 }
 
-/// What is done with octets.
+/// Operation on octets.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Operation {
-    /// They are protected.
+    /// Protection of plaintext.
     Seal,
-    /// Their protection is checked and taken off.
+    /// Verification and removal of the protection.
     Open,
 }
 
 impl Operation {
-    /// What files call it.
+    /// Returns the name in files.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -76,29 +76,29 @@ impl Operation {
     }
 }
 
-/// What one operation took.
+/// Execution time of one operation.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cost {
-    /// What is protected, and how.
+    /// Layer and transformation.
     pub layer: Layer,
-    /// What was done.
+    /// Measured operation.
     pub operation: Operation,
-    /// With so many plain octets.
+    /// Octets of plaintext.
     pub octets: u64,
-    /// How often.
+    /// Number of measurements.
     pub count: u64,
-    /// Half of them took no longer, nanoseconds.
+    /// Median, in nanoseconds.
     pub p50_ns: u64,
-    /// The longest one, nanoseconds.
+    /// Maximum, in nanoseconds.
     pub max_ns: u64,
 }
 
-/// The costs of protection on one machine.
+/// Execution times of protection on one machine.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProtectionCosts {
-    /// What the file is called.
+    /// Name of the file.
     #[serde(skip)]
     source: String,
     version: String,
@@ -106,11 +106,12 @@ pub struct ProtectionCosts {
     costs: Vec<Cost>,
 }
 
-/// What a stage seals or opens: the operation, the name of a layer, and the plain octets of a piece.
+/// Protection that a stage applies or removes: the operation, the name of a layer, and the octets
+/// of plaintext of a piece.
 pub(super) type Protected<'a> = (Operation, &'a str, u64);
 
 impl ProtectionCosts {
-    /// Costs that were measured on this machine by this version of Takt.
+    /// Returns costs that this version of Takt measured on this machine.
     #[must_use]
     pub fn of_this_machine(costs: Vec<Cost>) -> Self {
         let version = env!("CARGO_PKG_VERSION").to_owned();
@@ -120,7 +121,7 @@ impl ProtectionCosts {
     /// Reads a file.
     ///
     /// # Errors
-    /// [`ConfigError`] for a file that cannot be read, and for what are no costs of protection.
+    /// [`ConfigError`] if the file cannot be read or contains no protection costs.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
         let (source, text) = read_text(path)?;
         let mut costs: Self = serde_json::from_str(&text).map_err(|error| {
@@ -131,12 +132,12 @@ impl ProtectionCosts {
         Ok(costs)
     }
 
-    /// For certificates.
+    /// Returns the origin of the costs, for certificates.
     pub(super) fn origin(&self) -> String {
         self.machine.origin(&self.source, &self.version)
     }
 
-    /// Operations that are done one directly after the other in one job.
+    /// Adds operations that one job performs one after the other.
     pub(super) fn together(&self, protected: &[Protected<'_>]) -> Result<MeasuredJobs, String> {
         let jobs = protected.iter().map(|one| self.job(*one)).collect::<Result<Vec<_>, String>>()?;
         let name = jobs.iter().map(|job| job.name.as_str()).collect::<Vec<_>>().join(" and ");
@@ -145,7 +146,8 @@ impl ProtectionCosts {
         Ok(MeasuredJobs { name, count, max_ns })
     }
 
-    /// The longest of this size, or of the next larger one that was measured; no size takes longer than a larger one.
+    /// Returns the longest time of this size, or of the next larger measured size. No size counts
+    /// as faster than a smaller one.
     fn job(&self, (operation, layer, octets): Protected<'_>) -> Result<MeasuredJobs, String> {
         let Some(layer) = Layer::ALL.into_iter().find(|one| one.name() == layer) else {
             let names = Layer::ALL.map(Layer::name).join(", ");
@@ -176,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn piece_takes_as_long_as_the_next_larger_one_and_no_less_than_a_smaller_one() {
+    fn piece_takes_as_long_as_the_next_larger_size_and_at_least_as_long_as_a_smaller_one() {
         let costs =
             ProtectionCosts::of_this_machine(vec![cost(64, 500, 900), cost(256, 400, 700), cost(1024, 99, 5_000)]);
         let job = |octets| costs.job((Operation::Seal, "rtps-sign", octets));

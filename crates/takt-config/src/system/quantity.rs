@@ -1,9 +1,9 @@
-//! Times and rates as people write them: a number and a unit.
+//! Times and rates as a number with a unit.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-/// A number and a unit out of `units`, as a whole number of the smallest.
+/// Parses a number with one of `units`. Returns a whole number of the smallest unit.
 fn quantity(text: &str, units: &[(&str, u64)]) -> Result<u64, String> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantities_have_units_and_are_exact() {
+    fn quantity_requires_a_unit_and_is_exact() {
         let time = |text| quantity(text, &TIMES);
         assert_eq!(time("20us"), Ok(20_000));
         assert_eq!(time(" 1.25 ms "), Ok(1_250_000));

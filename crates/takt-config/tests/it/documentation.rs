@@ -1,11 +1,12 @@
-//! The reference documentation is that of the tables, and what is shown can be read again.
+//! The reference documentation agrees with the tables, and shown policies and settings can be read
+//! again.
 
 use std::path::Path;
 
 use takt_config::{Entity, Format, QosProvider, Settings, reference, show};
 
 #[test]
-fn the_reference_is_that_of_the_tables() {
+fn reference_documentation_is_generated_from_the_tables() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     for (name, expected) in [("qos.md", reference::policies()), ("settings.md", reference::settings())] {
         let found = std::fs::read_to_string(docs.join(name)).unwrap_or_default();
@@ -31,7 +32,7 @@ type_consistency = { kind = "DISALLOW", ignore_member_names = true }
 "#;
 
 #[test]
-fn what_is_shown_says_the_same_again() {
+fn shown_policies_round_trip() {
     let profiles = QosProvider::from_text("p.toml", PROFILE, Format::Toml).unwrap_or_else(|error| panic!("{error}"));
     for entity in Entity::ALL {
         let before = profiles.explain("L.1::P", entity, "T").expect("there");
@@ -49,7 +50,7 @@ fn what_is_shown_says_the_same_again() {
 }
 
 #[test]
-fn origins_are_comments() {
+fn origins_are_shown_as_comments() {
     let profiles = QosProvider::from_text("p.toml", PROFILE, Format::Toml).expect("well-formed");
     let fields = profiles.explain("L.1::P", Entity::DataWriter, "T").expect("there");
     let toml = show::policies("L.1::P", Entity::DataWriter, &fields, Format::Toml);
@@ -62,7 +63,7 @@ fn origins_are_comments() {
 }
 
 #[test]
-fn shown_settings_are_settings() {
+fn shown_settings_round_trip() {
     let text =
         "[participant]\ndomain = 5\nname = \"a\\\"b\"\n[network]\ninterfaces = [\"lo\", \"eth1\"]\nmulticast = false\n";
     let mut settings = Settings::new();

@@ -1,4 +1,4 @@
-//! Files that are wrong: the message names file, line, element, and what was expected.
+//! Invalid files: the message names file, line, element and the expected value.
 
 use takt_config::{Format, PROFILES_MAX, QosProvider};
 
@@ -58,7 +58,7 @@ fn unknown_attributes_are_errors() {
 }
 
 #[test]
-fn values_say_what_was_expected() {
+fn invalid_values_name_the_expected_form() {
     let cases = [
         (
             "<reliability><kind>SOMETIMES</kind></reliability>",
@@ -102,7 +102,7 @@ fn values_say_what_was_expected() {
 }
 
 #[test]
-fn what_is_said_twice_is_an_error() {
+fn repeated_elements_are_errors() {
     let message = writer("<history><depth>1</depth></history><history><depth>2</depth></history>");
     assert!(message.contains("history/depth: given twice"), "{message}");
     let message = xml("<datawriter_qos/><datawriter_qos/>");
@@ -114,7 +114,7 @@ fn what_is_said_twice_is_an_error() {
 }
 
 #[test]
-fn a_base_stands_before_what_inherits_from_it() {
+fn base_profile_must_precede_the_derived_profile() {
     let forward = "<qos_library name='L'><qos_profile name='P' base_name='Q'/>\n<qos_profile name='Q'/></qos_library>";
     assert!(refusal(forward, Format::Xml).contains("base_name \"Q\" is no profile that stands before this one"));
     let itself = "<qos_library name='L'><qos_profile name='P' base_name='L::P'/></qos_library>";
@@ -122,7 +122,7 @@ fn a_base_stands_before_what_inherits_from_it() {
 }
 
 #[test]
-fn names_have_a_form() {
+fn invalid_names_are_refused() {
     for name in ["", "a b", "a::b", &"x".repeat(256)] {
         let text = format!("<qos_library name=\"{name}\"/>");
         assert!(refusal(&text, Format::Xml).contains("a name has 1 to 255 letters"), "{name}");
@@ -132,7 +132,7 @@ fn names_have_a_form() {
 }
 
 #[test]
-fn there_is_a_bound_on_profiles() {
+fn number_of_profiles_is_bounded() {
     let profiles = |count: usize| {
         let each: String = (0..count).map(|number| format!("<qos_profile name=\"P{number}\"/>")).collect();
         QosProvider::from_text("f", &format!("<qos_library name=\"L\">{each}</qos_library>"), Format::Xml)
@@ -142,7 +142,7 @@ fn there_is_a_bound_on_profiles() {
 }
 
 #[test]
-fn profiles_and_files_that_are_not_there() {
+fn missing_profiles_and_files_are_errors() {
     let empty = QosProvider::new();
     assert!(empty.topic_qos("L::P", "T").expect_err("none").to_string().contains("L::P: there is no such profile"));
     assert!(empty.topic_qos("", "T").expect_err("none").to_string().contains("no profile says is_default_qos"));
@@ -152,9 +152,10 @@ fn profiles_and_files_that_are_not_there() {
     assert!(message.contains("neither in .xml nor in .toml"), "{message}");
 }
 
-/// No text makes the readers panic: every prefix of a good one, and every good one with an octet changed.
+/// No text makes the readers panic: every prefix of a valid text, and every valid text with one
+/// octet changed.
 #[test]
-fn broken_files_are_errors_and_nothing_else() {
+fn broken_files_are_errors_without_a_panic() {
     let texts = [
         (
             "<qos_library name='L'><qos_profile name='P' base_name='Q'><datawriter_qos topic_filter='a*'><deadline><period><sec>1</sec><nanosec>5</nanosec></period></deadline><user_data><value>1,0x2</value></user_data></datawriter_qos></qos_profile></qos_library>",
@@ -179,7 +180,7 @@ fn broken_files_are_errors_and_nothing_else() {
 }
 
 #[test]
-fn a_name_that_is_nearly_right_is_answered_with_the_one_that_is_meant() {
+fn misspelled_name_is_reported_with_a_suggestion() {
     let message = writer("<histroy/>");
     assert!(message.ends_with("; did you mean history?"), "{message}");
     let message = refusal(
@@ -197,7 +198,7 @@ fn a_name_that_is_nearly_right_is_answered_with_the_one_that_is_meant() {
 }
 
 #[test]
-fn files_of_other_implementations_are_recognised() {
+fn files_of_other_implementations_are_recognized() {
     for (text, whose) in [
         ("<CycloneDDS><Domain/></CycloneDDS>", "a configuration of CycloneDDS"),
         ("<profiles/>", "a file of Fast DDS"),

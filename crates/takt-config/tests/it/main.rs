@@ -1,4 +1,4 @@
-//! Profiles and settings as users write them, and what is said of those that are wrong.
+//! Profiles and settings as users write them, and the errors of invalid ones.
 
 mod documentation;
 mod errors;

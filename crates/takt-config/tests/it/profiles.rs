@@ -1,4 +1,4 @@
-//! Libraries, inheritance, topic filters, and the two forms of the same.
+//! QoS libraries, inheritance, topic filters, and equivalence of the two formats.
 
 use takt::Duration;
 use takt::qos::{DataRepresentation, Durability, History, LivelinessKind, Ownership, Partition, ReliabilityKind};
@@ -112,7 +112,7 @@ fn both() -> [QosProvider; 2] {
 }
 
 #[test]
-fn xml_and_toml_say_the_same() {
+fn xml_and_toml_give_the_same_policies() {
     let [xml, toml] = both();
     assert_eq!(xml.profiles().collect::<Vec<_>>(), ["Base::Strict", "Base::Late", "Robots::Telemetry"]);
     assert_eq!(xml.profiles().collect::<Vec<_>>(), toml.profiles().collect::<Vec<_>>());
@@ -130,7 +130,7 @@ fn xml_and_toml_say_the_same() {
 }
 
 #[test]
-fn what_a_profile_leaves_open_is_inherited_and_else_the_default() {
+fn policies_not_set_by_a_profile_are_inherited_or_default() {
     let [profiles, _] = both();
     let strict = profiles.datawriter_qos("Base::Strict", "T").expect("there");
     assert_eq!(strict.history, History::KeepAll);
@@ -145,7 +145,7 @@ fn what_a_profile_leaves_open_is_inherited_and_else_the_default() {
 }
 
 #[test]
-fn the_first_filter_that_fits_wins_over_policies_for_all_topics() {
+fn first_matching_filter_takes_precedence_over_policies_for_all_topics() {
     let [profiles, _] = both();
     let slow = profiles.datawriter_qos("", "FastAndSlow").expect("the default profile");
     assert_eq!((slow.history, slow.ownership), (History::KeepLast(3), Ownership::Shared), "Fast* stands first");
@@ -159,7 +159,7 @@ fn the_first_filter_that_fits_wins_over_policies_for_all_topics() {
 }
 
 #[test]
-fn entities_without_topic() {
+fn entities_without_a_topic_have_policies() {
     let [profiles, _] = both();
     let publisher = profiles.publisher_qos("").expect("there");
     assert_eq!(publisher.partition, Partition { names: vec!["a".to_owned(), "b*".to_owned()] });
@@ -174,7 +174,7 @@ fn entities_without_topic() {
 }
 
 #[test]
-fn each_value_says_where_it_comes_from() {
+fn each_value_has_its_origin() {
     let [profiles, _] = both();
     let fields = profiles.explain("Robots::Telemetry", Entity::DataWriter, "FastPose").expect("there");
     let origin = |path: &str| {
@@ -189,7 +189,7 @@ fn each_value_says_where_it_comes_from() {
 }
 
 #[test]
-fn a_second_file_inherits_from_the_first() {
+fn second_file_inherits_from_the_first() {
     let [mut profiles, _] = both();
     let text = "[qos_library.More.Deep]\nbase_name = \"Base::Strict\"\ndatawriter_qos.history.kind = \"KEEP_LAST\"\n";
     profiles.add_text("more.toml", text, Format::Toml).expect("well-formed");
@@ -199,9 +199,9 @@ fn a_second_file_inherits_from_the_first() {
     assert!(again.contains("More::Deep is defined in more.toml:1 already"), "{again}");
 }
 
-/// Each level inherits twice from the one before: looked at naively, 2^200 paths.
+/// Each level inherits twice from the previous one. A naive resolution would follow 2^200 paths.
 #[test]
-fn inheritance_is_looked_at_once() {
+fn each_profile_is_resolved_once() {
     let mut text = "[qos_library.L.P0.datawriter_qos]\nhistory.depth = 9\n".to_owned();
     for level in 1..200 {
         let base = level - 1;

@@ -1,4 +1,4 @@
-//! A participant that is built from settings, as another one sees it.
+//! A participant built from settings, as a remote participant discovers it.
 
 use std::time::{Duration, Instant};
 
@@ -7,9 +7,9 @@ use takt_config::{Format, Settings};
 use takt_testkit::domain::domain;
 
 #[test]
-fn a_participant_is_what_its_settings_say() {
+fn participant_has_its_configured_settings() {
     let domain = domain();
-    // The discovery port of the sixth participant (RTPS 2.5 §9.6.2).
+    // Discovery port of the sixth participant (RTPS 2.5 §9.6.2).
     let observer_port = 7400 + 250 * domain + 10 + 2 * 5;
     let observer = build(&format!(
         "[participant]\ndomain = {domain}\nindex = 5\n[network]\ninterfaces = [\"lo\"]\nmulticast = false\n"
@@ -26,7 +26,7 @@ fn a_participant_is_what_its_settings_say() {
     let deadline = Instant::now() + Duration::from_secs(60);
     let seen = loop {
         assert!(Instant::now() < deadline, "the participant was not found");
-        // Only a participant that is driven by its own thread of application answers this.
+        // The participant answers only while the application's thread drives it.
         subject.spin_once(Duration::from_millis(20)).expect("inline");
         let found = observer.discovered_participants().expect("open");
         if let Some(seen) = found.into_iter().find(|found| found.guid == subject.guid()) {
@@ -47,7 +47,8 @@ fn build(text: &str) -> DomainParticipant {
     settings.participant().expect("its profile is there").build().expect("loopback is always there")
 }
 
-/// A participant warns of variables that nothing heeds, so the crate below has the names of all.
+/// A participant warns of unknown `TAKT_` variables. `takt` therefore has the names of all
+/// settings.
 #[test]
 fn participants_know_the_variable_of_every_setting() {
     let mut known: Vec<String> = takt::variables_of_settings().into_iter().map(str::to_owned).collect();

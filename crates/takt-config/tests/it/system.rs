@@ -1,4 +1,5 @@
-//! A system of two participants on executors: its times measured, analysed, and then run with the file, under load.
+//! System file of two participants on executors: job times are measured and analyzed, and the
+//! participants run with the resulting file under load.
 
 use std::path::Path;
 use std::time::Instant;
@@ -19,7 +20,8 @@ struct Number {
     value: u32,
 }
 
-/// Two executors: one writes "Brake" in a job of its own and reads "Status", the other does the opposite.
+/// Two executors. One writes "Brake" in a separate job and reads "Status", the other does the
+/// opposite.
 const SYSTEM: &str = r#"
 [[executor]]
 name = "pedal"
@@ -39,7 +41,7 @@ stages = [
 ]
 "#;
 
-/// The system with declared times, of a job that writes, and of receiving and calling back.
+/// Returns the system with declared times of the writing job, of reception and of the callback.
 fn declared(time: &str, limit: &str) -> String {
     let time = format!("time = {time:?}");
     let text = SYSTEM.replace("PEDAL", &time).replace("RECEIVE", &time).replace("CALLBACK", &time);
@@ -59,13 +61,13 @@ impl DataReaderListener<Number> for Taking {
     }
 }
 
-/// What ran.
+/// Executors, participants and reader after a run.
 struct Run {
     executors: [Executor; 2],
     participants: [DomainParticipant; 2],
     reader: DataReader<Number>,
     _load: DataReader<Number>,
-    /// Accounts have it for as long as it is there.
+    /// Job of the writer. Accounts include it as long as it exists.
     _job: Job,
 }
 
@@ -79,7 +81,8 @@ fn participant(domain: u32, executor: &Executor, system: &Path) -> DomainPartici
     settings.participant().expect("it fits").executor(executor).build().expect("loopback")
 }
 
-/// Writes `samples` to the critical topic, and as many of another topic beside each: BEST_EFFORT, so that nothing is acknowledged.
+/// Writes `samples` to the critical topic, and ten samples of another topic with each. Both are
+/// BEST_EFFORT, so that nothing is acknowledged.
 fn run(domain: u32, system: &Path, samples: u64) -> Run {
     let executors = ["pedal", "wheel"].map(|name| Executor::builder(name).start().expect("a thread"));
     let participants = [0, 1].map(|at: usize| participant(domain, &executors[at], system));
@@ -112,7 +115,7 @@ fn run(domain: u32, system: &Path, samples: u64) -> Run {
         job.trigger();
         until("a run", || job.statistics().durations.count() >= run);
     }
-    // Some may be lost; most of them are not, and there are more.
+    // Some samples may be lost. Further samples replace them.
     let status = || brakes.latency_exceeded_status().expect("open").expect("it has a bound");
     until("most samples", || {
         job.trigger();
@@ -128,14 +131,15 @@ fn count(participant: &DomainParticipant, kind: JobKind, priority: i32) -> u64 {
 }
 
 #[test]
-fn times_are_measured_and_analysed_and_kept_to() {
-    // A datagram that another test sends to a port of these participants would be a job that no flow has.
+fn measured_times_give_bounds_that_a_second_run_uses() {
+    // In the same network, a datagram of another test to a port of these participants would be a
+    // job that no flow has.
     let Some(network) = Network::new() else { return };
     let host = network.host(false);
     let _inside = host.enter();
     let (domain, directory) = (domain(), Directory::new("system"));
     let since = Instant::now();
-    // Once more where somebody else had the processor for so long that there is no bound.
+    // The run is repeated if other processes held the processor for so long that there is no bound.
     let (path, file, certificate) = loop {
         let first = run(domain, &directory.write("first.toml", &declared("5 ms", "")), 200);
         for (executor, name) in first.executors.iter().zip(["pedal.json", "wheel.json"]) {
@@ -176,18 +180,18 @@ fn times_are_measured_and_analysed_and_kept_to() {
 #[test]
 fn samples_above_the_bound_and_the_limit_are_counted() {
     let directory = Directory::new("system");
-    // Nobody is so fast, but for the limit.
+    // No sample is within the bound, and every sample is within the limit.
     let text = declared("1 ns", "limit = \"100 s\"").replace("delay = \"1 ms\"", "delay = \"0 ms\"");
     let run = run(domain(), &directory.write("system.toml", &text), 20);
     let status = run.reader.latency_exceeded_status().expect("open").expect("it has a bound");
-    // On the wheel each stage may find the other before it.
+    // On the wheel, each stage may be delayed by the other one.
     assert_eq!((status.bound_ns, status.limit_ns), (Some(1 + 2 + 2), Some(100_000_000_000)));
     assert_eq!((status.above_bound_count, status.total_count), (status.ages.count(), 0));
     assert!(status.ages.max_ns() > 5 && status.above_bound_count >= 20);
 }
 
 #[test]
-fn a_file_that_does_not_fit_is_refused_before_anything_is_built() {
+fn file_that_exceeds_its_limits_is_refused_before_anything_is_built() {
     let directory = Directory::new("system");
     let refusal = |text: &str| {
         let path = directory.write("system.toml", text);
@@ -223,7 +227,7 @@ fn a_file_that_does_not_fit_is_refused_before_anything_is_built() {
     assert!(told.contains("there is no executor \"stranger\"; there are pedal, wheel"), "{told}");
 }
 
-/// Accounts of an executor with these jobs: kind, name, priority, count, longest.
+/// Returns job accounts of an executor with these jobs: kind, name, priority, count, longest time.
 fn accounts(executor: &str, jobs: &[(&str, Option<&str>, i32, u64, u64)]) -> String {
     let job = |&(kind, name, priority, count, max_ns): &(&str, Option<&str>, i32, u64, u64)| {
         let name = name.map_or(String::new(), |name| format!("\"name\":\"{name}\","));
@@ -234,7 +238,7 @@ fn accounts(executor: &str, jobs: &[(&str, Option<&str>, i32, u64, u64)]) -> Str
     format!(r#"{{"executor":"{executor}","version":"0","machine":{machine},"jobs":[{}]}}"#, jobs.join(","))
 }
 
-/// The system with times of these accounts, or why there is none.
+/// Returns the system with times of these accounts, or the error.
 fn read(text: &str, accounts: &[String], margin: Option<f64>) -> std::result::Result<SystemFile, String> {
     let parse = |text: &String| Accounts::parse("a.json", text).map_err(|error| error.to_string());
     let accounts = accounts.iter().map(parse).collect::<std::result::Result<_, _>>()?;
@@ -246,7 +250,7 @@ const RECEIVE: (&str, Option<&str>, i32, u64, u64) = ("receive", None, 30, 1000,
 const CALLBACK: (&str, Option<&str>, i32, u64, u64) = ("callback", None, 30, 1000, 2001);
 
 #[test]
-fn the_longest_of_all_accounts_holds_times_the_margin() {
+fn longest_time_of_all_accounts_is_multiplied_by_the_margin() {
     let wheel = accounts("wheel", &[RECEIVE, CALLBACK, ("timers", None, 0, 3, 9000)]);
     let again = accounts("wheel", &[("receive", None, 30, 60, 5000), ("transmit", None, 0, 5, 50)]);
     let all = [accounts("pedal", &[WRITE]), wheel, again];
@@ -262,7 +266,8 @@ fn the_longest_of_all_accounts_holds_times_the_margin() {
     assert_eq!(piece(&file, 0, 1), 5_000, "the command line comes first");
 }
 
-/// An only participant is entered twice a job. Several are entered once or more for each priority: here 46, of the flow, 30 and 0.
+/// A single participant is locked twice for each job. Several participants are locked once or more
+/// for each priority: here 46, of the flow, 30 and 0.
 #[test]
 fn lock_of_several_participants_is_waited_for_at_each_priority() {
     let text = "[[executor]]\nname = \"wheel\"\n[[flow]]\nname = \"braking\"\nmin_separation = \"1 s\"\n\
@@ -276,7 +281,7 @@ fn lock_of_several_participants_is_waited_for_at_each_priority() {
 }
 
 #[test]
-fn accounts_that_say_too_little_are_refused() {
+fn insufficient_accounts_are_refused() {
     let pedal = accounts("pedal", &[WRITE]);
     let few = ("receive", None, 30, MEASURED_JOBS_MIN - 1, 5000);
     let cases = [
@@ -312,7 +317,7 @@ fn accounts_that_say_too_little_are_refused() {
 }
 
 #[test]
-fn jobs_of_one_stage_follow_each_other_or_are_refused() {
+fn jobs_of_one_stage_run_without_interruption_or_are_refused() {
     let both = r#"{ on = "wheel", priority = 30, measured = ["receive", "callback"] }"#;
     let all = [accounts("pedal", &[WRITE]), accounts("wheel", &[RECEIVE, CALLBACK])];
     let text = measured("");
@@ -330,10 +335,11 @@ fn jobs_of_one_stage_follow_each_other_or_are_refused() {
     }
 }
 
-/// One job of normal priority goes before what is urgent each 10 ms, and so it is in the bounds of flows above it: at once only behind a job
-/// above the normal priority, else 10 ms later.
+/// One job of normal priority precedes urgent jobs every 10 ms, so that the bounds of flows above
+/// it include it. It runs at once only behind a job above the normal priority, otherwise 10 ms
+/// later.
 #[test]
-fn the_server_of_normal_work_is_in_the_bounds_above_it() {
+fn bounds_of_urgent_flows_include_the_server_of_normal_work() {
     let file = |executor: &str, further: &str| {
         let text = format!(
             "[[executor]]\nname = \"wheel\"\n{executor}\n[[flow]]\nname = \"braking\"\nmin_separation = \"1 s\"\n\
@@ -395,7 +401,7 @@ stages = [{ on = "sub", priority = 0, time = "50 us" }]
 "#;
 
 #[test]
-fn stages_before_and_behind_the_network_are_what_endpoints_announce() {
+fn endpoints_announce_the_stages_before_and_after_the_network() {
     let file = SystemFile::parse("system.toml", THROUGH_THE_NETWORK, Vec::new(), None).expect("well-formed");
     let plan = file.timing_plan().expect("it fits");
     let writer = plan.stages("pub", "Steering").expect("it passes the network").writer.clone().expect("stages");
@@ -415,7 +421,7 @@ fn stages_before_and_behind_the_network_are_what_endpoints_announce() {
 }
 
 #[test]
-fn network_stage_that_makes_no_sense_is_refused() {
+fn invalid_network_stage_is_refused() {
     for (find, replace, expected) in [
         ("{ network = \"2 ms\",", "{ network = \"2 ms\", time = \"1 ms\",", "no other key than delay and delay_min"),
         ("{ on = \"pub\", priority = 40,", "{ network = \"1 ms\" }, { on = \"pub\", priority = 40,", "two stages are"),
