@@ -1,4 +1,4 @@
-//! All changes of a plan or none; and back.
+//! Application of a plan as a transaction, and its reversal.
 
 use std::fmt;
 use std::io;
@@ -9,14 +9,14 @@ use crate::machine::Machine;
 use crate::namespace;
 use crate::plan::{Change, Plan};
 
-/// A knob that is not as it should be.
+/// Knob that does not have its wanted value.
 #[derive(Debug)]
 pub struct Failure {
-    /// Which one.
+    /// Affected knob.
     pub knob: Knob,
-    /// What it should be.
+    /// Wanted value.
     pub wanted: String,
-    /// Why it is not.
+    /// Reason why the knob does not have it.
     pub why: io::Error,
 }
 
@@ -32,13 +32,13 @@ impl std::error::Error for Failure {
     }
 }
 
-/// Why a plan was not applied.
+/// Reason why a plan was not applied.
 #[derive(Debug)]
 pub enum NotApplied {
-    /// The journal cannot be written, so nothing was changed any further. What this call had changed before is as it was, but
-    /// for what is listed.
+    /// The journal cannot be written, so that no further change was made. Earlier changes of this
+    /// call were reverted, except those listed.
     Journal(io::Error, Vec<Failure>),
-    /// A change failed. What this call had changed before is as it was, but for what is listed.
+    /// A change failed. Earlier changes of this call were reverted, except those listed.
     Change(Failure, Vec<Failure>),
 }
 
@@ -63,19 +63,22 @@ impl std::error::Error for NotApplied {
     }
 }
 
-/// Makes all changes of a plan, in order, what was there first going into the journal. If one fails, those before it are taken back,
-/// and the journal is as it was before. Knobs that have their value already are left alone.
+/// Makes all changes of a plan in order, after recording the present values in the journal.
+///
+/// If a change fails, the previous changes are reverted and the journal is as before. Knobs that
+/// already have their value are not touched.
 ///
 /// # Errors
-/// What was not possible, and what could not be taken back either.
+/// The change that failed, and the changes that could not be reverted.
 pub fn apply(machine: &Machine, plan: &Plan, journal: &mut Journal) -> Result<(), NotApplied> {
     apply_watched(machine, plan, journal, &mut || {})
 }
 
-/// As [`apply`], and calls back after every step: a knob noted, a knob set. For tests that end it there.
+/// Like [`apply`], but calls `after_step` after each recorded and each set knob. Tests interrupt it
+/// there.
 ///
 /// # Errors
-/// As of [`apply`].
+/// Same as [`apply`].
 pub fn apply_watched(
     machine: &Machine,
     plan: &Plan,
@@ -104,7 +107,7 @@ enum NotMade {
     Change(io::Error),
 }
 
-/// Makes one change. What was there before goes into the journal and to the end of `done`.
+/// Makes one change. Appends the former values to the journal and to `done`.
 fn make(
     machine: &Machine,
     change: &Change,
@@ -123,7 +126,7 @@ fn make(
     done.extend(formers);
     after_step();
     machine.write(&change.knob, &change.to).map_err(NotMade::Change)?;
-    // What was reset has another value from now on, unless it is gone.
+    // Knobs that were reset have another value from now on, unless they no longer exist.
     let is_now = |(knob, value): &(Knob, String)| {
         let now = machine.read(knob).ok()?; // tidy-allow(dropped-cause): what cannot be read is restored in any case
         Some(Former::new(knob, value, Some(&now)))
@@ -136,18 +139,19 @@ fn make(
     Ok(())
 }
 
-/// Restores what this `apply` has changed, the last change first, and ends the notes of it. Returns what could not be restored: that
-/// stays noted.
+/// Restores the changes of this `apply` in reverse order and ends their notes. Returns those that
+/// could not be restored, whose notes remain.
 fn take_back(machine: &Machine, journal: &mut Journal, before: &[Former], done: &[Former]) -> Vec<Failure> {
     let failures = restore_all(machine, done, &mut || {});
     let is_left = |former: &Former| failures.iter().any(|(left, _)| left.is_of_same_knob(former));
     let restored: Vec<Former> = done.iter().filter(|former| !is_left(former)).cloned().collect();
     let (noted_before, new): (Vec<Former>, Vec<Former>) =
         restored.into_iter().partition(|former| before.iter().any(|noted| noted.is_of_same_knob(former)));
-    // What an earlier call has set has that value again.
+    // A value that an earlier call set is in effect again.
     let is_again = |noted: &&Former| noted_before.iter().any(|former| noted.is_of_same_knob(former));
     let again: Vec<Former> = before.iter().filter(is_again).cloned().collect();
-    // If the journal cannot be written these notes stay, and a later revert finds nothing to do for them.
+    // If the journal cannot be written, these notes remain. A later revert finds nothing to do for
+    // them.
     let forgotten = journal.forget(&new).and_then(|()| journal.note(&again));
     let mut failures: Vec<Failure> = failures.into_iter().map(|(_, failure)| failure).collect();
     if let (Err(why), Some(former)) = (forgotten, done.last()) {
@@ -157,8 +161,10 @@ fn take_back(machine: &Machine, journal: &mut Journal, before: &[Former], done: 
     failures
 }
 
-/// Restores values, the last one first, and looks at all a second time: to restore one may reset another that was restored before, as a
-/// tree of queueing disciplines does with the queues of processors. Returns what could not be.
+/// Restores values in reverse order, in two passes.
+///
+/// Restoring one value may reset another that was restored before, as a tree of queueing
+/// disciplines does with the queues of processors. Returns the values that could not be restored.
 fn restore_all(machine: &Machine, formers: &[Former], after_step: &mut dyn FnMut()) -> Vec<(Former, Failure)> {
     let mut failures = Vec::new();
     for _ in 0..2 {
@@ -177,7 +183,7 @@ fn restore(machine: &Machine, former: &Former) -> Result<(), Failure> {
     let fail = |why| Failure { knob: former.knob.clone(), wanted: former.value.clone(), why };
     match former.namespace {
         Some(noted) if former.namespace != namespace::own() => {
-            // It is gone, and all of its settings with it.
+            // The namespace no longer exists, nor do its settings.
             if !namespace::is_there(noted) {
                 return Ok(());
             }
@@ -189,27 +195,29 @@ fn restore(machine: &Machine, former: &Former) -> Result<(), Failure> {
     }
     match machine.read(&former.knob) {
         Ok(now) if now == former.value => Ok(()),
-        // Its interface is gone, and all of its settings with it.
+        // The interface no longer exists, nor do its settings.
         Err(why) if matches!(takt_netlink::code(&why), Some(libc::ENOENT | libc::ENODEV)) => Ok(()),
-        // What is there now may be such as cannot be read, as a tree with filters: that is not what is to be there.
+        // An unreadable present value, such as a tree with filters, differs from the former value.
         Ok(_) | Err(_) => machine.write(&former.knob, &former.value).map_err(fail),
     }
 }
 
-/// Restores everything that the journal says, the last change first, and ends it. A knob that has neither its former value nor the one
-/// that [`apply`] set was changed by something else since: it is left as it is, is among what is returned, and its note ends. What
-/// fails stays in the journal.
+/// Restores all values in the journal in reverse order and ends the journal.
+///
+/// A knob with neither its former value nor the value that [`apply`] set was changed by another
+/// program. It is not touched, is returned as a failure, and its note ends. Knobs that could not be
+/// restored remain in the journal.
 ///
 /// # Errors
-/// The journal cannot be written: nothing was restored, or the journal cannot be ended.
+/// The journal cannot be written, so that nothing was restored, or the journal cannot be ended.
 pub fn revert(machine: &Machine, journal: Journal) -> io::Result<Vec<Failure>> {
     revert_watched(machine, journal, &mut || {})
 }
 
-/// As [`revert`], and calls back after every knob. For tests that end it there.
+/// Like [`revert`], but calls `after_step` after each knob. Tests interrupt it there.
 ///
 /// # Errors
-/// As of [`revert`].
+/// Same as [`revert`].
 pub fn revert_watched(
     machine: &Machine,
     mut journal: Journal,
@@ -222,7 +230,7 @@ pub fn revert_watched(
         journal.forget(&foreign)?;
     }
     let noted = journal.formers().to_vec();
-    // From here on, values between the two are of this call, or of one that was killed.
+    // From here on, an intermediate value was set by this call or by one that was killed.
     let own = noted.iter().filter(|former| !is_elsewhere(former));
     let restoring: Vec<Former> = own.map(|former| Former { set: None, ..former.clone() }).collect();
     if !restoring.is_empty() {
@@ -235,18 +243,20 @@ pub fn revert_watched(
     Ok(left)
 }
 
-/// Whether a knob is of another network namespace.
+/// Reports whether a knob belongs to another network namespace.
 fn is_elsewhere(former: &Former) -> bool {
     former.namespace.is_some() && former.namespace != namespace::own()
 }
 
-/// A knob that could not be restored, with the value that it was left at: a later call replaces no other one.
+/// Returns a knob that could not be restored, with its present value. A later call overwrites no
+/// other value.
 fn left_at(machine: &Machine, former: Former) -> Former {
     let now = if is_elsewhere(&former) { None } else { machine.read(&former.knob).ok() }; // tidy-allow(dropped-cause): the failure is returned
     Former { set: now.or_else(|| former.set.clone()), ..former }
 }
 
-/// Why a knob is left as it is, if it has a value that `apply` did not set. What cannot be read, or is of another namespace, is none.
+/// Returns why a knob is not touched: it has a value that `apply` did not set. `None` for a knob
+/// that cannot be read or is of another namespace.
 fn changed_since(machine: &Machine, former: &Former) -> Option<Failure> {
     let set = former.set.as_ref().filter(|_| !is_elsewhere(former))?;
     let now = machine.read(&former.knob).ok()?; // tidy-allow(dropped-cause): what cannot be read is restored in any case
@@ -257,7 +267,7 @@ fn changed_since(machine: &Machine, former: &Former) -> Option<Failure> {
     Some(Failure { knob: former.knob.clone(), wanted: former.value.clone(), why })
 }
 
-/// What of a plan is not so on the machine.
+/// Returns the knobs of a plan that do not have their planned values.
 pub fn verify(machine: &Machine, plan: &Plan) -> Vec<Failure> {
     let differs = |change: &crate::Change| {
         let why = match machine.read(&change.knob) {

@@ -1,4 +1,4 @@
-//! What is there.
+//! Inventory of a machine: kernel, processors and network interfaces.
 
 use serde::Serialize;
 
@@ -6,39 +6,39 @@ use crate::ethtool::{self, rules};
 use crate::knob::Knob;
 use crate::machine::Machine;
 
-/// A network interface.
+/// Network interface with its properties.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct InterfaceFacts {
-    /// Its name.
+    /// Name of the interface.
     pub name: String,
-    /// Of its driver, if it has a device.
+    /// Name of the driver, if the interface has a device.
     pub driver: Option<String>,
-    /// Queues that it receives by.
+    /// Number of receive queues.
     pub rx_queues: usize,
-    /// Queues that it sends by.
+    /// Number of transmit queues.
     pub tx_queues: usize,
-    /// Interrupts of its device, in the order of their numbers.
+    /// Interrupts of the device, sorted by number.
     pub interrupts: Vec<u32>,
-    /// Its tree of queueing disciplines, if that could be made again.
+    /// Tree of queueing disciplines, if it could be restored.
     pub disciplines: Option<String>,
-    /// Its driver can put flows to queues by rules.
+    /// Whether the driver supports rules that assign flows to queues.
     pub has_rules: bool,
-    /// Its own clock, `ptpN`, if it has one.
+    /// Hardware clock `ptpN`, if the interface has one.
     pub clock: Option<String>,
 }
 
-/// What a plan is made from.
+/// Facts from which a plan is made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Facts {
-    /// The kernel's release.
+    /// Release of the kernel.
     pub kernel: String,
-    /// The kernel can be interrupted nearly everywhere (PREEMPT_RT).
+    /// Whether the kernel is almost fully preemptible (PREEMPT_RT).
     pub is_preempt_rt: bool,
-    /// Processors that run.
+    /// Online processors.
     pub cpus: Vec<usize>,
-    /// Of these, those that the scheduler leaves alone (`isolcpus`).
+    /// Those of `cpus` that the scheduler does not use (`isolcpus`).
     pub isolated: Vec<usize>,
-    /// Of these, those that the timer leaves alone while one thread runs (`nohz_full`).
+    /// Those of `cpus` without timer ticks while one thread runs (`nohz_full`).
     pub without_tick: Vec<usize>,
     /// Interrupts of the machine.
     pub interrupts: Vec<u32>,
@@ -47,7 +47,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Looks at a machine. What cannot be read is not there.
+    /// Reads the facts of a machine. Unreadable properties count as missing.
     pub fn of(machine: &Machine) -> Self {
         let text = |path: &str| std::fs::read_to_string(machine.path(path)).unwrap_or_default().trim().to_owned();
         Self {
@@ -61,7 +61,7 @@ impl Facts {
         }
     }
 
-    /// The interface of that name.
+    /// Returns the interface of this name.
     pub fn interface(&self, name: &str) -> Option<&InterfaceFacts> {
         self.interfaces.iter().find(|interface| interface.name == name)
     }
@@ -76,7 +76,7 @@ fn interface(machine: &Machine, name: &str) -> InterfaceFacts {
     let queues = machine.names(format!("{base}/queues"));
     let count = |kind: &str| queues.iter().filter(|queue| queue.starts_with(kind)).count();
     let driver = std::fs::read_link(machine.path(format!("{base}/device/driver"))).ok(); // tidy-allow(dropped-cause): none.
-    // A virtio device's interrupts are those of the PCI device above it.
+    // The interrupts of a virtio device are those of its PCI parent.
     let interrupts = ["device/msi_irqs", "device/../msi_irqs"].map(|at| parsed(machine.names(format!("{base}/{at}"))));
     InterfaceFacts {
         name: name.to_owned(),
@@ -90,7 +90,7 @@ fn interface(machine: &Machine, name: &str) -> InterfaceFacts {
     }
 }
 
-/// A list of numbers as the kernel writes it: `0,2-4`. What makes no sense is left out.
+/// Parses a list of numbers in the form of the kernel: `0,2-4`. Invalid parts are ignored.
 pub(crate) fn numbers(list: &str) -> Vec<usize> {
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -100,7 +100,7 @@ pub(crate) fn numbers(list: &str) -> Vec<usize> {
     list.split(',').filter(|part| !part.trim().is_empty()).flat_map(range).collect()
 }
 
-/// The same, written as the kernel writes it.
+/// Formats a list of numbers in the form of the kernel.
 pub(crate) fn list(numbers: &[usize]) -> String {
     let mut ranges: Vec<(usize, usize)> = Vec::new();
     for number in numbers {
@@ -114,7 +114,8 @@ pub(crate) fn list(numbers: &[usize]) -> String {
     ranges.iter().map(range).collect::<Vec<_>>().join(",")
 }
 
-/// Processors as a mask, as the kernel writes and reads it: hexadecimal digits, a comma before every eight.
+/// Formats a processor mask in the form of the kernel: hexadecimal digits with a comma before every
+/// eight.
 pub(crate) fn mask(numbers: &[usize]) -> String {
     let mut digits = vec![0_u32; numbers.iter().max().map_or(1, |most| most / 4 + 1)];
     numbers.iter().for_each(|number| digits[number / 4] |= 1 << (number % 4));
@@ -122,7 +123,7 @@ pub(crate) fn mask(numbers: &[usize]) -> String {
     grouped(&digits)
 }
 
-/// Digits with a comma before every eight, counted from the last: the kernel takes no more than eight together.
+/// Groups digits by eight from the end, separated by commas. The kernel accepts no longer groups.
 pub(crate) fn grouped(digits: &[char]) -> String {
     digits.rchunks(8).rev().map(|group| group.iter().collect::<String>()).collect::<Vec<_>>().join(",")
 }
@@ -132,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_of_processors_are_read_and_written() {
+    fn processor_lists_are_parsed_and_formatted() {
         assert_eq!(numbers("0,2-4,7"), [0, 2, 3, 4, 7]);
         assert_eq!(list(&[0, 2, 3, 4, 7]), "0,2-4,7");
         assert_eq!((numbers(""), list(&[])), (vec![], String::new()));

@@ -1,5 +1,6 @@
-//! Settings that no plan may name: the kernel runs the program that they name, or loads code from them. With such a setting the author of
-//! a plan would run code as root on the machine that applies it.
+//! Settings that a plan must not name, because the kernel runs the program that they name or loads
+//! code from them. With such a setting, the author of a plan would run code as root on the machine
+//! that applies it.
 
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
@@ -8,7 +9,8 @@ const PROGRAM: &str = "the kernel runs a program that it names";
 const CODE: &str = "the kernel takes code or rules from it";
 const DEVICE: &str = "it is the memory or the configuration of a device";
 
-/// Files and directories, and what the kernel does with their content. What lies below a directory is meant too.
+/// Forbidden files and directories, with the effect of their content. A directory includes
+/// everything below it.
 const PATHS: [(&str, &str); 15] = [
     ("/proc/sys/kernel/core_pattern", PROGRAM),
     ("/proc/sys/kernel/modprobe", PROGRAM),
@@ -27,12 +29,13 @@ const PATHS: [(&str, &str); 15] = [
     ("/sys/fs/bpf", CODE),
 ];
 
-/// Files with these names, wherever they are.
+/// Forbidden file names in any directory.
 const NAMES: [(&str, &str); 3] = [("release_agent", PROGRAM), ("config", DEVICE), ("rom", DEVICE)];
 
-/// Why a file must not be set, by its path as it is written or as links lead to it; `None` if it may be.
+/// Returns why a file must not be set, given its path as written or after resolving links. `None`
+/// if it may be set.
 pub(crate) fn why_forbidden(path: &Path) -> Option<&'static str> {
-    // `//` and `/./` lead to the same file.
+    // `//` and `/./` in a path name the same file.
     let path: PathBuf = path.components().filter(|part| *part != Component::CurDir).collect();
     let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
     let by_path = PATHS.iter().find(|(forbidden, _)| path.starts_with(forbidden));
@@ -46,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_that_run_code_are_forbidden_however_they_are_written() {
+    fn settings_that_run_code_are_forbidden_in_any_spelling() {
         for path in [
             "/proc/sys/kernel/core_pattern",
             "/proc/sys//kernel/./core_pattern",

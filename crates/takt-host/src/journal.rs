@@ -1,8 +1,10 @@
-//! What was there before, on disk before it is changed.
+//! Journal of former values, written to disk before a knob is changed.
 //!
-//! One line of JSON for each note, appended and synchronised before the knob is touched. Of several notes of one knob the first
-//! says what it was, the last what it was set to. A note that is marked as forgotten ends those before it. A line that was cut
-//! off belongs to a knob that was not touched; it is removed before the next one is appended. One process has a journal at a time.
+//! Each note is one line of JSON, appended and synchronized before the knob is changed. If a knob
+//! has several notes, the first contains its original value and the last the value that was set. A
+//! note that is marked as forgotten ends the earlier notes of its knob. An incomplete last line
+//! belongs to a knob that was not changed. It is removed before the next note is appended. Only one
+//! process at a time has a journal open.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -13,17 +15,17 @@ use serde::{Deserialize, Serialize};
 use crate::knob::Knob;
 use crate::namespace;
 
-/// A knob and what it was before anything was applied.
+/// Knob and its value before any change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Former {
-    /// Which one.
+    /// Changed knob.
     pub knob: Knob,
-    /// Its value.
+    /// Original value.
     pub value: String,
-    /// What it was set to. None if any value is to be replaced: a change reset it that was not one of its own, or it is being
-    /// restored already.
+    /// Value that was set. `None` if any value is to be replaced: another change reset the knob, or
+    /// its restoration has begun.
     pub set: Option<String>,
-    /// The network namespace that it was noted in, if it is another knob in each.
+    /// Network namespace of the note, if the knob differs between namespaces.
     pub namespace: Option<u64>,
 }
 
@@ -38,7 +40,7 @@ impl Former {
     }
 }
 
-/// A line of the file.
+/// Line of the journal.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Note {
@@ -75,26 +77,27 @@ impl Note {
     }
 }
 
-/// See the [module](self).
+/// Journal file, see the [module](self).
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
     file: File,
-    /// Octets of whole lines.
+    /// Length of all complete lines, in octets.
     len: u64,
-    /// Whether a part of a line follows them.
+    /// Whether an incomplete line follows.
     is_torn: bool,
     formers: Vec<Former>,
 }
 
 impl Journal {
-    /// Where it is unless somebody says otherwise. It does not outlive the machine's running, nor do the knobs.
+    /// Default path. Like the knobs, it does not survive a reboot.
     pub const PATH: &str = "/run/takt/host.journal";
 
-    /// Opens the journal, which is empty if there was none.
+    /// Opens the journal, or creates an empty one.
     ///
     /// # Errors
-    /// `WouldBlock` if another process has it; `InvalidData` for a whole line that makes no sense; what else the file system says.
+    /// `WouldBlock` if another process has it open, `InvalidData` for an invalid complete line, and
+    /// errors of the file system.
     pub fn open(path: impl Into<PathBuf>) -> io::Result<Self> {
         let path = path.into();
         if let Some(directory) = path.parent() {
@@ -108,7 +111,7 @@ impl Journal {
                 }
                 fs::TryLockError::Error(e) => e,
             })?;
-            // Who had it may have removed it meanwhile.
+            // The previous holder may have removed the file meanwhile.
             if !is_same(&file, &path)? {
                 continue;
             }
@@ -126,17 +129,18 @@ impl Journal {
         }
     }
 
-    /// What was there, in the order in which it was changed.
+    /// Returns the former values in the order of the changes.
     pub fn formers(&self) -> &[Former] {
         &self.formers
     }
 
-    /// Writes down what knobs are and will be set to. The value of a knob that was noted before stays.
+    /// Records the present values of knobs and the values to set. The original value of a knob with
+    /// an earlier note is kept.
     pub(crate) fn note(&mut self, formers: &[Former]) -> io::Result<()> {
         self.append(formers, false)
     }
 
-    /// These are as they were: the notes of them end.
+    /// Ends the notes of knobs that have their original values again.
     pub(crate) fn forget(&mut self, formers: &[Former]) -> io::Result<()> {
         self.append(formers, true)
     }
@@ -150,11 +154,11 @@ impl Journal {
         }
         let written = self.file.write_all(lines.as_bytes()).and_then(|()| self.file.sync_all());
         if let Err(why) = written {
-            // A line behind a part of one would be none.
+            // A line that follows an incomplete one would be unreadable.
             self.is_torn = self.file.set_len(self.len).is_err();
             return Err(why);
         }
-        // The file's own name, the first time.
+        // The directory entry of the file has to be synchronized once.
         if let Some(directory) = self.path.parent().filter(|_| self.len == 0) {
             File::open(directory)?.sync_all()?;
         }
@@ -163,7 +167,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Keeps only what is still to be restored; nothing left, there is no journal.
+    /// Keeps only the values that remain to be restored. Removes the file if there are none.
     pub(crate) fn keep(self, formers: Vec<Former>) -> io::Result<()> {
         if formers.is_empty() {
             return fs::remove_file(&self.path);
@@ -177,14 +181,15 @@ impl Journal {
 }
 
 impl Drop for Journal {
-    /// A child between `fork` and `exec` has the file too, and would have the lock.
+    /// Unlocks explicitly, since a child between `fork` and `exec` shares the file and would keep
+    /// the lock.
     fn drop(&mut self) {
         let unlocked = self.file.unlock();
         debug_assert!(unlocked.is_ok(), "an open file can be unlocked");
     }
 }
 
-/// Whether an open file is the one at a path.
+/// Reports whether an open file is the one at a path.
 fn is_same(file: &File, path: &Path) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt;
     let own = file.metadata()?;

@@ -1,4 +1,4 @@
-//! One thing of the machine that can be read and set.
+//! Knob: one setting of the machine that can be read and written.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,49 +10,50 @@ use crate::ethtool::Parameter;
 use crate::forbidden::why_forbidden;
 use crate::route::Groups;
 
-/// Where files and directories of knobs are. Not all of `/proc`: a process's entry leads to any file, by its `root` and `fd`.
+/// Directories of files that are knobs. The rest of `/proc` is excluded, since `root` and `fd` of a
+/// process lead to any file.
 pub(crate) const ROOTS: [&str; 3] = ["/proc/sys", "/proc/irq", "/sys"];
 
-/// Names one setting. As text:
+/// Name of one setting. Its text forms:
 ///
-/// | text | what it is | values |
+/// | text | meaning | values |
 /// |---|---|---|
-/// | a path below `/proc/sys`, `/proc/irq` or `/sys` | a file with one value | that |
-/// | the same with `/` at its end | a directory | `there`, `none` |
-/// | `ethtool/INTERFACE/PARAMETER` | a number that the driver keeps | that |
-/// | `rule/INTERFACE/PLACE` | a rule of the driver that puts flows to a queue | `udp4 dscp 46 queue 3`, `none` |
-/// | `spread/INTERFACE` | over which queues the driver spreads all else | `default`, `0,1,0,1` |
+/// | a path below `/proc/sys`, `/proc/irq` or `/sys` | a file with one value | that value |
+/// | such a path with `/` at its end | a directory | `there`, `none` |
+/// | `ethtool/INTERFACE/PARAMETER` | a numeric parameter of the driver | that number |
+/// | `rule/INTERFACE/PLACE` | a rule of the driver that assigns flows to a queue | `udp4 dscp 46 queue 3`, `none` |
+/// | `spread/INTERFACE` | the queues over which the driver distributes all other flows | `default`, `0,1,0,1` |
 /// | `qdisc/INTERFACE` | the tree of queueing disciplines | `default`, `qdisc mq 1: root; ..` |
-/// | `clsact/INTERFACE` | where filters hang | `clsact`, `none` |
-/// | `steer/INTERFACE` | where marked frames leave | `queue 3 of 4 dscp 46`, `class 1:10 dscp 46`, `priority 5 dscp 46`, `none` |
-/// | `route/INTERFACE/GROUPS` | whether multicast groups go by it | `here`, `none` |
+/// | `clsact/INTERFACE` | the hook of filters | `clsact`, `none` |
+/// | `steer/INTERFACE` | the queue or class of marked frames | `queue 3 of 4 dscp 46`, `class 1:10 dscp 46`, `priority 5 dscp 46`, `none` |
+/// | `route/INTERFACE/GROUPS` | the route of multicast groups over the interface | `here`, `none` |
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Knob {
-    /// A file of `/proc/sys`, `/proc/irq` or `/sys` that holds one value.
+    /// File of `/proc/sys`, `/proc/irq` or `/sys` that contains one value.
     File(PathBuf),
-    /// A directory that the kernel fills when it is made, such as a control group.
+    /// Directory that the kernel populates when it is created, such as a control group.
     Directory(PathBuf),
-    /// A number that ethtool(8) sets, of an interface.
+    /// Numeric parameter of an interface that ethtool(8) sets.
     Ethtool(String, Parameter),
-    /// A rule for what an interface receives, by its place.
+    /// Receive rule of an interface, by its location.
     Rule(String, u32),
-    /// Queues of an interface that receive what no rule is for.
+    /// Queues of an interface that receive frames to which no rule applies.
     Spread(String),
     /// Queueing disciplines of an interface.
     Qdisc(String),
-    /// Where filters of an interface hang.
+    /// Hook of filters of an interface.
     Clsact(String),
-    /// Frames that leave an interface by a queue or class of their own.
+    /// Steering of marked frames of an interface to a queue or class of their own.
     Steering(String),
-    /// Multicast groups that go by an interface.
+    /// Route of multicast groups over an interface.
     Route(String, Groups),
 }
 
-/// Names no knob, or a file that no plan may set.
+/// Error of a text that names no knob, or a file that a plan must not set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoKnob {
     text: String,
-    /// Why that file must not be set.
+    /// Reason why the file must not be set.
     forbidden: Option<&'static str>,
 }
 
@@ -71,12 +72,12 @@ impl fmt::Display for NoKnob {
 impl std::error::Error for NoKnob {}
 
 impl Knob {
-    /// A file, by its path.
+    /// Returns the knob of a file, by its path.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Self::File(path.into())
     }
 
-    /// Whether it is another one in each network namespace.
+    /// Reports whether the knob differs between network namespaces.
     pub(crate) fn is_of_network(&self) -> bool {
         match self {
             Self::File(path) => path.starts_with("/sys/class/net") || path.starts_with("/proc/sys/net"),
@@ -85,12 +86,14 @@ impl Knob {
         }
     }
 
-    /// Which controllers the children of a control group have: it is told whole, and set by what is to be added and removed.
+    /// Reports whether the knob is the controller list of a control group. It is read as a whole,
+    /// and written as additions and removals.
     pub(crate) fn is_list_of_controllers(&self) -> bool {
         matches!(self, Self::File(path) if path.ends_with("cgroup.subtree_control"))
     }
 
-    /// What the kernel tells, in one form: of a choice the chosen, of a mask of processors no zeros that say nothing.
+    /// Normalizes a value of the kernel: only the selected one of several choices, and processor
+    /// masks without leading zeros.
     pub(crate) fn normal(&self, text: &str) -> String {
         let text = text.trim();
         if !matches!(self, Self::File(_)) {
@@ -188,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn knobs_are_named_by_text() {
+    fn knobs_are_parsed_from_text() {
         for text in [
             "/proc/sys/net/core/rmem_max",
             "/sys/class/net/eth0/gro_flush_timeout",
@@ -227,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn plan_that_names_a_setting_that_runs_code_is_refused_with_the_reason() {
+    fn plan_with_a_setting_that_runs_code_is_refused_with_the_reason() {
         let refused = "/proc/sys/kernel/core_pattern".parse::<Knob>().map_err(|error| error.to_string());
         let why = "\"/proc/sys/kernel/core_pattern\" may not be set by a plan: the kernel runs a program that it names";
         assert_eq!(refused, Err(why.to_owned()));
@@ -236,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_tells_has_one_form() {
+    fn values_of_the_kernel_are_normalized() {
         let normal = |path: &str, text: &str| Knob::file(path).normal(text);
         assert_eq!(normal("/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n"), "madvise");
         assert_eq!(normal("/sys/class/net/eth0/queues/rx-0/rps_cpus", "00000000,0000000c\n"), "c");

@@ -1,20 +1,22 @@
-//! A host made fit for real-time traffic, as data: look, plan, apply, verify, revert.
+//! Configuration of a host for real-time traffic: inspect, plan, apply, verify, revert.
 //!
-//! | module | what it is |
+//! | module | content |
 //! |---|---|
-//! | [`knob`] | one thing of the machine that can be read and set |
-//! | [`machine`] | where knobs are read and set |
-//! | [`facts`] | what is there: processors, interfaces, their queues and interrupts |
-//! | [`plan`] | what is wished for, the changes that make it so, and what cannot be had |
-//! | [`journal`] | what was there before, written down before it is changed |
-//! | [`apply`] | all changes of a plan or none; and back |
-//! | [`measure`] | whether marked frames really leave where a plan has them leave |
-//! | [`clock`] | how far clocks are from each other, and how well that is known |
+//! | [`knob`] | one setting of the machine that can be read and written |
+//! | [`machine`] | the machine on which knobs are read and written |
+//! | [`facts`] | the inventory: processors, interfaces, their queues and interrupts |
+//! | [`plan`] | the requested properties, the necessary changes, and the missing features |
+//! | [`journal`] | former values, written to disk before a change |
+//! | [`apply`] | application of a plan as a transaction, and its reversal |
+//! | [`measure`] | check that marked frames leave by their planned queue or class |
+//! | [`clock`] | clock offsets and their uncertainty |
 //!
 //! Invariants:
-//! - nothing is changed before what was there is on disk; `revert` restores it whatever happened in between, a `kill -9` included;
-//! - what was set is read back: a knob that did not take its value is an error, and all others go back;
-//! - what a machine lacks is named, with what to do instead; nothing is passed over in silence.
+//! - A knob changes only after its former value is on disk. `revert` restores it after any
+//!   interruption, including `kill -9`.
+//! - A value is read back after it was set. A knob without its new value is an error, and all
+//!   changes are reverted.
+//! - A missing feature is reported with an alternative, never ignored.
 
 #![deny(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Where knobs are read and set.
+//! Machine on which knobs are read and written.
 
 use std::fs;
 use std::io::{self, Read};
@@ -11,7 +11,7 @@ use crate::forbidden::why_forbidden;
 use crate::knob::{Knob, ROOTS};
 use crate::{route, tc};
 
-/// A machine: this one, or a tree of files that looks like one.
+/// This machine, or a directory tree that represents one.
 #[derive(Debug, Clone)]
 pub struct Machine {
     root: PathBuf,
@@ -24,21 +24,23 @@ impl Default for Machine {
 }
 
 impl Machine {
-    /// Files below `root` in place of this machine's. Its interfaces are this machine's nonetheless.
+    /// Returns a machine whose files are below `root`. Its network interfaces are those of this
+    /// machine.
     pub fn below(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// Where a file of the machine is.
+    /// Returns the path of a file of the machine.
     pub(crate) fn path(&self, path: impl AsRef<Path>) -> PathBuf {
         let path = path.as_ref();
         self.root.join(path.strip_prefix("/").unwrap_or(path))
     }
 
-    /// A knob's value, without what surrounds it.
+    /// Reads the value of a knob, without surrounding white space.
     ///
     /// # Errors
-    /// `NotFound` if this kernel or driver has it not; `Unsupported` if the driver says so; what else the kernel says.
+    /// `NotFound` if the kernel or driver does not have the knob, `Unsupported` if the driver says
+    /// so, and other errors of the kernel.
     pub fn read(&self, knob: &Knob) -> io::Result<String> {
         let text = match knob {
             Knob::File(path) => {
@@ -65,10 +67,10 @@ impl Machine {
         Ok(knob.normal(&text))
     }
 
-    /// Sets a knob, and looks whether it is so.
+    /// Writes a knob and reads it back.
     ///
     /// # Errors
-    /// As of [`read`](Self::read); a value that was taken and is not there.
+    /// Those of [`read`](Self::read), and a value that was accepted but did not take effect.
     pub fn write(&self, knob: &Knob, value: &str) -> io::Result<()> {
         match knob {
             Knob::File(path) if knob.is_list_of_controllers() => {
@@ -83,7 +85,7 @@ impl Machine {
                     return Err(invalid("a directory has a name"));
                 };
                 let parent = self.open(parent, fs::File::options().read(true))?;
-                // Below the directory that is open, whatever its path leads to by now.
+                // The open directory is used, since its path may lead elsewhere by now.
                 let within = descriptor_path(&parent).join(name);
                 match value {
                     "there" => fs::create_dir(within)?,
@@ -109,8 +111,11 @@ impl Machine {
         Ok(())
     }
 
-    /// What else is reset when a knob is changed from one value to the other, and is something: with traffic classes, which processors
-    /// and receive queues have which queue to send by; with the number of queues, what queues that go had, and classes of those.
+    /// Returns the other knobs with a nonempty value that a change of this knob resets.
+    ///
+    /// A change of traffic classes resets the assignment of transmit queues to processors and
+    /// receive queues. A change of the number of queues also resets the settings of removed queues,
+    /// and their classes.
     pub(crate) fn reset_by(&self, knob: &Knob, values: [&str; 2]) -> Vec<(Knob, String)> {
         let (interface, tree) = match knob {
             Knob::Qdisc(interface) if values.iter().any(|tree| tc::has_classes(tree)) => (interface, None),
@@ -139,10 +144,11 @@ impl Machine {
         files.chain(tree.clone()).filter_map(value).collect()
     }
 
-    /// Opens a file or directory of one of [`ROOTS`], wherever symbolic links lead, as long as they do not leave it.
+    /// Opens a file or directory below one of [`ROOTS`]. Symbolic links are followed as long as
+    /// they do not leave it.
     ///
     /// # Errors
-    /// `PermissionDenied` for what is elsewhere; what else the kernel says.
+    /// `PermissionDenied` for a path outside, and other errors of the kernel.
     fn open(&self, path: &Path, options: &mut fs::OpenOptions) -> io::Result<fs::File> {
         let outside = |target: &Path| {
             let what = format!("it leads to {}, outside {}", target.display(), ROOTS.join(", "));
@@ -155,13 +161,14 @@ impl Machine {
             return Err(outside(&target));
         }
         let file = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(&target)?;
-        // Links may have changed meanwhile: what is open counts.
+        // Links may have changed meanwhile, so that the opened file counts.
         let opened = fs::read_link(descriptor_path(&file))?;
         if opened.starts_with(&root) { Ok(file) } else { Err(outside(&opened)) }
     }
 
     fn write_file(&self, path: &Path, value: &str) -> io::Result<()> {
-        // Not truncated, not created: it is the kernel's. Nothing at all would not be written.
+        // The file belongs to the kernel and is neither truncated nor created. An empty value would
+        // cause no write call.
         let mut file = self.open(path, fs::File::options().write(true))?;
         let opened = fs::read_link(descriptor_path(&file))?;
         let root = fs::canonicalize(&self.root)?;
@@ -177,7 +184,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Whether the kernel lets anybody set it: the mode of a file says so, such as of an interrupt that the driver has placed itself.
+    /// Reports whether the kernel allows changes, according to the file mode. An interrupt that the
+    /// driver placed itself is read-only.
     pub(crate) fn is_settable(&self, knob: &Knob) -> bool {
         match knob {
             Knob::File(path) => fs::metadata(self.path(path)).is_ok_and(|file| file.permissions().mode() & 0o222 != 0),
@@ -185,7 +193,8 @@ impl Machine {
         }
     }
 
-    /// Names in a directory, sorted as numbers where they end in one; none if it is not there.
+    /// Returns the names in a directory, sorted by their trailing numbers. Empty if the directory
+    /// does not exist.
     pub(crate) fn names(&self, directory: impl AsRef<Path>) -> Vec<String> {
         let entries = fs::read_dir(self.path(directory)).into_iter().flatten().flatten();
         let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
@@ -197,12 +206,12 @@ impl Machine {
     }
 }
 
-/// The path by which the kernel names what a descriptor has open.
+/// Returns the path in `/proc` of an open file.
 fn descriptor_path(file: &fs::File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
-/// What is written for one list of controllers to become another.
+/// Returns the writes that turn one controller list into another.
 fn controller_changes(now: &str, wanted: &str) -> Vec<String> {
     let [now, wanted] = [now, wanted].map(|list| list.split_whitespace().collect::<Vec<_>>());
     let added = wanted.iter().filter(|one| !now.contains(one)).map(|one| format!("+{one}"));

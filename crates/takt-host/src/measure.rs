@@ -1,7 +1,8 @@
-//! Whether marked frames really leave where a plan has them leave: some are sent, and the kernel's counters are read before and after.
+//! Check that marked frames leave by their planned queue or class: the module sends frames and
+//! compares the kernel's counters before and after.
 //!
-//! What is sent are small datagrams to a multicast group, by the discard port, which go no further than the link (TTL 1). Other traffic
-//! counts too, so the counters may rise by more.
+//! The frames are small datagrams to a multicast group and the discard port. They do not leave the
+//! link (TTL 1). Other traffic is counted too, so that the counters may increase by more.
 
 use std::io;
 use std::net::UdpSocket;
@@ -13,38 +14,40 @@ use crate::tc;
 use crate::tc::steering::{Steering, Way};
 use takt_netlink::interface_index;
 
-/// Datagrams that are sent of each kind.
+/// Number of datagrams of each kind.
 pub const FRAMES: u64 = 32;
 
-/// The group of DDS domains, and nobody's port.
+/// Multicast group of DDS discovery, and the discard port.
 const DESTINATION: &str = "239.255.0.1:9";
 
-/// What was counted of one interface.
+/// Counters of one interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counted {
-    /// Which interface.
+    /// Name of the interface.
     pub interface: String,
-    /// How frames are marked that are to leave on their own, and where.
+    /// Marks of the steered frames, and their queue or class.
     pub steering: String,
-    /// By how much the counter of that place rose while [`FRAMES`] frames were sent for each DSCP.
+    /// Increase of that queue's counter while [`FRAMES`] frames were sent for each DSCP.
     pub marked: u64,
-    /// How many of those were sent.
+    /// Number of marked frames sent.
     pub sent: u64,
-    /// By how much it rose while as many were sent without marks.
+    /// Increase of the counter while as many unmarked frames were sent.
     pub unmarked: u64,
 }
 
 impl Counted {
-    /// Whether all marked frames left where they should.
+    /// Reports whether all marked frames left by their queue or class.
     pub fn is_well(&self) -> bool {
         self.marked >= self.sent
     }
 }
 
-/// Counts for every steering by DSCP that a plan has. PCPs alone are not measured: a socket sets none.
+/// Counts frames for each steering by DSCP in a plan. Steering by PCP alone is not measured, since
+/// a socket sets no PCP.
 ///
 /// # Errors
-/// Nothing can be sent by the interface, such as without an address or while it is down; counters that are not there.
+/// The interface cannot send, for instance without an address or while it is down, or a counter
+/// does not exist.
 pub fn steering(machine: &Machine, plan: &Plan) -> io::Result<Vec<Counted>> {
     let mut all = Vec::new();
     for change in &plan.changes {
@@ -54,12 +57,12 @@ pub fn steering(machine: &Machine, plan: &Plan) -> io::Result<Vec<Counted>> {
         }
         let wanted: Steering = change.to.parse()?;
         let leaf = match wanted.way {
-            // Queue 0 is class 1 of the discipline at the root.
+            // Queue 0 is class 1 of the root discipline.
             Way::Queue(queue, _) => tc::root(interface)? | (queue + 1),
             Way::Class(class) => class,
             Way::Priority(priority) => tc::leaf_of_priority(interface, priority)?,
         };
-        // What is steered is what the kernel says, and not only what the plan says.
+        // The active steering is that of the kernel, which may differ from the plan.
         let steering = machine.read(&change.knob)?;
         let count = |dscp: u8| -> io::Result<u64> {
             let before = tc::frames(interface, leaf)?;
@@ -75,7 +78,7 @@ pub fn steering(machine: &Machine, plan: &Plan) -> io::Result<Vec<Counted>> {
     Ok(all)
 }
 
-/// Sends frames of as many flows with a DSCP.
+/// Sends frames of several flows with a DSCP.
 fn send(interface: &str, dscp: u8) -> io::Result<()> {
     let index = interface_index(interface)?;
     for _ in 0..FRAMES {
@@ -88,7 +91,7 @@ fn send(interface: &str, dscp: u8) -> io::Result<()> {
     Ok(())
 }
 
-/// The options of a socket that the standard library has not.
+/// Socket options that the standard library does not offer.
 mod options {
     #![allow(unsafe_code)]
 
@@ -96,7 +99,7 @@ mod options {
     use std::net::UdpSocket;
     use std::os::fd::AsRawFd;
 
-    /// By which interface multicast leaves, and with which DSCP.
+    /// Sets the interface of outgoing multicast, and the DSCP.
     pub(super) fn set(socket: &UdpSocket, index: i32, dscp: u8) -> io::Result<()> {
         let any = libc::in_addr { s_addr: 0 };
         let by = libc::ip_mreqn { imr_multiaddr: any, imr_address: any, imr_ifindex: index };
@@ -106,7 +109,7 @@ mod options {
 
     fn option<T: Copy>(socket: &UdpSocket, name: libc::c_int, value: &T) -> io::Result<()> {
         let (address, len) = (std::ptr::from_ref(value).cast(), size_of::<T>() as libc::socklen_t);
-        // SAFETY: the address is of `len` initialised octets.
+        // SAFETY: the address is of `len` initialized octets.
         match unsafe { libc::setsockopt(socket.as_raw_fd(), libc::IPPROTO_IP, name, address, len) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),

@@ -1,18 +1,19 @@
-//! Which network namespace settings of interfaces belong to: one name means another interface in each.
+//! Network namespaces of interface settings: the same name denotes another interface in each
+//! namespace.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Where ip-netns(8) keeps namespaces that have a name.
+/// Directory in which ip-netns(8) keeps named namespaces.
 const NAMED: &str = "/run/netns";
 
-/// The number of this thread's; `None` without `/proc`.
+/// Returns the inode number of this thread's network namespace. `None` without `/proc`.
 pub(crate) fn own() -> Option<u64> {
     number(Path::new("/proc/thread-self/ns/net"))
 }
 
-/// Whether there is still one of that number: with a name, or with a process in it.
+/// Reports whether the namespace with this number still exists: it has a name or a process.
 pub(crate) fn is_there(wanted: u64) -> bool {
     let entries = |directory: &str| fs::read_dir(directory).into_iter().flatten().flatten();
     let named = entries(NAMED).any(|entry| number(&entry.path()) == Some(wanted));
@@ -28,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_own_one_is_there_and_no_other_number() {
+    fn own_namespace_exists_and_an_unknown_number_does_not() {
         let own = own().expect("there is /proc");
         assert!(is_there(own));
         assert!(!is_there(1), "the first inode is none of a namespace");

@@ -1,6 +1,7 @@
-//! Routes of multicast groups by an interface, in the main table of IPv4.
+//! Routes of multicast groups over an interface, in the main IPv4 table.
 //!
-//! A program that names no interface sends to a group by the route to it; without one by the default route, or not at all.
+//! A program that selects no interface sends to a group by its route, otherwise by the default
+//! route. Without either, sending fails.
 
 use std::fmt;
 use std::io;
@@ -14,21 +15,21 @@ const DELETE_ROUTE: u16 = 25;
 const GET_ROUTE: u16 = 26;
 const DESTINATION: u16 = 1;
 const BY: u16 = 4;
-/// Groups are reached on the link itself, and root has put the route there.
+/// Route protocol of administrators (`RTPROT_STATIC`).
 const PROTOCOL_STATIC: u8 = 4;
 const SCOPE_LINK: u8 = 253;
 const SCOPE_ANY: u8 = 255;
 const MAIN: u8 = 254;
 const UNICAST: u8 = 1;
 
-/// Groups that begin alike: `239.255.0.0/16`.
+/// Multicast groups with a common prefix: `239.255.0.0/16`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Groups {
     address: Ipv4Addr,
     len: u8,
 }
 
-/// Names no multicast groups.
+/// Error of a text that names no multicast groups.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoGroups(String);
 
@@ -67,7 +68,7 @@ fn message(groups: Groups, scope: u8) -> Vec<u8> {
     body
 }
 
-/// By which interfaces groups go, by their numbers.
+/// Returns the indices of the interfaces to which groups are routed.
 fn ways(groups: Groups) -> io::Result<Vec<u32>> {
     let routes = Netlink::route()?.dump(GET_ROUTE, &message(groups, SCOPE_ANY))?;
     let by = |route: &Vec<u8>| {
@@ -80,7 +81,8 @@ fn ways(groups: Groups) -> io::Result<Vec<u32>> {
     Ok(routes.iter().filter_map(by).collect())
 }
 
-/// `here` if groups go by the interface, `elsewhere` if they go by another alone, `none` if there is no route.
+/// Returns `here` if groups are routed over the interface, `elsewhere` if only over others, `none`
+/// if there is no route.
 pub(crate) fn read(interface: &str, groups: Groups) -> io::Result<String> {
     let index = interface_index(interface)?.cast_unsigned();
     let ways = ways(groups)?;
@@ -94,7 +96,7 @@ pub(crate) fn read(interface: &str, groups: Groups) -> io::Result<String> {
     Ok(way.to_owned())
 }
 
-/// Makes the route, or takes it away.
+/// Adds or removes the route.
 pub(crate) fn write(interface: &str, groups: Groups, way: &str) -> io::Result<()> {
     let index = interface_index(interface)?;
     let is_there = read(interface, groups)? == "here";
@@ -113,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_are_named_by_text() {
+    fn multicast_groups_are_parsed_from_text() {
         for text in ["239.255.0.0/16", "224.0.0.0/4", "239.255.0.1/32"] {
             assert_eq!(text.parse::<Groups>().map(|groups| groups.to_string()), Ok(text.to_owned()));
         }

@@ -1,37 +1,45 @@
-//! The offset of another clock from echoes of four times each. Pure: no clock is read, and nothing is sent.
+//! Offset of a remote clock, estimated from echoes with four timestamps each. The module reads no
+//! clock and sends nothing.
 //!
-//! An echo leaves here at `sent`, arrives there at `received`, leaves there at `answered` and arrives here at `returned`. Nothing arrives
-//! before it has left, so the offset, that clock minus this one, is between `answered - returned` and `received - sent`. That holds whatever
-//! the ways take and however unlike they are, so the bounds of several echoes hold together: what is common to them is narrower than what
-//! each says. It is as wide as the shortest way there and the shortest way back have taken together (the minimum-delay filter of NTP,
-//! RFC 5905 §10, takes both from one echo). Between echoes the clocks drift apart, and the bounds widen by the greatest drift that is assumed.
+//! An echo leaves this host at `sent`, arrives at the remote host at `received`, leaves it at
+//! `answered` and returns at `returned`. The offset is the remote clock minus the local clock.
+//! Since no message arrives before it was sent, the offset is between `answered - returned` and
+//! `received - sent`.
 //!
-//! Invariant: as long as drift stays below what is assumed and no clock is stepped, the offset is within the bounds. Bounds of echoes that
-//! have nothing in common say that one of the two is not so: the estimate begins anew with the last echo, and counts that.
+//! These bounds hold for any delay and any asymmetry of the paths, so that several echoes narrow
+//! them: the offset lies in their intersection. Its width is the sum of the shortest delays of both
+//! directions. The minimum-delay filter of NTP (RFC 5905 §10) takes both delays from one echo.
+//! Between echoes the clocks drift apart, and the bounds widen by the assumed maximum drift.
+//!
+//! Invariant: the offset is within the bounds as long as the drift does not exceed the assumed
+//! maximum and no clock is stepped. If the bounds of two echoes are disjoint, one of these
+//! conditions is violated. The estimate then restarts with the last echo, and the restart is
+//! counted.
 
-/// The four times of an echo: the first and the last by this clock, the others by that one.
+/// Timestamps of an echo. The first and the last are of the local clock, the others of the remote
+/// clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Echo {
-    /// When it was sent from here.
+    /// Time at which the request was sent.
     pub sent_ns: i64,
-    /// When it arrived there.
+    /// Time at which the request arrived at the remote host.
     pub received_ns: i64,
-    /// When it was sent back.
+    /// Time at which the remote host answered.
     pub answered_ns: i64,
-    /// When it arrived here.
+    /// Time at which the answer arrived.
     pub returned_ns: i64,
 }
 
-/// That clock minus this one.
+/// Remote clock minus local clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offset {
-    /// The middle of what is possible.
+    /// Midpoint of the possible range.
     pub offset_ns: i64,
-    /// How far the offset can be from it, either way.
+    /// Largest deviation from the midpoint in either direction.
     pub uncertainty_ns: u64,
 }
 
-/// Bounds of the offset at a time of this clock.
+/// Bounds of the offset at a time of the local clock.
 #[derive(Debug, Clone, Copy)]
 struct Bounds {
     at_ns: i64,
@@ -39,7 +47,7 @@ struct Bounds {
     high_ns: i64,
 }
 
-/// See the [module](self).
+/// Estimator of the offset, see the [module](self).
 #[derive(Debug, Clone)]
 pub struct OffsetEstimator {
     drift_max_ppm: u32,
@@ -50,25 +58,27 @@ pub struct OffsetEstimator {
 }
 
 impl OffsetEstimator {
-    /// What two crystals drift apart at most, each by 50 parts in a million, which common ones keep.
+    /// Maximum drift between two common crystals, each with a tolerance of 50 ppm.
     pub const DRIFT_MAX_PPM: u32 = 100;
 
-    /// Knows nothing yet. `drift_max_ppm`: by how many parts in a million the clocks drift apart at most.
+    /// Creates an estimator without echoes. `drift_max_ppm` is the maximum drift between the
+    /// clocks, in ppm.
     pub fn new(drift_max_ppm: u32) -> Self {
         Self { drift_max_ppm, bounds: None, echoes: 0, restarts: 0, nonsense: 0 }
     }
 
-    /// Takes an echo into account. Bounded: a few additions.
+    /// Adds an echo. The cost is bounded: a few additions.
     pub fn handle_echo(&mut self, echo: Echo) {
         let away_ns = echo.returned_ns.saturating_sub(echo.sent_ns);
         let there_ns = echo.answered_ns.saturating_sub(echo.received_ns);
-        // The other clock may be faster by the drift while it has the echo.
+        // The remote clock may run faster by the drift while it holds the echo.
         if away_ns < 0 || there_ns < 0 || there_ns > away_ns.saturating_add(self.drift_ns(away_ns)) {
             self.nonsense += 1;
             return;
         }
         self.echoes += 1;
-        // Both bounds are of the times of the echo; at its return they are wider by the drift since it was sent.
+        // Both bounds result from the timestamps of the echo. At its return they are wider by the
+        // drift since it was sent.
         let drift_ns = self.drift_ns(away_ns);
         let new = Bounds {
             at_ns: echo.returned_ns,
@@ -91,7 +101,7 @@ impl OffsetEstimator {
         };
     }
 
-    /// The offset at a time of this clock; `None` before the first echo.
+    /// Returns the offset at a time of the local clock. `None` before the first echo.
     pub fn offset(&self, now_ns: i64) -> Option<Offset> {
         let Bounds { low_ns, high_ns, .. } = self.widened(self.bounds?, now_ns);
         let width_ns = high_ns.abs_diff(low_ns);
@@ -101,17 +111,17 @@ impl OffsetEstimator {
         })
     }
 
-    /// Echoes that were taken into account.
+    /// Returns the number of echoes used.
     pub fn echoes(&self) -> u64 {
         self.echoes
     }
 
-    /// How often the estimate began anew, since a clock was stepped or drifts by more than is assumed.
+    /// Returns the number of restarts, each caused by a stepped clock or by excessive drift.
     pub fn restarts(&self) -> u64 {
         self.restarts
     }
 
-    /// Echoes whose times cannot be; they are left out.
+    /// Returns the number of echoes with impossible timestamps, which are ignored.
     pub fn nonsense(&self) -> u64 {
         self.nonsense
     }
@@ -121,7 +131,7 @@ impl OffsetEstimator {
         i64::try_from((drift + 999_999) / 1_000_000).unwrap_or(i64::MAX)
     }
 
-    /// Bounds as they are at another time.
+    /// Returns the bounds at another time.
     fn widened(&self, bounds: Bounds, now_ns: i64) -> Bounds {
         let drift_ns = self.drift_ns(i64::try_from(now_ns.abs_diff(bounds.at_ns)).unwrap_or(i64::MAX));
         Bounds {
@@ -139,7 +149,7 @@ mod tests {
     const MICROSECOND: i64 = 1_000;
     const SECOND: i64 = 1_000_000_000;
 
-    /// Numbers that look random (xorshift), from a seed.
+    /// Pseudorandom numbers from a seed (xorshift).
     struct Random(u64);
 
     impl Random {
@@ -151,7 +161,7 @@ mod tests {
         }
     }
 
-    /// That clock at a time of this one.
+    /// Remote clock as a function of the local clock.
     struct World {
         offset_ns: i64,
         drift_ppm: i64,
@@ -171,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_offset_is_always_within_the_band() {
+    fn offset_is_always_within_the_band() {
         for seed in 1..=200_u64 {
             let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
             let world =
@@ -180,7 +190,8 @@ mod tests {
             assert_eq!(estimator.offset(0), None);
             let (mut now, mut floor) = (SECOND, [random.below(100 * MICROSECOND), random.below(100 * MICROSECOND)]);
             for _ in 0..200 {
-                // Ways with a floor and a long tail, unlike each other, and a rest of the other side.
+                // Path delays have a minimum and a long tail and are asymmetric. The remote host
+                // holds the echo for some time.
                 let late = |random: &mut Random| {
                     let tail = random.below(20) + 1;
                     random.below(MICROSECOND * tail * tail)
@@ -203,9 +214,9 @@ mod tests {
         }
     }
 
-    /// The shortest way there comes with one echo, the shortest way back with another: both count.
+    /// One echo has the shortest delay there, another one the shortest delay back. Both contribute.
     #[test]
-    fn the_band_is_as_wide_as_the_two_shortest_ways() {
+    fn band_is_as_wide_as_the_two_shortest_delays() {
         let world = World { offset_ns: 7 * SECOND, drift_ppm: 0 };
         let mut estimator = OffsetEstimator::new(0);
         estimator.handle_echo(world.echo(0, 10 * MICROSECOND, 0, 90 * MICROSECOND));
@@ -214,13 +225,13 @@ mod tests {
         let offset = estimator.offset(SECOND).expect("there were echoes");
         assert_eq!(offset.uncertainty_ns, 15_000);
         assert_eq!(offset.offset_ns, 7 * SECOND - 5_000, "the ways are unlike by 10 us, which nobody can see");
-        // A worse echo says nothing new.
+        // An echo with longer delays adds no information.
         estimator.handle_echo(world.echo(2 * SECOND, 500 * MICROSECOND, 0, 500 * MICROSECOND));
         assert_eq!(estimator.offset(2 * SECOND), Some(offset));
     }
 
     #[test]
-    fn the_band_grows_with_the_time_since_the_last_echo() {
+    fn band_widens_with_the_time_since_the_last_echo() {
         let world = World { offset_ns: -3, drift_ppm: 0 };
         let mut estimator = OffsetEstimator::new(100);
         estimator.handle_echo(world.echo(0, 10 * MICROSECOND, 0, 10 * MICROSECOND));
@@ -231,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_begins_anew_and_is_counted() {
+    fn clock_step_restarts_the_estimate_and_is_counted() {
         let mut estimator = OffsetEstimator::new(100);
         let way = 10 * MICROSECOND;
         estimator.handle_echo(World { offset_ns: 0, drift_ppm: 0 }.echo(0, way, 0, way));
@@ -242,16 +253,17 @@ mod tests {
     }
 
     #[test]
-    fn times_that_cannot_be_are_left_out() {
+    fn impossible_timestamps_are_ignored() {
         let mut estimator = OffsetEstimator::new(100);
         let echo =
             |sent_ns, received_ns, answered_ns, returned_ns| Echo { sent_ns, received_ns, answered_ns, returned_ns };
-        // Back before it left; answered before it came; longer there than away.
+        // Returned before it was sent; answered before it was received; held longer than it was
+        // away.
         estimator.handle_echo(echo(10, 0, 0, 9));
         estimator.handle_echo(echo(10, 5, 4, 20));
         estimator.handle_echo(echo(10, 0, 1000, 20));
         assert_eq!((estimator.nonsense(), estimator.offset(0)), (3, None));
-        // Extremes are no overflow.
+        // Extreme values do not overflow.
         estimator.handle_echo(echo(i64::MIN, i64::MAX, i64::MAX, i64::MIN));
         estimator.handle_echo(echo(i64::MIN, i64::MIN, i64::MAX, i64::MAX));
         assert!(estimator.offset(i64::MAX).is_some());

@@ -1,9 +1,9 @@
-//! How far clocks are from each other, and how well that is known.
+//! Clock offsets and their uncertainty.
 //!
-//! | module | what it is |
+//! | module | content |
 //! |---|---|
-//! | [`echo`] | the offset of another host's clock from echoes, with hard bounds |
-//! | [`quality`] | how well this host's clock is synchronised: the kernel's word, chrony's, and clocks of network cards |
+//! | [`echo`] | the offset of a remote clock from echoes, with hard bounds |
+//! | [`quality`] | the synchronization of this host's clock: according to the kernel, to chrony, and to clocks of network cards |
 //!
 //! All times are nanoseconds.
 

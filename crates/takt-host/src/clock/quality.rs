@@ -1,7 +1,9 @@
-//! How well this host's clock is synchronised.
+//! Synchronization quality of this host's clock.
 //!
-//! The kernel keeps a bound of its error, if whoever disciplines it tells it (`adjtimex(2)`; RFC 5905 calls it the maximum error). chrony
-//! tells more, and is asked if it is there. Clocks of network cards (`/dev/ptpN`) are read beside this one: PTP disciplines those first.
+//! The kernel keeps a bound of the clock error if the disciplining program reports it
+//! (`adjtimex(2)`; RFC 5905 calls it the maximum error). chrony reports more and takes precedence
+//! if it runs. Clocks of network cards (`/dev/ptpN`) are compared with the system clock, since PTP
+//! disciplines them first.
 
 #![allow(unsafe_code)]
 
@@ -14,42 +16,42 @@ use serde::Serialize;
 
 use crate::machine::Machine;
 
-/// Who says how well the clock is synchronised.
+/// Source of the reported synchronization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// `chronyc tracking`.
+    /// chrony, by `chronyc tracking`.
     Chrony,
-    /// The kernel, as it was told by a program that disciplines the clock.
+    /// The kernel, with the error that the disciplining program reported.
     Kernel,
-    /// Nobody: the clock is not synchronised.
+    /// No source: the clock is not synchronized.
     Nobody,
 }
 
-/// The clock of a network card.
+/// Clock of a network card.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CardClock {
-    /// `/dev/ptpN`.
+    /// Path of the device, `/dev/ptpN`.
     pub device: String,
-    /// This host's clock minus it; `None` if it cannot be read.
+    /// System clock minus card clock. `None` if the card clock cannot be read.
     pub offset_ns: Option<i64>,
-    /// How far that can be off: half of what reading it took.
+    /// Uncertainty of the offset: half of the duration of the read.
     pub uncertainty_ns: Option<u64>,
 }
 
-/// How far `CLOCK_REALTIME` is from true time.
+/// Accuracy of `CLOCK_REALTIME`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ClockQuality {
-    /// Who says so.
+    /// Source of the accuracy.
     pub source: Source,
-    /// How far it can be off; `None`: by anything.
+    /// Maximum clock error. `None` if it is unbounded.
     pub offset_uncertainty_ns: Option<u64>,
     /// Clocks of network cards.
     pub cards: Vec<CardClock>,
 }
 
 impl ClockQuality {
-    /// Asks chrony and the kernel.
+    /// Queries chrony and the kernel.
     pub fn now() -> Self {
         let chrony = chrony();
         let kernel = || kernel().filter(|timex| timex.status & libc::STA_UNSYNC == 0).map(|timex| timex.maxerror);
@@ -66,22 +68,24 @@ impl ClockQuality {
     }
 }
 
-/// What the kernel knows of its clock.
+/// Returns the kernel's data on its clock.
 fn kernel() -> Option<libc::timex> {
-    // SAFETY: all-zero is a valid value of this C structure, and asks for nothing to be changed.
+    // SAFETY: all-zero is a valid value of this C structure, and requests no change.
     let mut timex: libc::timex = unsafe { std::mem::zeroed() };
     // SAFETY: the structure lives during the call.
     (unsafe { libc::adjtimex(&raw mut timex) } >= 0).then_some(timex)
 }
 
-/// By how much chrony says that the clock can be off.
+/// Returns the maximum clock error that chrony reports.
 fn chrony() -> Option<u64> {
     let output = Command::new("chronyc").args(["-c", "tracking"]).output().ok()?; // tidy-allow(dropped-cause): then it is not there
     output.status.success().then(|| chrony_uncertainty(&String::from_utf8_lossy(&output.stdout))).flatten()
 }
 
-/// From a line of `chronyc -c tracking`: what is still to be corrected, the root's dispersion, and half of the way to the root, in seconds.
-/// `None` if it is synchronised with nobody (stratum 0, or no leap state).
+/// Parses a line of `chronyc -c tracking`. The error is the sum of the remaining correction, the
+/// root dispersion and half of the root delay, in seconds.
+///
+/// Returns `None` if the clock is not synchronized (stratum 0, or no leap state).
 fn chrony_uncertainty(line: &str) -> Option<u64> {
     let fields: Vec<_> = line.trim().split(',').collect();
     let number = |index: usize| fields.get(index)?.parse::<f64>().ok().filter(|number| number.is_finite()); // tidy-allow(dropped-cause): then it says nothing
@@ -89,11 +93,11 @@ fn chrony_uncertainty(line: &str) -> Option<u64> {
         return None;
     }
     let seconds = number(4)?.abs() + number(10)?.abs() / 2.0 + number(11)?.abs();
-    // Beyond 2^64 ns the number stays there.
+    // The conversion saturates at 2^64 ns.
     Some((seconds * 1e9).ceil() as u64)
 }
 
-/// From linux/ptp_clock.h: `PTP_SYS_OFFSET`, `_IOW('=', 5, struct ptp_sys_offset)`.
+/// `PTP_SYS_OFFSET` of linux/ptp_clock.h: `_IOW('=', 5, struct ptp_sys_offset)`.
 const PTP_SYS_OFFSET: libc::Ioctl = 0x4340_3d05;
 const SAMPLES_MAX: usize = 25;
 const SAMPLES: usize = 9;
@@ -112,7 +116,8 @@ impl PtpTime {
     }
 }
 
-/// This host's clock, the card's, this host's, the card's, and so on.
+/// Timestamps that alternate between the system clock and the card clock. The first and the last
+/// are of the system clock.
 #[repr(C)]
 struct PtpOffsets {
     samples: u32,
@@ -140,7 +145,7 @@ fn card_times(device: &str) -> io::Result<Vec<i64>> {
     Ok(offsets.times[..=2 * SAMPLES].iter().map(|time| time.ns()).collect())
 }
 
-/// From the sample that was read quickest.
+/// Returns offset and uncertainty of the sample with the shortest read.
 fn card_offset(times: &[i64]) -> Option<(i64, u64)> {
     let triples = times.windows(3).step_by(2);
     let quickest = triples.min_by_key(|triple| triple[2].saturating_sub(triple[0]))?;
@@ -154,14 +159,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_quickest_look_at_a_card_counts() {
+    fn shortest_read_of_a_card_clock_counts() {
         let times = [1000, 5, 1400, 6, 1500, 7, 2500];
         assert_eq!(card_offset(&times), Some((1444, 50)), "1400, 6, 1500");
         assert_eq!(card_offset(&times[..2]), None);
     }
 
     #[test]
-    fn what_chrony_says_is_added_up() {
+    fn error_terms_of_chrony_are_added() {
         let line = "C0A80001,192.168.0.1,3,1763800000.123456789,-0.000010000,0.000001,0.000002,-12.3,0.01,0.05,0.000400000,0.000030000,64.2,Normal\n";
         assert_eq!(chrony_uncertainty(line), Some(240_000), "10 us, half of 400 us, 30 us");
         assert_eq!(chrony_uncertainty(&line.replace("Normal", "Not synchronised")), None);
@@ -170,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_is_asked() {
+    fn kernel_reports_its_clock() {
         let timex = kernel().expect("anybody may ask");
         let quality = ClockQuality::now();
         let is_synchronised = timex.status & libc::STA_UNSYNC == 0 || quality.source == Source::Chrony;

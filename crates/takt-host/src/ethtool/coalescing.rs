@@ -1,7 +1,9 @@
-//! Interrupt coalescing, as `ethtool -c` and `-C`: by the family `ethtool` of generic netlink (linux/ethtool_netlink.h).
+//! Interrupt coalescing as by `ethtool -c` and `-C`, over the generic netlink family `ethtool`
+//! (linux/ethtool_netlink.h).
 //!
-//! The kernel tells only what the driver has, and one value is set without the others, with the driver's own words where it refuses: the
-//! structure of the ioctl tells neither. Times in microseconds.
+//! The kernel reports only the parameters that the driver supports. One parameter is set without
+//! the others, and a refusal includes the driver's message. The ioctl offers neither. Times are in
+//! microseconds.
 
 use std::io;
 
@@ -12,14 +14,14 @@ const SET: u8 = 20;
 const HEADER: u16 = 1;
 const HEADER_NAME: u16 = 2;
 
-/// One value: its attribute, and whether it is a switch of one octet.
+/// Parameter: its attribute, and whether it is a flag of one octet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Value {
     pub(crate) attribute: u16,
     pub(crate) is_switch: bool,
 }
 
-/// The family, and the beginning of a message about an interface.
+/// Returns the family and the beginning of a message about an interface.
 fn begin(command: u8, interface: &str) -> io::Result<(Netlink, u16, Vec<u8>)> {
     let mut generic = Netlink::generic()?;
     let family = generic.family("ethtool").map_err(|why| match code(&why) {
@@ -33,10 +35,11 @@ fn begin(command: u8, interface: &str) -> io::Result<(Netlink, u16, Vec<u8>)> {
     Ok((generic, family, body))
 }
 
-/// What the driver has.
+/// Reads one parameter.
 ///
 /// # Errors
-/// `EOPNOTSUPP`: the driver has no such value; `ENODEV`: there is no such interface.
+/// `EOPNOTSUPP` if the driver does not support the parameter, `ENODEV` if the interface does not
+/// exist.
 pub(crate) fn read(interface: &str, value: Value) -> io::Result<u32> {
     let (mut generic, family, body) = begin(GET, interface)?;
     let answer = generic.get(family, &body)?;
@@ -48,10 +51,10 @@ pub(crate) fn read(interface: &str, value: Value) -> io::Result<u32> {
     found.ok_or_else(|| io::Error::from_raw_os_error(libc::EOPNOTSUPP))
 }
 
-/// Sets one value.
+/// Sets one parameter.
 ///
 /// # Errors
-/// As of [`read`]; a value that the driver does not take.
+/// Those of [`read`], and a value that the driver refuses.
 pub(crate) fn write(interface: &str, value: Value, to: u32) -> io::Result<()> {
     let (mut generic, family, mut body) = begin(SET, interface)?;
     match value.is_switch {
@@ -67,9 +70,9 @@ mod tests {
 
     const RX_USECS: Value = Value { attribute: 2, is_switch: false };
 
-    /// Loopback has no driver with interrupts; an interface that is not there has no driver at all.
+    /// Loopback has no driver with interrupts, and a missing interface has no driver.
     #[test]
-    fn what_the_driver_has_not_is_told() {
+    fn unsupported_parameter_and_missing_interface_are_errors() {
         assert_eq!(read("lo", RX_USECS).map_err(|e| code(&e)), Err(Some(libc::EOPNOTSUPP)));
         assert_eq!(read("there-is-none", RX_USECS).map_err(|e| code(&e)), Err(Some(libc::ENODEV)));
         let refused = write("lo", RX_USECS, 5).map_err(|e| code(&e));

@@ -1,5 +1,5 @@
-//! Numbers that a driver keeps for an interface: by ioctl (linux/ethtool.h: `ethtool_channels`, `ethtool_value`), and interrupt
-//! coalescing by netlink ([`coalescing`]).
+//! Numeric driver parameters of an interface: by ioctl (linux/ethtool.h: `ethtool_channels`,
+//! `ethtool_value`), and interrupt coalescing by netlink ([`coalescing`]).
 
 use std::fmt;
 use std::io;
@@ -7,7 +7,8 @@ use std::io;
 use super::coalescing::{self, Value};
 use super::{Driver, command, get, put};
 
-/// A structure of ethtool: the commands that get and set it. Both stand in front of 32-bit numbers.
+/// Commands that get and set a structure of ethtool. The structure consists of the command and
+/// 32-bit numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Structure {
     get: u32,
@@ -18,16 +19,16 @@ const CHANNELS: Structure = Structure { get: 0x3c, set: 0x3d };
 const RECEIVE_OFFLOAD: Structure = Structure { get: 0x2b, set: 0x2c };
 const FLAGS: Structure = Structure { get: 0x25, set: 0x26 };
 
-/// One of [`PARAMETERS`], by its place.
+/// Index of a parameter in [`PARAMETERS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Parameter(usize);
 
-/// Where a number is.
+/// Location of a parameter.
 #[derive(Debug, Clone, Copy)]
 enum Place {
-    /// In a structure, which number of it, and which bits of that.
+    /// In a structure: the index of the number, and the mask of its bits.
     Structure(Structure, usize, u32),
-    /// An attribute of interrupt coalescing.
+    /// Attribute of interrupt coalescing.
     Coalescing(Value),
 }
 
@@ -39,7 +40,7 @@ const fn coalescing(attribute: u16, is_switch: bool) -> Place {
     Place::Coalescing(Value { attribute, is_switch })
 }
 
-/// Names, and where each is.
+/// Names and locations of the parameters.
 const PARAMETERS: [(&str, Place); 11] = [
     ("rx-usecs", coalescing(2, false)),
     ("rx-frames", coalescing(3, false)),
@@ -55,12 +56,12 @@ const PARAMETERS: [(&str, Place); 11] = [
 ];
 
 impl Parameter {
-    /// The one of that name.
+    /// Returns the parameter of this name.
     pub fn named(name: &str) -> Option<Self> {
         PARAMETERS.iter().position(|(known, ..)| *known == name).map(Self)
     }
 
-    /// How many queues there are of a kind.
+    /// Reports whether the parameter is a number of queues.
     pub(crate) fn is_number_of_queues(self) -> bool {
         matches!(PARAMETERS[self.0].1, Place::Structure(CHANNELS, ..))
     }
@@ -72,7 +73,7 @@ impl fmt::Display for Parameter {
     }
 }
 
-/// What an interface has.
+/// Reads a parameter of an interface.
 pub(crate) fn read(driver: &Driver<'_>, interface: &str, parameter: Parameter) -> io::Result<u32> {
     let (structure, index, mask) = match PARAMETERS[parameter.0].1 {
         Place::Structure(structure, index, mask) => (structure, index, mask),
@@ -83,18 +84,18 @@ pub(crate) fn read(driver: &Driver<'_>, interface: &str, parameter: Parameter) -
     Ok((get(&octets, 4 * index) & mask) >> mask.trailing_zeros())
 }
 
-/// The most that the driver has, for numbers of queues.
+/// Reads the maximum that the driver supports, for numbers of queues.
 pub(crate) fn read_max(driver: &Driver<'_>, interface: &str, parameter: Parameter) -> io::Result<u32> {
     let Place::Structure(structure @ CHANNELS, index, _) = PARAMETERS[parameter.0].1 else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "only numbers of queues have a maximum"));
     };
-    // It stands four numbers before.
+    // The maximum precedes the number by four numbers.
     let mut octets = command(structure.get, 0);
     driver(interface, &mut octets)?;
     Ok(get(&octets, 4 * (index - 4)))
 }
 
-/// Changes one number, and leaves the others of its structure as they are.
+/// Changes one number without changing the others of its structure.
 pub(crate) fn write(driver: &Driver<'_>, interface: &str, parameter: Parameter, value: u32) -> io::Result<()> {
     let (structure, index, mask) = match PARAMETERS[parameter.0].1 {
         Place::Structure(structure, index, mask) => (structure, index, mask),
@@ -119,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_number_is_changed_and_the_others_are_left() {
+    fn one_number_is_changed_and_the_others_are_kept() {
         let flags = Cell::new(1_u32 << 15);
         let driver = |_: &str, octets: &mut [u8]| {
             match get(octets, 0) {

@@ -1,7 +1,9 @@
-//! Rules that put what arrives to a queue (`ethtool -N`; linux/ethtool.h: `ethtool_rxnfc`, `ethtool_rx_flow_spec`).
+//! Receive rules that assign frames to a queue (`ethtool -N`; linux/ethtool.h: `ethtool_rxnfc`,
+//! `ethtool_rx_flow_spec`).
 //!
-//! A rule has a place in the driver's table. As text: `udp4 dscp 46 queue 3`, `udp6 dscp 46 queue 3`, `vlan pcp 5 queue 3`, `none`, and
-//! `octets ..` for what somebody else has put there in other words.
+//! A rule has a location in the driver's table. Its text is `udp4 dscp 46 queue 3`, `udp6 dscp 46
+//! queue 3`, `vlan pcp 5 queue 3`, `none`, or `octets ..` for a rule of another program that has no
+//! such form.
 
 use std::io;
 
@@ -13,13 +15,13 @@ const GET_ALL: u32 = 0x30;
 const DELETE: u32 = 0x31;
 const INSERT: u32 = 0x32;
 
-/// Where things stand in the structure.
+/// Offsets in the structure `ethtool_rxnfc`.
 const DATA_AT: usize = 8;
 const RULE_AT: usize = 16;
 const RULE_LEN: usize = 168;
 const COUNT_AT: usize = 184;
 const LOCATIONS_AT: usize = 188;
-/// Within a rule.
+/// Offsets within a rule.
 const VALUES_AT: usize = 4;
 const VALUES_VLAN_AT: usize = 66;
 const MASKS_AT: usize = 76;
@@ -29,19 +31,19 @@ const LOCATION_AT: usize = 160;
 
 const UDP4: u32 = 0x02;
 const UDP6: u32 = 0x06;
-/// Any frame, by what stands beside it: the tag.
+/// Flow type of any frame, matched by its VLAN tag.
 const ETHERNET_AND_TAG: u32 = 0x12 | 0x8000_0000;
-/// Where the octet with the DSCP is among the values, for IPv4 and IPv6.
+/// Offsets of the octet with the DSCP among the values, for IPv4 and IPv6.
 const DSCP4_AT: usize = 12;
 const DSCP6_AT: usize = 36;
 
-/// Rules that a driver has at most, as far as is looked.
+/// Maximum number of rules that are read.
 const RULES_MAX: u32 = 8192;
 
-/// Places in the driver's table, and which of them are taken.
+/// Returns the number of locations in the driver's table, and the occupied locations.
 ///
 /// # Errors
-/// `EOPNOTSUPP`: the driver has no rules.
+/// `EOPNOTSUPP` if the driver has no rules.
 pub(crate) fn table(driver: &Driver<'_>, interface: &str) -> io::Result<(u32, Vec<u32>)> {
     let mut octets = command(COUNT, 0);
     driver(interface, &mut octets)?;
@@ -53,7 +55,7 @@ pub(crate) fn table(driver: &Driver<'_>, interface: &str) -> io::Result<(u32, Ve
     Ok((get(&octets, DATA_AT), taken.collect()))
 }
 
-/// The rule at a place.
+/// Reads the rule at a location.
 pub(crate) fn read(driver: &Driver<'_>, interface: &str, location: u32) -> io::Result<String> {
     if !table(driver, interface)?.1.contains(&location) {
         return Ok("none".to_owned());
@@ -64,7 +66,7 @@ pub(crate) fn read(driver: &Driver<'_>, interface: &str, location: u32) -> io::R
     Ok(words(&octets[RULE_AT..RULE_AT + RULE_LEN]))
 }
 
-/// Puts a rule to a place, or takes it away.
+/// Writes a rule to a location, or removes it.
 pub(crate) fn write(driver: &Driver<'_>, interface: &str, location: u32, rule: &str) -> io::Result<()> {
     let wrong = || io::Error::new(io::ErrorKind::InvalidInput, format!("{rule:?} is no rule"));
     let wanted = if rule == "none" { None } else { Some(octets(rule, location).ok_or_else(wrong)?) };
@@ -79,7 +81,7 @@ pub(crate) fn write(driver: &Driver<'_>, interface: &str, location: u32, rule: &
     driver(interface, &mut octets)
 }
 
-/// A rule as text.
+/// Formats a rule as text.
 fn words(rule: &[u8]) -> String {
     let queue = get(rule, QUEUE_AT);
     let known = match get(rule, 0) {
@@ -88,7 +90,7 @@ fn words(rule: &[u8]) -> String {
         ETHERNET_AND_TAG => Some(format!("vlan pcp {} queue {queue}", rule[VALUES_VLAN_AT] >> 5)),
         _ => None,
     };
-    // Only what says the same again.
+    // A text is used only if it gives the same octets back.
     let is_whole = |text: &String| octets(text, get(rule, LOCATION_AT)).is_some_and(|again| again == rule);
     known.filter(is_whole).unwrap_or_else(|| {
         let hexadecimal: String = rule.iter().map(|octet| format!("{octet:02x}")).collect();
@@ -96,7 +98,7 @@ fn words(rule: &[u8]) -> String {
     })
 }
 
-/// Text as a rule.
+/// Parses a rule.
 fn octets(text: &str, location: u32) -> Option<Vec<u8>> {
     let mut rule = vec![0; RULE_LEN];
     put(&mut rule, LOCATION_AT, location);
@@ -139,9 +141,9 @@ mod tests {
 
     use super::*;
 
-    /// What `ethtool -N eth0 flow-type .. loc 5` of ethtool 6.1 says to the driver: places that are not zero.
+    /// Nonzero octets that `ethtool -N eth0 flow-type .. loc 5` of ethtool 6.1 sends to the driver.
     #[test]
-    fn rules_are_what_ethtool_says() {
+    fn rules_equal_those_of_ethtool() {
         let nonzero = |text: &str| {
             let rule = octets(text, 5).expect("a rule");
             let all = rule.iter().enumerate().filter(|(_, octet)| **octet != 0);
@@ -159,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_are_put_read_and_taken_away() {
+    fn rules_are_written_read_and_removed() {
         let rules = RefCell::new(BTreeMap::<u32, Vec<u8>>::new());
         let driver = |_: &str, octets: &mut [u8]| {
             let location = get(octets, RULE_AT + LOCATION_AT);
@@ -183,7 +185,7 @@ mod tests {
             assert_eq!(read(&driver, "eth0", 7).expect("it can be"), rule);
         }
         assert_eq!(table(&driver, "eth0").expect("it can be"), (64, vec![7]));
-        // What somebody else has put there: only TCP to port 80.
+        // Rule of another program: only TCP to port 80.
         let mut other = octets("udp4 dscp 46 queue 3", 7).expect("a rule");
         other[0] = 1;
         rules.borrow_mut().insert(7, other.clone());

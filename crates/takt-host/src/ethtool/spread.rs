@@ -1,6 +1,8 @@
-//! Over which queues is spread what no rule has put to one (`ethtool -X`; linux/ethtool.h: `ethtool_rxfh_indir`).
+//! Distribution over queues of frames to which no rule applies (`ethtool -X`; linux/ethtool.h:
+//! `ethtool_rxfh_indir`).
 //!
-//! As text: `default`, which is all queues in turn, or the queue of each entry of the driver's table.
+//! Its text is `default`, which is all queues in turn, or the queue of each entry of the driver's
+//! table.
 
 use std::io;
 
@@ -12,13 +14,13 @@ const SET: u32 = 0x39;
 const SIZE_AT: usize = 4;
 const TABLE_AT: usize = 8;
 const DATA_AT: usize = 8;
-/// Entries that are read at most; no driver has as many.
+/// Maximum number of entries that are read. No driver has as many.
 const SIZE_MAX: u32 = 65_536;
 
-/// The table as numbers, and how many queues there are.
+/// Returns the table as queue numbers, and the number of queues.
 ///
 /// # Errors
-/// `EOPNOTSUPP`: the driver has no table.
+/// `EOPNOTSUPP` if the driver has no table.
 pub(crate) fn table(driver: &Driver<'_>, interface: &str) -> io::Result<(Vec<u32>, u32)> {
     let mut octets = command(GET, 0);
     driver(interface, &mut octets)?;
@@ -32,7 +34,7 @@ pub(crate) fn table(driver: &Driver<'_>, interface: &str) -> io::Result<(Vec<u32
     Ok((table, get(&octets, DATA_AT)))
 }
 
-/// The table as text.
+/// Returns the table as text.
 pub(crate) fn read(driver: &Driver<'_>, interface: &str) -> io::Result<String> {
     let (table, queues) = table(driver, interface)?;
     if table.iter().zip(0..).all(|(queue, index)| *queue == index % queues.max(1)) {
@@ -41,20 +43,20 @@ pub(crate) fn read(driver: &Driver<'_>, interface: &str) -> io::Result<String> {
     Ok(table.iter().map(ToString::to_string).collect::<Vec<_>>().join(","))
 }
 
-/// All queues but one in turn, as text. `queues` has to be 2 at least.
+/// Returns the text of a table with all queues but one in turn. `queues` must be at least 2.
 pub(crate) fn without(table_len: usize, queue: u32, queues: u32) -> String {
     let others: Vec<_> = (0..queues).filter(|other| *other != queue).map(|other| other.to_string()).collect();
     others.iter().cycle().take(table_len).map(String::as_str).collect::<Vec<_>>().join(",")
 }
 
-/// Sets the table.
+/// Writes the table.
 pub(crate) fn write(driver: &Driver<'_>, interface: &str, text: &str) -> io::Result<()> {
     let wrong = || io::Error::new(io::ErrorKind::InvalidInput, format!("{text:?} is no list of queues"));
     let queues: Vec<u32> = match text {
         "default" => Vec::new(),
         list => list.split(',').map(|queue| queue.parse().map_err(|_| wrong())).collect::<Result<_, _>>()?,
     };
-    // A table without entries is the driver's own.
+    // A table without entries selects the driver's default.
     let mut octets = command(SET, 4 * queues.len());
     put(&mut octets, SIZE_AT, u32::try_from(queues.len()).map_err(|_| wrong())?);
     queues.iter().enumerate().for_each(|(index, queue)| put(&mut octets, TABLE_AT + 4 * index, *queue));
@@ -68,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_queue_is_left_out_and_all_are_back() {
+    fn queue_is_excluded_and_default_restores_all() {
         let table = RefCell::new(vec![0_u32, 1, 2, 3, 0, 1, 2, 3]);
         let driver = |_: &str, octets: &mut [u8]| {
             let mut table = table.borrow_mut();
@@ -78,7 +80,8 @@ mod tests {
                 GET if size == 0 => put(octets, SIZE_AT, table.len() as u32),
                 GET => table.iter().enumerate().for_each(|(i, queue)| put(octets, TABLE_AT + 4 * i, *queue)),
                 SET if size == 0 => *table = (0..8).map(|index| index % 4).collect(),
-                // `ethtool -X eth0 weight 1 1 1 0` of ethtool 6.1 says 39 00 00 00, 08 00 00 00, and eight numbers.
+                // `ethtool -X eth0 weight 1 1 1 0` of ethtool 6.1 sends 39 00 00 00, 08 00 00 00,
+                // and eight numbers.
                 SET => *table = (0..size).map(|index| get(octets, TABLE_AT + 4 * index)).collect(),
                 other => panic!("{other}"),
             }

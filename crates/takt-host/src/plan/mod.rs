@@ -1,11 +1,11 @@
-//! What is wished for, the changes that make it so, and what cannot be had.
+//! Plans: the requested properties, the necessary changes, and the missing features.
 //!
-//! | module | what it is |
+//! | module | content |
 //! |---|---|
 //! | [`processors`] | processors and the kernel |
-//! | [`network`] | the interface |
+//! | [`network`] | sockets and the interface |
 //! | [`traffic`] | queues and classes of the interface for marked traffic |
-//! | [`schedule`] | when that may leave |
+//! | [`schedule`] | transmission times of marked traffic |
 //! | [`trees`] | the queueing disciplines for it |
 
 mod network;
@@ -24,43 +24,45 @@ use crate::machine::Machine;
 use crate::route::Groups;
 use schedule::{Gate, LaunchTime};
 
-/// In bits per second. Above, the kernel's numbers of 32 bits for octets per second end.
+/// Supported line rates, in bits per second. Beyond the maximum, the kernel's 32-bit numbers of
+/// octets per second overflow.
 const LINE_RATES: std::ops::RangeInclusive<u64> = 64_000..=34_000_000_000;
 
-/// Parts of a time table at most: they go to the kernel in one message.
+/// Maximum number of entries of a gate schedule, which the kernel receives in one message.
 const GATES_MAX: usize = 256;
 
-/// A frame that is handed on earlier would wait for longer than any cycle, in nanoseconds.
+/// Maximum launch lead time, in nanoseconds. A longer one exceeds any cycle.
 const LAUNCH_DELTA_MAX_NS: u32 = 1_000_000_000;
 
-/// What real-time traffic is to have.
+/// Requested properties of real-time traffic.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wish {
-    /// Processors that nothing else is to use; empty: nothing is kept away from any.
+    /// Processors for real-time threads only. Empty if no processor is reserved.
     pub cpus: Vec<usize>,
-    /// A control group of these processors, isolated from all others; programs have to be started in it.
+    /// Whether to create an isolated control group of these processors. Programs have to be started
+    /// in it.
     pub has_control_group: bool,
-    /// The interface that it comes and goes by. What follows is of this interface.
+    /// Interface of the real-time traffic. The following properties refer to this interface.
     pub interface: Option<String>,
-    /// The queue that is for it alone.
+    /// Queue for real-time traffic only.
     pub queue: Option<u32>,
-    /// What it is marked by: DSCPs, 0 to 63. Without marks, what is sent on `cpus` has the queue.
+    /// DSCPs of marked traffic, 0 to 63. Without marks, traffic sent by `cpus` uses the queue.
     pub dscp: Vec<u8>,
-    /// PCPs of 802.1Q tags likewise, 0 to 7.
+    /// PCPs of 802.1Q tags of marked traffic, 0 to 7.
     pub pcp: Vec<u8>,
-    /// What the link carries, in bits per second: marked frames go first where it is full.
+    /// Rate of the link, in bits per second. Marked frames take precedence when it is saturated.
     pub line_rate_bits: Option<u64>,
-    /// The network card is to do what it can of queues, time table and times to leave.
+    /// Whether the network card implements queues, gate schedule and launch times as far as it can.
     pub has_offload: bool,
-    /// When what leaves may leave, again and again; empty: at any time.
+    /// Cyclic gate schedule of outgoing frames. Empty if frames may leave at any time.
     pub gates: Vec<Gate>,
-    /// When the first part of the time table begins, or would have begun: TAI, in nanoseconds.
+    /// Start of the first entry of the gate schedule, possibly in the past: TAI, in nanoseconds.
     pub base_time_ns: i64,
-    /// Marked frames have a time to leave.
+    /// Launch times of marked frames.
     pub launch_time: Option<LaunchTime>,
-    /// Multicast groups that go by the interface.
+    /// Multicast groups that are routed over the interface.
     pub groups: Vec<Groups>,
-    /// For how long sockets poll the driver before they sleep, in microseconds.
+    /// Time for which sockets poll the driver before they sleep, in microseconds.
     pub busy_poll_us: Option<u32>,
 }
 
@@ -69,7 +71,7 @@ impl Wish {
         !self.dscp.is_empty() || !self.pcp.is_empty()
     }
 
-    /// What makes no sense whatever the machine is.
+    /// Returns a contradiction that does not depend on the machine.
     fn contradiction(&self) -> Option<&'static str> {
         let of_interface = self.queue.is_some() || self.has_marks() || self.line_rate_bits.is_some();
         if self.interface.is_none() && (of_interface || !self.groups.is_empty()) {
@@ -121,44 +123,44 @@ impl Wish {
     }
 }
 
-/// One knob that is to be another.
+/// Change of one knob.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Change {
-    /// Which one.
+    /// Changed knob.
     pub knob: Knob,
-    /// What it is now, for who reads the plan.
+    /// Present value, for readers of the plan.
     pub from: String,
-    /// What it is to be.
+    /// New value.
     pub to: String,
-    /// What for.
+    /// Purpose of the change.
     pub why: String,
 }
 
-/// Something that this machine does not have.
+/// Feature that this machine lacks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lack {
-    /// What it is.
+    /// Missing feature.
     pub what: String,
-    /// What the kernel or the driver said.
+    /// Reason given by the kernel or the driver.
     pub why: String,
-    /// What can be done instead.
+    /// Alternative.
     pub instead: String,
 }
 
-/// Changes in the order in which they are made. As JSON it can be kept, compared and edited.
+/// Changes in the order of their application. As JSON, a plan can be stored, compared and edited.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// What is to be another.
+    /// Changes of the plan.
     pub changes: Vec<Change>,
-    /// What cannot be had.
+    /// Missing features.
     #[serde(default)]
     pub lacks: Vec<Lack>,
 }
 
-/// A wish that no machine like this can fulfil.
+/// Error of a request that this machine cannot fulfill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Impossible(pub String);
 
@@ -171,10 +173,10 @@ impl std::fmt::Display for Impossible {
 impl std::error::Error for Impossible {}
 
 impl Plan {
-    /// The changes that a wish takes. Looks at the machine and changes nothing.
+    /// Makes the plan for a request. Reads the machine and changes nothing.
     ///
     /// # Errors
-    /// Processors or an interface that are not there, or no processor left for all else.
+    /// A processor or the interface does not exist, or no processor remains for other work.
     pub fn new(machine: &Machine, facts: &Facts, wish: &Wish) -> Result<Self, Impossible> {
         if let Some(why) = wish.contradiction() {
             return Err(Impossible(why.into()));
@@ -207,14 +209,15 @@ impl Plan {
     }
 }
 
-/// Gathers what a plan has.
+/// Builder of a plan.
 struct Planner<'a> {
     machine: &'a Machine,
     plan: Plan,
 }
 
 impl Planner<'_> {
-    /// Has a knob set, if it is there and is not so already.
+    /// Adds a change of a knob, unless it already has the value. Adds a missing feature if the knob
+    /// does not exist or is read-only.
     fn set(&mut self, knob: Knob, to: &str, why: &str, instead: &str) {
         match self.machine.read(&knob) {
             Ok(from) if from == to => {}
@@ -226,7 +229,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Has a knob set that is there, or will be by then.
+    /// Adds a change of a knob that exists, or will exist at that point.
     fn change(&mut self, knob: Knob, from: &str, to: &str, why: &str) {
         self.plan.changes.push(Change { knob, from: from.to_owned(), to: to.to_owned(), why: why.to_owned() });
     }
@@ -236,7 +239,7 @@ impl Planner<'_> {
     }
 }
 
-/// Why a knob is not there, for people.
+/// Describes why a knob does not exist.
 fn absence(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(libc::ENOENT) => "this kernel, driver or machine has it not".into(),

@@ -1,14 +1,15 @@
-//! Sockets, and the interface that real-time traffic comes and goes by.
+//! Planned settings of sockets and of the interface for real-time traffic.
 
 use super::{Planner, Wish};
 use crate::ethtool::Parameter;
 use crate::facts::{Facts, InterfaceFacts};
 use crate::knob::Knob;
 
-/// Room for what comes at once at a socket, in octets: a sample of some megabytes.
+/// Buffer for a burst at a socket, in octets: a sample of some megabytes.
 const SOCKET_BUFFER: u64 = 8 << 20;
 
-/// While sockets poll: interrupts that are put off in a row, and for how long each, in nanoseconds.
+/// Settings while sockets poll: the number of consecutive deferred interrupts, and the time of each
+/// deferral in nanoseconds.
 const DEFERRED: (&str, &str) = ("2", "200000");
 
 const NOT_HERE: &str = "nothing: this kernel has it not";
@@ -47,7 +48,7 @@ impl Planner<'_> {
             self.set(Knob::file(format!("{base}/{file}")), to, why, NOT_HERE);
         }
         if !machine.is_preempt_rt {
-            // With PREEMPT_RT, a thread with a priority may be what is wanted.
+            // With PREEMPT_RT, a thread with a real-time priority may be preferable.
             let why = "frames are handled by the interrupt, not by a thread that has to be woken";
             self.set(Knob::file(format!("{base}/threaded")), "0", why, NOT_HERE);
         }

@@ -1,13 +1,13 @@
-//! Processors for real-time threads alone, and what of the kernel is in their way.
+//! Planned processors for real-time threads only, and kernel work that is moved off them.
 
 use super::{Planner, Wish};
 use crate::facts::{Facts, InterfaceFacts, list, mask, numbers};
 use crate::knob::Knob;
 
-/// Where control groups of the second version are.
+/// Mount point of control groups, version 2.
 const CONTROL_GROUPS: &str = "/sys/fs/cgroup";
 
-/// The group's own.
+/// Control group of the real-time processors.
 const CONTROL_GROUP: &str = "/sys/fs/cgroup/takt";
 
 impl Planner<'_> {
@@ -36,7 +36,7 @@ impl Planner<'_> {
         self.set(Knob::file("/proc/sys/kernel/nmi_watchdog"), "0", "no watchdog interrupts", instead);
     }
 
-    /// A control group whose processors no other program's threads are put on.
+    /// Plans a control group with exclusive processors.
     fn control_group(&mut self, cpus: &[usize]) {
         let file = |name: &str| Knob::file(format!("{CONTROL_GROUP}/{name}"));
         let controllers = self.machine.read(&Knob::file(format!("{CONTROL_GROUPS}/cgroup.controllers")));
@@ -94,7 +94,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Sends interrupts and the kernel's own work to the other processors; those of the interface, or of its queue, to the first of ours.
+    /// Moves interrupts and kernel work to the other processors. Interrupts of the interface, or of
+    /// its queue, go to the first real-time processor.
     pub(super) fn keep_away(
         &mut self,
         facts: &Facts,
@@ -118,7 +119,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Interrupts for real-time traffic: of the queue, as far as their names say which are; else all of the interface.
+    /// Returns the interrupts of real-time traffic: those of the queue if their names identify it,
+    /// otherwise all of the interface.
     fn own_interrupts(&self, interface: &InterfaceFacts, queue: Option<u32>) -> Vec<u32> {
         let name = |interrupt: &u32| self.machine.read(&Knob::file(format!("/sys/kernel/irq/{interrupt}/actions")));
         let is_of_queue =
@@ -128,11 +130,12 @@ impl Planner<'_> {
     }
 }
 
-/// The queue that an interrupt is of, by the name that a driver gives it: `eth0-TxRx-3`, `virtio1-input.3`, `mlx5_comp3@pci:0000:01:00.0`.
+/// Returns the queue of an interrupt by the name that the driver gives it: `eth0-TxRx-3`,
+/// `virtio1-input.3`, `mlx5_comp3@pci:0000:01:00.0`.
 fn queue_of(name: &str) -> Option<u32> {
     let name = name.split('@').next()?;
     let head = name.trim_end_matches(|c: char| c.is_ascii_digit());
-    // What ends in the interface's own number is of the whole interface.
+    // A name that ends with the number of the interface belongs to the whole interface.
     let is_queue = ["-", ".", "comp"].iter().any(|end| head.ends_with(end));
     name[head.len()..].parse().ok().filter(|_| is_queue) // tidy-allow(dropped-cause): no number
 }
@@ -142,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn interrupts_are_told_by_their_names() {
+    fn interrupts_are_assigned_to_queues_by_their_names() {
         for (name, queue) in [
             ("eth0-TxRx-3", Some(3)),
             ("i40e-eth0-TxRx-12", Some(12)),

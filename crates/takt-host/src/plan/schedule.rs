@@ -1,34 +1,35 @@
-//! When what leaves may leave: a time table for marked frames and all else, and frames that have a time of their own.
+//! Transmission schedule: gates for marked and other frames, and launch times of frames.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Which frames may leave.
+/// Frames that may leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Open {
-    /// Marked ones alone.
+    /// Only marked frames.
     Marked,
-    /// All but marked ones.
+    /// All except marked frames.
     Others,
-    /// Any.
+    /// All frames.
     All,
-    /// None, as before a time when the link is to be free.
+    /// No frames, for instance to clear the link before a time slot.
     None,
 }
 
 const NAMES: [(&str, Open); 4] =
     [("marked", Open::Marked), ("others", Open::Others), ("all", Open::All), ("none", Open::None)];
 
-/// Part of a time table: which frames may leave, and for how long. As text `marked:300us`.
+/// Entry of a gate schedule: the frames that may leave, and for how long. Its text is
+/// `marked:300us`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gate {
-    /// Who may.
+    /// Frames that may leave.
     pub open: Open,
-    /// For how long, in nanoseconds; not 0.
+    /// Length of the entry, in nanoseconds. Not 0.
     pub interval_ns: u32,
 }
 
-/// Is no part of a time table.
+/// Error of a text that is no entry of a gate schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoGate(String);
 
@@ -53,7 +54,7 @@ impl FromStr for Gate {
     }
 }
 
-/// A time as text, `300us`; from 1 ns to some four seconds.
+/// Parses a time such as `300us`, from 1 ns to some four seconds.
 pub fn nanoseconds(text: &str) -> Option<u32> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match &text[digits.len()..] {
@@ -66,12 +67,12 @@ pub fn nanoseconds(text: &str) -> Option<u32> {
     digits.parse::<u32>().ok()?.checked_mul(unit).filter(|time| *time > 0) // tidy-allow(dropped-cause): the caller names the text
 }
 
-/// Frames that have a time to leave (`SO_TXTIME`), by the clock TAI.
+/// Launch times of frames (`SO_TXTIME`), by the clock TAI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LaunchTime {
-    /// How long before its time a frame is handed on to the card, in nanoseconds.
+    /// Time by which a frame is passed to the card before its launch time, in nanoseconds.
     pub delta_ns: u32,
-    /// Frames without a time are given one by the time table: all of them, marked or not.
+    /// Whether frames without a launch time, marked or not, receive one from the gate schedule.
     pub is_by_time_table: bool,
 }
 
@@ -80,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_of_a_time_table_are_named_by_text() {
+    fn gate_schedule_entries_are_parsed_from_text() {
         assert_eq!("marked:300us".parse(), Ok(Gate { open: Open::Marked, interval_ns: 300_000 }));
         assert_eq!("none:7ns".parse(), Ok(Gate { open: Open::None, interval_ns: 7 }));
         for text in

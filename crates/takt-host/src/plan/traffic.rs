@@ -1,9 +1,14 @@
-//! Queues and classes of an interface that are for real-time traffic alone.
+//! Queues and classes of an interface for real-time traffic only.
 //!
-//! What leaves: with a line rate, HTB serves marked frames first whenever the link is full. With a queue, marked frames have that, and all
-//! else the others: by their priority and mqprio or taprio, and a program at clsact that gives them the priority; where that cannot be, by
-//! a program that gives them the queue; without marks, what certain processors send, by XPS. What arrives: rules of the driver put
-//! marked frames to the queue, and its table of hashes leaves the queue out.
+//! Outgoing traffic:
+//! - With a line rate, HTB serves marked frames first whenever the link is saturated.
+//! - With a queue and marks, mqprio or taprio gives marked frames the queue and other frames the
+//!   other queues, by priority. A program at clsact assigns the priority.
+//! - Where that is not possible, a program at clsact assigns the queue itself.
+//! - Without marks, XPS gives the queue to the traffic that certain processors send.
+//!
+//! Incoming traffic: rules of the driver assign marked frames to the queue, and its hash table
+//! excludes the queue.
 
 use super::trees::{Reserved, priority_tree};
 use super::{Planner, Wish};
@@ -34,7 +39,7 @@ impl Planner<'_> {
         self.set(Knob::Qdisc(interface.to_owned()), tree, why, instead);
     }
 
-    /// Puts the program at clsact.
+    /// Plans the steering program at clsact.
     fn steer(&mut self, interface: &str, steering: &str) {
         let clsact = Knob::Clsact(interface.to_owned());
         if self.machine.read(&clsact).is_ok_and(|beside| beside == "ingress") {
@@ -49,7 +54,7 @@ impl Planner<'_> {
 
     fn egress(&mut self, facts: &InterfaceFacts, wish: &Wish, queue: usize, others: &[usize]) {
         let own = mask(&wish.cpus);
-        // Before the tree, and so restored after it: classes that come and go reset these.
+        // These precede the tree and are restored after it, since a change of classes resets them.
         for index in 0..facts.tx_queues {
             let knob = Knob::file(format!("/sys/class/net/{}/queues/tx-{index}/xps_cpus", facts.name));
             let (to, why) = match (wish.has_marks(), index == queue) {
@@ -75,12 +80,12 @@ impl Planner<'_> {
             Some(priorities) => {
                 let tree = reserved.class_tree(&priorities);
                 self.tree(&facts.name, &tree, "priorities decide on the queue, and each is first in, first out");
-                // Whoever sends marked frames has them go there, whatever priority its sockets have.
+                // All marked frames are steered, independent of the priority of their sockets.
                 let priority = priorities.last().expect("there are marks");
                 self.steer(&facts.name, &format!("priority {priority}{}", marks(wish)));
             }
             None => {
-                // Nobody gives times to frames that have none.
+                // Nothing assigns launch times to frames without one.
                 reserved.launch_time = reserved.launch_time.filter(|launch| !launch.is_by_time_table);
                 self.tree(&facts.name, &reserved.queue_tree(), "each queue is first in, first out");
                 self.steer(&facts.name, &format!("queue {queue} of {}{}", facts.tx_queues, marks(wish)));
@@ -88,7 +93,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Names the disciplines of time tables and times to leave that this kernel lacks, and plans without those that are wished for.
+    /// Reports missing disciplines for gate schedules and launch times, and removes them from the
+    /// plan.
     fn leave_out_what_is_absent(&mut self, reserved: &mut Reserved<'_>) {
         let table = "HTB by a line rate (--line-rate RATE), or gates in the switches: what leaves is not held to a time table here";
         if !self.has_kind("taprio", table) {
@@ -96,14 +102,15 @@ impl Planner<'_> {
         }
         let times = "a timer of the sender: frames with a time to leave (SO_TXTIME) are not held until then";
         let is_whole = self.has_kind("etf", times);
-        // Without a time table nobody gives times to frames that have none, and they would all be dropped.
+        // Without a gate schedule, frames without a launch time receive none and would all be
+        // dropped.
         let is_of_table = reserved.launch_time.is_some_and(|launch| launch.is_by_time_table);
         if !is_whole || (is_of_table && reserved.gates.is_empty()) {
             reserved.launch_time = None;
         }
     }
 
-    /// Whether the kernel has disciplines of a kind; if not, that is named.
+    /// Reports whether the kernel has a kind of discipline. Adds a missing feature if not.
     fn has_kind(&mut self, kind: &str, instead: &str) -> bool {
         let has_it = tc::has_kind(kind);
         let why = match &has_it {
@@ -120,9 +127,11 @@ impl Planner<'_> {
         false
     }
 
-    /// Priorities of marked frames in ascending order, if those can have the queue; else it is named why not.
+    /// Returns the priorities of marked frames in ascending order if they can have the queue.
+    /// Otherwise adds a missing feature.
     ///
-    /// A socket of Takt has the DSCP's upper three bits as its priority, and a tag's PCP is the priority unless somebody maps it otherwise.
+    /// A socket of Takt uses the upper three bits of the DSCP as its priority. The PCP of a tag is
+    /// the priority, unless it is mapped otherwise.
     fn priorities(&mut self, reserved: &Reserved<'_>, wish: &Wish) -> Option<Vec<u8>> {
         let kind = if reserved.gates.is_empty() { "mqprio" } else { "taprio" };
         let what = format!("{kind} for queue {}", reserved.queue);
@@ -188,7 +197,7 @@ impl Planner<'_> {
         }
     }
 
-    /// The queue is not there: more are asked for, if there can be.
+    /// Plans more queues for a missing queue, if the driver supports them.
     fn more_queues(&mut self, facts: &InterfaceFacts, queue: u32) {
         let name = &facts.name;
         let what = format!("queue {queue} of {name}");
@@ -220,7 +229,7 @@ impl Planner<'_> {
     }
 }
 
-/// Marks as a steering has them.
+/// Formats marks as in the text of a steering.
 fn marks(wish: &Wish) -> String {
     let mut text = String::new();
     for (name, marks) in [("dscp", &wish.dscp), ("pcp", &wish.pcp)] {

@@ -1,43 +1,46 @@
-//! Trees of queueing disciplines that plans have.
+//! Trees of queueing disciplines that plans use.
 
 use super::schedule::{Gate, LaunchTime, Open};
 use crate::tc::classes::{Classes, PRIORITIES};
 
-/// Frames that wait in a queue at most.
+/// Maximum number of frames in a queue.
 const FRAMES: u32 = 1000;
 
-/// What a link takes for each frame besides what the kernel counts, in octets: preamble, check sequence, gap.
+/// Overhead of the link for each frame beyond the octets that the kernel counts: preamble, frame
+/// check sequence, gap.
 const OVERHEAD: u32 = 24;
 
-/// The greatest frame, and what may leave at once, in octets.
+/// Largest frame, and the quantum of a class, in octets.
 const QUANTUM: u32 = 1514;
 const BURST: u64 = 1600;
 
-/// A rate that every class exceeds, so that all borrow, and HTB serves who borrows strictly by priority; in octets per second.
+/// Guaranteed rate of each class, in octets per second. Every class exceeds it and borrows, and HTB
+/// serves borrowing classes in strict priority.
 const OWN_RATE: u64 = 1000;
 
-/// Which queue of an interface is for marked frames, and what that queue is like.
+/// Queue of an interface that is reserved for marked frames, with its properties.
 pub(super) struct Reserved<'a> {
-    /// Queues of the interface.
+    /// Number of queues of the interface.
     pub(super) queues: usize,
-    /// The one for marked frames.
+    /// Index of the queue for marked frames.
     pub(super) queue: usize,
-    /// The network card is to do what it can of it.
+    /// Whether the network card implements as much as it can.
     pub(super) has_offload: bool,
-    /// Frames have a time to leave.
+    /// Launch times of frames.
     pub(super) launch_time: Option<LaunchTime>,
-    /// The time table, from which time on (TAI, in nanoseconds); empty: any frame at any time.
+    /// Gate schedule. Empty if any frame may leave at any time.
     pub(super) gates: &'a [Gate],
     pub(super) base_time_ns: i64,
 }
 
 impl Reserved<'_> {
-    /// The class of marked frames. Queues of classes stand in the order of classes.
+    /// Returns the class of marked frames. Queues are in the order of their classes.
     fn class(&self) -> u8 {
         u8::from(self.queue > 0)
     }
 
-    /// A discipline for each queue. Frames that have times wait for those, and all others are first in, first out.
+    /// Returns a discipline for each queue. Frames with launch times wait for them, all others are
+    /// FIFO.
     fn leaves(&self) -> String {
         let switch = |is_on: bool| if is_on { "on" } else { "off" };
         let settings = |queue: usize| match self.launch_time {
@@ -53,12 +56,13 @@ impl Reserved<'_> {
         (0..self.queues).map(|queue| format!("; qdisc {}", settings(queue))).collect()
     }
 
-    /// Queues that a program, or processors, choose.
+    /// Returns the tree whose queues are selected by a program or by processors.
     pub(super) fn queue_tree(&self) -> String {
         format!("qdisc mq 1: root{}", self.leaves())
     }
 
-    /// Queues that priorities choose: some have the first or last queue, the others the rest.
+    /// Returns the tree whose queues are selected by priorities. Marked frames have the first or
+    /// last queue, all others the rest.
     pub(super) fn class_tree(&self, priorities: &[u8]) -> String {
         let queues = |count: usize| u16::try_from(count).expect("an interface has fewer");
         let rest = queues(self.queues - 1);
@@ -68,7 +72,7 @@ impl Reserved<'_> {
         priorities.iter().for_each(|priority| map[usize::from(*priority)] = class);
         let classes = Classes { map, queues: ranges.to_vec(), hardware: 0 }.words();
         let root = if self.gates.is_empty() {
-            // Only then does the card keep to these queues, and not to some of its own.
+            // Only in this mode does the card use these queues instead of its own assignment.
             let hardware = if self.has_offload { "1 mode channel" } else { "0" };
             format!("mqprio 1: root {classes} hw {hardware}")
         } else {
@@ -77,7 +81,7 @@ impl Reserved<'_> {
         format!("qdisc {root}{}", self.leaves())
     }
 
-    /// Settings of taprio after the classes.
+    /// Returns the settings of taprio that follow the classes.
     fn time_table(&self) -> String {
         let marked = 1 << self.class();
         let entry = |gate: &Gate| {
@@ -92,7 +96,7 @@ impl Reserved<'_> {
         let entries: Vec<_> = self.gates.iter().map(entry).collect();
         let cycle: u64 = self.gates.iter().map(|gate| u64::from(gate.interval_ns)).sum();
         let how = match self.launch_time {
-            // A frame is given its time so long before, that it is not late for the discipline that holds it.
+            // A launch time is assigned early enough for the discipline that holds the frame.
             Some(LaunchTime { delta_ns, is_by_time_table: true }) => {
                 format!("clock tai flags 1 txtime_delay {}", 2 * delta_ns)
             }
@@ -103,12 +107,13 @@ impl Reserved<'_> {
     }
 }
 
-/// Marked frames in class 1:10, all else in 1:20. The rate is in bits per second.
+/// Returns a tree with marked frames in class 1:10 and other frames in 1:20. The rate is in bits
+/// per second.
 pub(super) fn priority_tree(rate_bits: u64) -> String {
     let rate = rate_bits / 8;
-    // What an eighth of a millisecond takes, so that a fast link is not kept waiting for the timer.
+    // The burst covers an eighth of a millisecond, so that a fast link does not wait for the timer.
     let burst = BURST.max(rate / 8000);
-    // The time that a burst takes at a rate, in ticks of 64 ns.
+    // Transmission time of a burst at a rate, in ticks of 64 ns.
     let ticks = |rate: u64| burst * 1_000_000_000 / rate / 64;
     let class = |id: &str, parent: &str, own: u64, priority: u32| {
         format!(
@@ -132,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trees_are_such_as_the_kernel_has() {
+    fn trees_have_the_form_of_the_kernel() {
         let mut reserved =
             Reserved { queues: 2, queue: 1, has_offload: false, launch_time: None, gates: &[], base_time_ns: 0 };
         assert_eq!(
@@ -154,7 +159,7 @@ mod tests {
         let leaves = format!("; qdisc etf 10: parent 1:1 {etf}; qdisc etf 11: parent 1:2 {etf}");
         let how = "clock tai flags 1 txtime_delay 400000";
         assert_eq!(reserved.class_tree(&[5, 7]), format!("qdisc taprio 1: root {map} {how} {entries}{leaves}"));
-        // The first queue: its class is the first too.
+        // The first queue belongs to the first class.
         let first = Reserved { queues: 4, queue: 0, gates: &gates[..1], launch_time: None, ..reserved };
         let tree = first.class_tree(&[5]);
         let begins = "qdisc taprio 1: root map 1,1,1,1,1,0,1,1,1,1,1,1,1,1,1,1 queues 1@0,3@1 clock tai flags 0";

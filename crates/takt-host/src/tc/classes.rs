@@ -1,34 +1,36 @@
-//! Traffic classes: of which class a frame is by its priority, and which queues a class has (linux/pkt_sched.h: `tc_mqprio_qopt`).
+//! Traffic classes: the class of each priority, and the queues of each class (linux/pkt_sched.h:
+//! `tc_mqprio_qopt`).
 //!
-//! What `mqprio` and `taprio` have in common. As words `map 0,0,..,1 queues 3@0,1@3`: the class of each of the 16 priorities, and of each
-//! class how many queues from which one on. A frame's priority is `SO_PRIORITY`, or what a program at clsact has made of it.
+//! `mqprio` and `taprio` share them. Their text is `map 0,0,..,1 queues 3@0,1@3`: the class of each
+//! of the 16 priorities, and for each class the number of queues and the first one. The priority of
+//! a frame is `SO_PRIORITY`, or the one that a program at clsact set.
 
 use takt_netlink::attributes;
 
 use super::words::Words;
 
-/// Priorities that have a class of their own; higher ones have that of the lowest four bits.
+/// Number of priorities with a class. Higher priorities use the class of their lowest four bits.
 pub(crate) const PRIORITIES: usize = 16;
 const CLASSES_MAX: usize = 16;
-/// Octets of the structure.
+/// Length of the structure, in octets.
 pub(crate) const LEN: usize = 82;
 const HARDWARE_AT: usize = 17;
 const COUNTS_AT: usize = 18;
 const FIRSTS_AT: usize = 50;
 
-/// See the [module](self).
+/// Traffic classes, see the [module](self).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Classes {
-    /// The class of each priority.
+    /// Class of each priority.
     pub(crate) map: [u8; PRIORITIES],
-    /// Of each class, how many queues, and the first.
+    /// Number of queues and first queue of each class.
     pub(crate) queues: Vec<(u16, u16)>,
-    /// The network card does it (`mqprio` alone).
+    /// Offload to the network card (`mqprio` only).
     pub(crate) hardware: u8,
 }
 
 impl Classes {
-    /// `None` for what has no words, such as no classes at all.
+    /// Parses the structure. `None` if it has no text form, such as no classes at all.
     pub(crate) fn parse(octets: &[u8]) -> Option<Self> {
         let octets: &[u8; LEN] = octets.first_chunk()?;
         let number = |at: usize, class: usize| u16::from_ne_bytes([octets[at + 2 * class], octets[at + 2 * class + 1]]);
@@ -62,7 +64,7 @@ impl Classes {
         format!("map {} queues {}", map.join(","), queues.join(","))
     }
 
-    /// From words, without what the hardware does.
+    /// Parses the text form, without the offload.
     pub(crate) fn of_words(words: &mut Words<'_>) -> Option<Self> {
         let map = words.list("map", |class| class.parse().ok())?; // tidy-allow(dropped-cause): the caller names the text
         let queues = words.list("queues", |range| {
@@ -73,17 +75,19 @@ impl Classes {
         all.is_whole().then_some(all)
     }
 
-    /// The queues of frames with a priority: how many, and the first.
+    /// Returns the queues of a priority: their number and the first one.
     pub(crate) fn queues_of(&self, priority: u32) -> Option<(u16, u16)> {
         let class = self.map[priority as usize % PRIORITIES];
         self.queues.get(usize::from(class)).copied()
     }
 }
 
-/// Of one class: its number, the longest frame, and whether frames may be cut short for others (IEEE 802.1Q frame preemption).
+/// Attributes of one class: its index, the longest frame, and whether frames are preemptable (IEEE
+/// 802.1Q frame preemption).
 const ENTRY_INDEX: u16 = 1;
 
-/// Whether settings of one class are those that it has anyway. Kernels from 6.1 on tell them for all classes.
+/// Reports whether the settings of a class are its defaults. Kernels from 6.1 report them for all
+/// classes.
 pub(crate) fn is_plain_entry(entry: &[u8], plain: &[(u16, u32)]) -> bool {
     let is_plain = |(kind, value): (u16, &[u8])| {
         kind == ENTRY_INDEX || plain.iter().any(|(known, plain)| kind == *known && value == plain.to_ne_bytes())

@@ -1,18 +1,23 @@
-//! `etf`: each frame leaves at the time that its sender has given it by `SO_TXTIME`, the earliest first (tc-etf(8)).
+//! `etf`: frames leave at the launch time that their sender set with `SO_TXTIME`, the earliest
+//! first (tc-etf(8)).
 //!
-//! As words `clock tai delta 300000 offload off deadline off skip_sock_check off`: how long before its time a frame is handed on, in
-//! nanoseconds; whether the card holds it till then; whether the time is a deadline, by which it may have left; and whether frames of
-//! sockets that have asked for no times are taken, which is for [`taprio`](super::taprio) with `flags 1`. Frames without a time, or whose
-//! time has passed, are dropped and counted.
+//! Its text is `clock tai delta 300000 offload off deadline off skip_sock_check off`:
+//! - `delta` is the time by which a frame is passed on before its launch time, in nanoseconds.
+//! - With `offload`, the card holds the frame until then.
+//! - With `deadline`, the time is a deadline and the frame may leave earlier.
+//! - With `skip_sock_check`, frames of sockets without launch times are accepted, for
+//!   [`taprio`](super::taprio) with `flags 1`.
+//!
+//! Frames without a launch time, or whose launch time has passed, are dropped and counted.
 
 use takt_netlink::{find, number, put};
 
 use super::words::{CLOCKS, Words, clock};
 
 const PARAMETERS: u16 = 1;
-/// Words for flags, from the lowest bit on.
+/// Names of the flags, from the lowest bit.
 const FLAGS: [&str; 3] = ["deadline", "offload", "skip_sock_check"];
-/// The order in which they are written.
+/// Order of the flags in the text.
 const ORDER: [usize; 3] = [1, 0, 2];
 
 pub(crate) fn words(octets: &[u8]) -> Option<String> {

@@ -1,18 +1,21 @@
-//! Queueing disciplines of an interface: read as text, set by text, as tc(8) would.
+//! Queueing disciplines of an interface, read and written as text in the manner of tc(8).
 //!
-//! | module | what it is |
+//! | module | content |
 //! |---|---|
-//! | [`options`] | what a discipline or a class is set to: octets of the kernel, and words where those are known |
-//! | [`words`] | how such words are read |
-//! | [`classes`] | traffic classes, by which frames of a priority have queues of their own |
-//! | [`mqprio`], [`taprio`], [`etf`] | disciplines for those: queues, a time table, times to leave |
-//! | [`steering`] | a program that sends marked frames to a queue or a class of their own |
+//! | [`options`] | settings of disciplines and classes: octets of the kernel, and text where their meaning is known |
+//! | [`words`] | the parser of such text |
+//! | [`classes`] | traffic classes, which give frames of a priority their own queues |
+//! | [`mqprio`], [`taprio`], [`etf`] | disciplines for these: queues, a gate schedule, launch times |
+//! | [`steering`] | a program that assigns marked frames to a queue or class |
 //!
-//! A tree is one line, `default` or its disciplines and classes from the root down:
-//! `qdisc htb 1: root default 20 r2q 10; class htb 1:1 root rate ..; qdisc pfifo 10: parent 1:10 limit 100`. What has the number 0 the
-//! kernel has made itself, and makes again. Settings without words stand as octets, so that what was there can be restored whatever it
-//! says; a tree that cannot be restored (kinds not listed in [`options::RESTORED`], filters, size tables) cannot be read either, and so is
-//! never replaced. By rtnetlink and not by tc(8): what tc prints is rounded and not what it reads.
+//! A tree is one line: `default`, or its disciplines and classes from the root: `qdisc htb 1: root
+//! default 20 r2q 10; class htb 1:1 root rate ..; qdisc pfifo 10: parent 1:10 limit 100`. The
+//! kernel created entries with the number 0 itself, and creates them again.
+//!
+//! Settings without a text form are octets, so that any former value can be restored. A tree that
+//! cannot be restored (kinds not listed in [`options::RESTORED`], filters, size tables) cannot be
+//! read either, and is therefore never replaced. The module uses rtnetlink instead of tc(8), since
+//! tc prints rounded values in a form that it does not accept.
 
 pub(crate) mod classes;
 mod etf;
@@ -36,23 +39,23 @@ const NEW_FILTER: u16 = 44;
 const DELETE_FILTER: u16 = 45;
 const GET_FILTER: u16 = 46;
 
-/// Attributes of all of them.
+/// Attributes of disciplines and classes.
 const KIND: u16 = 1;
 const OPTIONS: u16 = 2;
 const STAB: u16 = 8;
 
 const ROOT: u32 = 0xffff_ffff;
-/// The parent of `ingress` and `clsact`, which stand beside the tree.
+/// Parent of `ingress` and `clsact`, which are not part of the tree.
 const CLSACT: u32 = 0xffff_fff1;
 const CLSACT_HANDLE: u32 = 0xffff_0000;
-/// Where filters hang for what comes and what leaves.
+/// Parents of filters for incoming and outgoing frames.
 const INGRESS: u32 = 0xffff_fff2;
 const EGRESS: u32 = 0xffff_fff3;
 
-/// What is neither a discipline nor a class: the kernel's own tree.
+/// Text of the kernel's default tree, without configured disciplines or classes.
 const DEFAULT: &str = "default";
 
-/// A discipline or a class.
+/// Discipline or class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Entry {
     is_class: bool,
@@ -62,7 +65,7 @@ struct Entry {
     options: Vec<u8>,
 }
 
-/// A handle as tc writes it.
+/// Handle in the form of tc.
 struct Handle(u32);
 
 impl fmt::Display for Handle {
@@ -112,7 +115,8 @@ impl Entry {
         Some(Self { is_class, kind, handle, parent, options })
     }
 
-    /// What the kernel says of one; `None` for those of other interfaces, and for what stands beside the tree.
+    /// Parses a message of the kernel. `None` for other interfaces, and for disciplines that are
+    /// not part of the tree.
     fn read(index: i32, is_class: bool, message: &[u8]) -> Option<io::Result<Self>> {
         let (handle, parent) = (number(message.get(8..)?)?, number(message.get(12..)?)?);
         if number(message.get(4..)?)? != index.cast_unsigned() || parent == CLSACT {
@@ -127,7 +131,7 @@ impl Entry {
         Some(Ok(Self { is_class, kind, handle, parent, options }))
     }
 
-    /// A message that makes it.
+    /// Returns the message that creates the entry.
     fn message(&self, index: i32) -> Vec<u8> {
         let mut body = message(index, self.handle, self.parent, 0);
         put_text(&mut body, KIND, &self.kind);
@@ -138,7 +142,7 @@ impl Entry {
     }
 }
 
-/// The part that all messages begin with.
+/// Returns the common beginning of all messages.
 fn message(index: i32, handle: u32, parent: u32, info: u32) -> Vec<u8> {
     let mut body = vec![0; 4];
     body.extend(index.to_ne_bytes());
@@ -151,7 +155,7 @@ fn unrestorable(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, text)
 }
 
-/// The kernel's entries of an interface, from the root down.
+/// Returns the kernel's entries of an interface, from the root.
 fn entries(netlink: &mut Netlink, index: i32) -> io::Result<Vec<Entry>> {
     let qdiscs = netlink.dump(GET_QDISC, &message(index, 0, 0, 0))?;
     let qdiscs = qdiscs.iter().filter_map(|one| Entry::read(index, false, one)).collect::<io::Result<Vec<_>>>()?;
@@ -186,16 +190,16 @@ fn entries(netlink: &mut Netlink, index: i32) -> io::Result<Vec<Entry>> {
     Ok(from_the_root(all))
 }
 
-/// Parents before children, and otherwise by number.
+/// Sorts parents before children, and otherwise by number.
 fn from_the_root(mut rest: Vec<Entry>) -> Vec<Entry> {
     rest.sort_by_key(|entry| (!entry.is_class, entry.parent, entry.handle));
     let mut ordered: Vec<Entry> = Vec::new();
     loop {
         let is_next = |entry: &Entry| match (entry.is_class, entry.parent) {
             (false, ROOT) => true,
-            // A class without a parent belongs to the discipline of its number.
+            // A class without a parent belongs to the discipline of its major number.
             (true, ROOT) => ordered.iter().any(|one| one.handle == entry.handle & 0xffff_0000),
-            // Classes of some kinds are not listed: they come with their discipline.
+            // Classes of some kinds are not listed. They exist with their discipline.
             (_, parent) => {
                 let is_listed = rest.iter().any(|one| one.handle == parent);
                 let parent = if is_listed { parent } else { parent & 0xffff_0000 };
@@ -208,7 +212,7 @@ fn from_the_root(mut rest: Vec<Entry>) -> Vec<Entry> {
     ordered
 }
 
-/// The tree of an interface as text; see the [module](self).
+/// Returns the tree of an interface as text, see the [module](self).
 pub(crate) fn read(interface: &str) -> io::Result<String> {
     let index = interface_index(interface)?;
     let entries = entries(&mut Netlink::route()?, index)?;
@@ -218,7 +222,7 @@ pub(crate) fn read(interface: &str) -> io::Result<String> {
     Ok(entries.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
 }
 
-/// Makes the tree of an interface what the text says. What waits in the former one is lost, as with `tc qdisc replace`.
+/// Sets the tree of an interface. Frames in the former tree are lost, as with `tc qdisc replace`.
 pub(crate) fn write(interface: &str, tree: &str) -> io::Result<()> {
     let wanted = parse(tree)?;
     let index = interface_index(interface)?;
@@ -230,7 +234,7 @@ pub(crate) fn write(interface: &str, tree: &str) -> io::Result<()> {
     }
     for entry in wanted.iter().filter(|entry| entry.handle != 0) {
         let kind = if entry.is_class { NEW_CLASS } else { NEW_QDISC };
-        // A queue of taprio says that its discipline is taprio itself, until it has been given another.
+        // A queue of taprio reports taprio itself as its discipline until it receives another one.
         let flags = if entry.is_class || entry.parent == ROOT { NEW } else { INSTEAD };
         let made = netlink.order(kind, flags, &entry.message(index));
         made.map_err(|why| io::Error::new(why.kind(), format!("{entry}: {why}{}", instead(entry))))?;
@@ -238,8 +242,9 @@ pub(crate) fn write(interface: &str, tree: &str) -> io::Result<()> {
     begin_again(&mut netlink, index)
 }
 
-/// Has a time table that the kernel's timers keep begin once more: the kernel stops those whenever a queue is given a discipline, or clsact
-/// comes or goes (`taprio_reset` in net/sched/sch_taprio.c), and starts them only when it is told the time table.
+/// Restarts a gate schedule that uses the kernel's timers. The kernel stops them when a queue
+/// receives a discipline or clsact is added or removed (`taprio_reset` in net/sched/sch_taprio.c).
+/// It starts them only when it receives the schedule again.
 fn begin_again(netlink: &mut Netlink, index: i32) -> io::Result<()> {
     let qdiscs = netlink.dump(GET_QDISC, &message(index, 0, 0, 0))?;
     let mut qdiscs = qdiscs.iter().filter_map(|one| Entry::read(index, false, one)).flatten();
@@ -249,7 +254,7 @@ fn begin_again(netlink: &mut Netlink, index: i32) -> io::Result<()> {
     }
 }
 
-/// What to do if a discipline cannot be made, where that is known.
+/// Returns a remedy if a discipline cannot be created, where one is known.
 fn instead(entry: &Entry) -> &'static str {
     let words = options::words(&entry.kind, false, &entry.options);
     let has = |setting: &str| format!(" {words} ").contains(setting);
@@ -261,7 +266,8 @@ fn instead(entry: &Entry) -> &'static str {
     }
 }
 
-/// Whether a tree gives queues to priorities, so that to make it or take it away resets which processors have which queue.
+/// Reports whether a tree assigns queues to priorities. Its creation and removal then reset the
+/// assignment of queues to processors.
 pub(crate) fn has_classes(tree: &str) -> bool {
     ["qdisc mqprio ", "qdisc taprio "].iter().any(|kind| tree.contains(kind))
 }
@@ -277,24 +283,24 @@ fn parse(tree: &str) -> io::Result<Vec<Entry>> {
     tree.split(';').map(entry).collect()
 }
 
-/// Attributes of counters, and within them.
+/// Attributes of counters, and nested attributes.
 const STATS: u16 = 7;
 const STATS_BASIC: u16 = 1;
 
-/// The number of the discipline at the root.
+/// Returns the handle of the root discipline.
 ///
 /// # Errors
-/// It is the kernel's own.
+/// The root discipline is the kernel's default.
 pub(crate) fn root(interface: &str) -> io::Result<u32> {
     let index = interface_index(interface)?;
     let entries = entries(&mut Netlink::route()?, index)?;
     entries.first().map(|root| root.handle).ok_or_else(|| io::Error::other("the tree is the kernel's own"))
 }
 
-/// The class of the discipline at the root that is the queue of frames with a priority.
+/// Returns the class of the root discipline that is the queue of a priority.
 ///
 /// # Errors
-/// The root gives no queues to priorities, or that priority several.
+/// The root assigns no queues to priorities, or several to this priority.
 pub(crate) fn leaf_of_priority(interface: &str, priority: u32) -> io::Result<u32> {
     let index = interface_index(interface)?;
     let entries = entries(&mut Netlink::route()?, index)?;
@@ -311,7 +317,7 @@ pub(crate) fn leaf_of_priority(interface: &str, priority: u32) -> io::Result<u32
     }
 }
 
-/// Frames that have left by the discipline below a class.
+/// Returns the number of frames that left by the discipline below a class.
 pub(crate) fn frames(interface: &str, class: u32) -> io::Result<u64> {
     let index = interface_index(interface)?;
     let qdiscs = Netlink::route()?.dump(GET_QDISC, &message(index, 0, 0, 0))?;
@@ -321,17 +327,18 @@ pub(crate) fn frames(interface: &str, class: u32) -> io::Result<u64> {
     };
     let basic = |message: &Vec<u8>| {
         let basic = find(find(message.get(20..)?, STATS)?, STATS_BASIC)?;
-        // Octets, then frames.
+        // Octets precede frames.
         number(basic.get(8..)?).map(u64::from)
     };
     let nothing = || io::Error::other(format!("nothing is counted of {}", Handle(class)));
     qdiscs.iter().find(of_class).and_then(basic).ok_or_else(nothing)
 }
 
-/// Whether the kernel has disciplines of a kind. Asks for one without the settings that these kinds cannot be without, so none is made.
+/// Reports whether the kernel has a kind of discipline. Requests one without its mandatory
+/// settings, so that none is created.
 ///
 /// # Errors
-/// Nobody but root may ask.
+/// Only root may send the request.
 pub(crate) fn has_kind(kind: &str) -> io::Result<bool> {
     debug_assert!(["mqprio", "taprio", "etf"].contains(&kind), "it is not made without settings");
     let mut body = message(interface_index("lo")?, 0, ROOT, 0);
@@ -344,7 +351,7 @@ pub(crate) fn has_kind(kind: &str) -> io::Result<bool> {
     }
 }
 
-/// What stands beside the tree: `none`, `clsact` or `ingress`.
+/// Returns the discipline outside the tree: `none`, `clsact` or `ingress`.
 pub(crate) fn read_beside(interface: &str) -> io::Result<String> {
     let index = interface_index(interface)?;
     let qdiscs = Netlink::route()?.dump(GET_QDISC, &message(index, 0, 0, 0))?;
@@ -355,7 +362,7 @@ pub(crate) fn read_beside(interface: &str) -> io::Result<String> {
     Ok(qdiscs.iter().find_map(kind).unwrap_or_else(|| "none".to_owned()))
 }
 
-/// Puts `clsact` beside the tree, or takes it away; not as long as there are filters.
+/// Adds or removes `clsact`. Fails as long as there are filters.
 pub(crate) fn write_beside(interface: &str, kind: &str) -> io::Result<()> {
     let index = interface_index(interface)?;
     let now = read_beside(interface)?;
@@ -385,7 +392,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trees_are_read_and_written() {
+    fn trees_are_parsed_and_formatted() {
         let tree = "qdisc htb 1: root default 20 r2q 10 direct_qlen 1000; \
              class htb 1:1 root rate 12500000 ceil 12500000 burst_ticks 2000 cburst_ticks 2000 quantum 1514 prio 0 overhead 24; \
              qdisc pfifo 10: parent 1:1 limit 100; qdisc tbf 11: parent 1:2 octets 00ff";
@@ -405,9 +412,10 @@ mod tests {
         }
     }
 
-    /// Two classes, as `tc qdisc add .. mqprio`, `taprio` and `etf` of iproute2 6.1 say it to the kernel.
+    /// Two classes, in the octets that `tc qdisc add .. mqprio`, `taprio` and `etf` of iproute2 6.1
+    /// send to the kernel.
     #[test]
-    fn disciplines_of_classes_are_read_and_written() {
+    fn disciplines_with_classes_are_parsed_and_formatted() {
         let map = "map 0,0,0,0,0,1,0,0,0,0,0,0,0,0,0,0 queues 3@0,1@3";
         for settings in [
             format!("mqprio 1: root {map} hw 0"),
@@ -421,7 +429,7 @@ mod tests {
             let entries = parse(&tree).unwrap_or_else(|why| panic!("{why}"));
             assert_eq!(entries.iter().map(ToString::to_string).collect::<Vec<_>>(), [tree.as_str()]);
             assert_eq!(options::normal(&entries[0].kind, false, &entries[0].options), entries[0].options, "{tree}");
-            // What is cut off is left as it is, and read by nobody.
+            // Truncated options do not cause a panic.
             for len in 0..entries[0].options.len() {
                 options::words(&entries[0].kind, false, &entries[0].options[..len]);
                 options::normal(&entries[0].kind, false, &entries[0].options[..len]);
@@ -447,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn parents_come_before_their_children() {
+    fn parents_precede_their_children() {
         let tree = "qdisc htb 9: root default 0 r2q 10; class htb 9:1 root octets 00; class htb 9:5 parent 9:1 octets 00; \
              class htb 9:3 parent 9:5 octets 00; qdisc pfifo 2: parent 9:3 limit 1";
         let mut entries = parse(tree).expect("a tree");

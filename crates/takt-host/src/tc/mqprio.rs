@@ -1,25 +1,26 @@
-//! `mqprio`: traffic classes with queues of their own, between which the network card may have priorities (tc-mqprio(8)).
+//! `mqprio`: traffic classes with their own queues, among which the network card may prioritize
+//! (tc-mqprio(8)).
 //!
-//! As words [`Classes`], then `hw 0`, or 1 where the card does it; `mode` and `shaper` are what the card is told of. Rates of classes have
-//! no words here.
+//! Its text is [`Classes`], followed by `hw 0`, or by `hw 1` if the card does it. `mode` and
+//! `shaper` are passed to the card. Rates of classes have no text form.
 
 use takt_netlink::{attributes, find, put};
 
 use super::classes::{Classes, LEN, is_plain_entry};
 use super::words::Words;
 
-/// The structure with what fills it up to a multiple of four; attributes follow.
+/// Length of the structure with padding to a multiple of four. Attributes follow.
 const STRUCTURE_LEN: usize = LEN.next_multiple_of(4);
 const MODE: u16 = 1;
 const SHAPER: u16 = 2;
 const ENTRY: u16 = 5;
 const ENTRY_PREEMPTION: u16 = 2;
 const EXPRESS: u32 = 1;
-/// What the card is told of (linux/pkt_sched.h).
+/// Modes that are passed to the card (linux/pkt_sched.h).
 const MODES: [&str; 2] = ["dcb", "channel"];
 const SHAPERS: [&str; 2] = ["dcb", "bw_rlimit"];
 
-/// As it can be set again; as it was told if there is something without words.
+/// Returns options that can be set again. Options without a text form are returned unchanged.
 pub(crate) fn normal(told: &[u8]) -> Vec<u8> {
     let parse = || {
         let classes = Classes::parse(told)?;

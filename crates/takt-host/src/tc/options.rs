@@ -1,32 +1,35 @@
-//! What a discipline or a class is set to: the kernel's octets, and words for the kinds that plans use (linux/pkt_sched.h).
+//! Settings of disciplines and classes: octets of the kernel, and text for the kinds that plans use
+//! (linux/pkt_sched.h).
 //!
-//! Invariant: words are used only if they give the same octets back; anything else stands as `octets` in hexadecimal. Rates are in
-//! octets per second, bursts in ticks of 64 ns, as the kernel keeps them.
+//! Invariant: text is used only if it gives the same octets back. Other settings are `octets` in
+//! hexadecimal. Rates are in octets per second, bursts in ticks of 64 ns, as in the kernel.
 
 use takt_netlink::{attributes, find, number, put};
 
 use super::{etf, mqprio, taprio};
 
-/// Kinds whose settings, as the kernel tells them, are taken by it again and give the same.
+/// Kinds whose settings the kernel accepts in the form in which it reports them, with the same
+/// effect.
 pub(crate) const RESTORED: [&str; 11] =
     ["mq", "htb", "tbf", "pfifo", "bfifo", "pfifo_head_drop", "pfifo_fast", "noqueue", "mqprio", "taprio", "etf"];
 
-/// Of these, kinds whose settings have to have words: what has none, the kernel may tell otherwise than it takes it.
+/// Kinds of these whose settings need a text form. The kernel may report settings without one in a
+/// form that it does not accept.
 pub(crate) const WORDED: [&str; 3] = ["mqprio", "taprio", "etf"];
 
-/// How settings without words begin.
+/// Prefix of settings without a text form.
 pub(crate) const OCTETS: &str = "octets ";
 
 const HTB_PARAMETERS: u16 = 1;
 const HTB_INIT: u16 = 2;
 const HTB_DIRECT_QLEN: u16 = 5;
-/// What the kernel wants to hear as HTB's version. It tells another.
+/// HTB version that the kernel expects. It reports another one.
 const HTB_VERSION: u32 = 3;
 const LINK_LAYER_ETHERNET: u8 = 1;
-/// Where in a class's parameters the level stands, which follows from the tree.
+/// Offset of the level in the parameters of a class. The level follows from the tree.
 const LEVEL_AT: usize = 36;
 
-/// Octets as they can be set again: without counters, and without what follows from the rest.
+/// Returns octets that can be set again, without counters and derived values.
 pub(crate) fn normal(kind: &str, is_class: bool, told: &[u8]) -> Vec<u8> {
     match (kind, is_class) {
         ("pfifo_fast" | "mq" | "noqueue", _) => Vec::new(),
@@ -52,7 +55,7 @@ pub(crate) fn normal(kind: &str, is_class: bool, told: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Settings as words; empty for none.
+/// Formats settings as text. Empty for none.
 pub(crate) fn words(kind: &str, is_class: bool, octets_there: &[u8]) -> String {
     if octets_there.is_empty() {
         return String::new();
@@ -75,7 +78,7 @@ pub(crate) fn words(kind: &str, is_class: bool, octets_there: &[u8]) -> String {
     })
 }
 
-/// Words as octets; `None` if they make no sense.
+/// Parses settings. `None` if they are invalid.
 pub(crate) fn octets(kind: &str, is_class: bool, words: &[&str]) -> Option<Vec<u8>> {
     match (kind, is_class, words) {
         (_, _, []) => Some(Vec::new()),
@@ -118,7 +121,7 @@ fn htb_words(octets: &[u8]) -> Option<String> {
     Some(format!("default {default:x} r2q {r2q}{}", queue.unwrap_or_default()))
 }
 
-/// Names of a class's numbers in the order in which they are written.
+/// Names of the numbers of a class, in the order of the text.
 const CLASS: [&str; 7] = ["rate", "ceil", "burst_ticks", "cburst_ticks", "quantum", "prio", "overhead"];
 
 fn class_words(octets: &[u8]) -> Option<String> {
@@ -127,7 +130,7 @@ fn class_words(octets: &[u8]) -> Option<String> {
     let overhead = u32::from(u16::from_ne_bytes(*parameters.get(2..)?.first_chunk()?));
     let numbers = [at(8)?, at(20)?, at(24)?, at(28)?, at(32)?, at(40)?, overhead];
     let words = CLASS.iter().zip(numbers).map(|(name, number)| format!("{name} {number}"));
-    // Without overhead, the word is left out.
+    // The word is omitted if there is no overhead.
     Some(words.take(if overhead == 0 { 6 } else { 7 }).collect::<Vec<_>>().join(" "))
 }
 
@@ -163,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_stand_for_octets_and_what_they_cannot_say_stays() {
+    fn text_round_trips_and_settings_without_a_text_form_stay_octets() {
         let there_and_back = |kind: &str, is_class: bool, text: &str| {
             let octets = octets(kind, is_class, &text.split(' ').collect::<Vec<_>>()).expect("it makes sense");
             assert_eq!(words(kind, is_class, &octets), text);
@@ -173,7 +176,7 @@ mod tests {
         there_and_back("htb", false, "default 20 r2q 10 direct_qlen 1000");
         there_and_back("htb", true, "rate 1000 ceil 12500000 burst_ticks 3 cburst_ticks 4 quantum 1514 prio 2");
         there_and_back("tbf", false, "octets 00ff01");
-        // What has no words: another link layer.
+        // A different link layer has no text form.
         let mut octets =
             there_and_back("htb", true, "rate 9 ceil 9 burst_ticks 3 cburst_ticks 4 quantum 5 prio 2 overhead 24");
         octets[5] = 2;
@@ -185,10 +188,11 @@ mod tests {
         assert_eq!(super::octets("htb", true, &["rate", "1"]), None);
     }
 
-    /// As `tc class add .. htb rate 8kbit ceil 100mbit prio 0 burst 1600 quantum 1514 overhead 24` of iproute2 6.1 says it, but
-    /// for the tables of rates that the kernel no longer reads and the logarithm of their cells.
+    /// Octets that `tc class add .. htb rate 8kbit ceil 100mbit prio 0 burst 1600 quantum 1514
+    /// overhead 24` of iproute2 6.1 sends, without the rate tables that the kernel no longer reads
+    /// and the logarithm of their cells.
     #[test]
-    fn a_class_is_what_tc_says() {
+    fn class_equals_that_of_tc() {
         let words = "rate 1000 ceil 12500000 burst_ticks 25000000 cburst_ticks 2000 quantum 1514 prio 0 overhead 24";
         let octets = octets("htb", true, &words.split(' ').collect::<Vec<_>>()).expect("it makes sense");
         let said = [

@@ -1,11 +1,14 @@
-//! A program at `clsact` that sends frames with certain marks to a queue, or a class, of their own: what skbedit would do.
+//! Steering: a BPF program at `clsact` that assigns frames with certain marks to a queue or class,
+//! as skbedit would.
 //!
-//! Marks are the DSCP of IPv4 and IPv6, and the PCP of an 802.1Q tag, whether it stands in the frame or beside it. A queue of their own
-//! means that all else goes by the other queues, by the hash of its flow. The kernel heeds the program's choice of a queue only where XPS
-//! makes none, and keeps to the first choice for a connected socket. Where a discipline gives queues to priorities
-//! ([`classes`](super::classes)), frames are given a priority, and it is the kernel that gives them, and all else, their queues.
+//! Marks are the DSCP of IPv4 and IPv6, and the PCP of an 802.1Q tag in the frame or in its
+//! metadata. If marked frames have a queue, other frames use the other queues by their flow hash.
+//! The kernel follows the program's choice of a queue only if XPS makes none, and keeps the first
+//! choice for a connected socket. If a discipline assigns queues to priorities
+//! ([`classes`](super::classes)), the program sets the priority, and the kernel assigns all queues.
 //!
-//! The filter's name is what it does, so that it can be told from what is there.
+//! The name of the filter is the text of the steering, so that the active steering can be read
+//! back.
 
 #![allow(unsafe_code)]
 
@@ -17,18 +20,18 @@ use std::str::FromStr;
 use super::{DELETE_FILTER, EGRESS, GET_FILTER, Handle, KIND, NEW_FILTER, OPTIONS, message, parse_handle, read_beside};
 use takt_netlink::{NEW, Netlink, find, interface_index, number, put, put_text, text};
 
-/// Where marked frames go.
+/// Target of marked frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// A queue of so many.
+    /// Queue, and the number of queues.
     Queue(u32, u32),
-    /// A class of the discipline at the root.
+    /// Class of the root discipline.
     Class(u32),
-    /// The queue that a priority has.
+    /// Queue of a priority.
     Priority(u32),
 }
 
-/// See the [module](self).
+/// Steering of marked frames, see the [module](self).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Steering {
     pub(crate) way: Way,
@@ -98,17 +101,17 @@ fn parse(text: &str) -> Option<Steering> {
     way.filter(|_| is_whole).map(|way| Steering { way, dscp, pcp })
 }
 
-/// Its place among the filters, and the protocol: all.
+/// Preference and protocol of the filter: all protocols.
 const PREFERENCE: u32 = 0x7474;
 const INFO: u32 = PREFERENCE << 16 | (libc::ETH_P_ALL as u16).to_be() as u32;
 
 const BPF_FD: u16 = 6;
 const BPF_NAME: u16 = 7;
 const BPF_FLAGS: u16 = 8;
-/// What the program returns says what becomes of the frame.
+/// The return value of the program decides on the frame.
 const DIRECT_ACTION: u32 = 1;
 
-/// What is steered on an interface; `none` if nothing is.
+/// Returns the steering of an interface, or `none`.
 pub(crate) fn read(interface: &str) -> io::Result<String> {
     if read_beside(interface)? != "clsact" {
         return Ok("none".to_owned());
@@ -123,7 +126,7 @@ pub(crate) fn read(interface: &str) -> io::Result<String> {
     Ok(filters.iter().find_map(name).unwrap_or_else(|| "none".to_owned()))
 }
 
-/// Steers as the text says, in place of what was steered before.
+/// Replaces the steering of an interface.
 pub(crate) fn write(interface: &str, steering: &str) -> io::Result<()> {
     let index = interface_index(interface)?;
     let wanted = if steering == "none" { None } else { Some(steering.parse::<Steering>()?) };
@@ -143,7 +146,7 @@ pub(crate) fn write(interface: &str, steering: &str) -> io::Result<()> {
     netlink.order(NEW_FILTER, NEW, &body)
 }
 
-/// One instruction: operation, registers (destination in the low half), offset, immediate value.
+/// Instruction: operation, registers (destination in the low half), offset, immediate value.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Instruction {
@@ -153,7 +156,7 @@ struct Instruction {
     immediate: i32,
 }
 
-/// Places in a program that are jumped to.
+/// Jump targets in a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Label {
     InFrame,
@@ -165,7 +168,7 @@ enum Label {
     Marked,
 }
 
-/// Instructions, and jumps whose targets are not known yet.
+/// Instructions, and jumps whose targets are not yet known.
 #[derive(Default)]
 struct Assembler {
     code: Vec<Instruction>,
@@ -187,7 +190,7 @@ impl Assembler {
         self.places.push((label, self.code.len()));
     }
 
-    /// Jumps if register 0 is one of the marks.
+    /// Emits jumps to `to` if register 0 equals one of the marks.
     fn any(&mut self, marks: &[u8], to: Label) {
         marks.iter().for_each(|mark| self.jump(JUMP_EQUAL, 0, i32::from(*mark), to));
     }
@@ -205,9 +208,9 @@ const MOVE: u8 = 0xbf;
 const MOVE_NUMBER: u8 = 0xb7;
 const LOAD: u8 = 0x61;
 const STORE: u8 = 0x63;
-/// Of the frame, 16 bits in the network's order.
+/// Loads 16 bits of the frame in network byte order.
 const FRAME_HALF: u8 = 0x28;
-/// Of the frame, 8 and 16 bits from a register's place on.
+/// Load 8 and 16 bits of the frame, relative to a register.
 const FRAME_OCTET_FROM: u8 = 0x50;
 const FRAME_HALF_FROM: u8 = 0x48;
 const SHIFT_RIGHT: u8 = 0x77;
@@ -221,20 +224,21 @@ const JUMP_LESS: u8 = 0xa5;
 const CALL: u8 = 0x85;
 const EXIT: u8 = 0x95;
 const GET_HASH: i32 = 34;
-/// Of `struct __sk_buff`.
+/// Offsets in `struct __sk_buff`.
 const QUEUE_MAPPING: i16 = 12;
 const VLAN_PRESENT: i16 = 20;
 const VLAN_TCI: i16 = 24;
 const PRIORITY: i16 = 32;
-/// Other filters decide.
+/// Verdict that leaves the decision to other filters.
 const GO_ON: i32 = -1;
 
-/// Registers as an instruction has them: destination, source.
+/// Returns the registers of an instruction: destination and source.
 const fn pair(to: u8, from: u8) -> u8 {
     from << 4 | to
 }
 
-/// Register 6 holds the frame's description, 9 where the network layer begins.
+/// Returns the program. Register 6 holds the frame's metadata, register 9 the offset of the network
+/// layer.
 fn program(steering: &Steering) -> Vec<Instruction> {
     let mut a = Assembler::default();
     a.put(MOVE, pair(6, 1), 0, 0);
@@ -275,7 +279,7 @@ fn program(steering: &Steering) -> Vec<Instruction> {
         a.put(REMAINDER, 0, 0, number(of - 1));
         a.put(JUMP_LESS, 0, 1, number(queue));
         a.put(ADD, 0, 0, 1);
-        // The kernel counts from 1 here: 0 is no queue.
+        // Queue numbers start at 1 here, and 0 stands for no queue.
         a.put(ADD, 0, 0, 1);
         a.put(STORE, pair(6, 0), QUEUE_MAPPING, 0);
     }
@@ -297,7 +301,7 @@ fn program(steering: &Steering) -> Vec<Instruction> {
 const PROGRAM_LOAD: libc::c_int = 5;
 const SCHED_CLS: u32 = 3;
 
-/// The beginning of `union bpf_attr` for a program; the kernel takes the rest as zero.
+/// Beginning of `union bpf_attr` for loading a program. The kernel takes the rest as zero.
 #[repr(C)]
 struct ProgramLoad {
     kind: u32,
@@ -321,10 +325,11 @@ fn load(program: &[Instruction]) -> io::Result<OwnedFd> {
         log: 0,
     };
     let len = size_of::<ProgramLoad>() as libc::c_uint;
-    // SAFETY: the structure is valid for `len` octets; the program and the licence live during the call, with the length that stands there.
+    // SAFETY: the structure is valid for `len` octets; the program and the license live during the
+    // call, with the lengths given there.
     let fd = unsafe { libc::syscall(libc::SYS_bpf, PROGRAM_LOAD, &raw const attributes, len) };
     match libc::c_int::try_from(fd) {
-        // SAFETY: the command makes a new descriptor that nobody else owns.
+        // SAFETY: the command creates a new descriptor without another owner.
         Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
         _ => Err(io::Error::last_os_error()),
     }
@@ -335,7 +340,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steering_is_named_by_text() {
+    fn steering_is_parsed_from_text() {
         for text in
             ["queue 3 of 4 dscp 46,34 pcp 5", "class 1:10 dscp 46", "queue 0 of 2 pcp 7", "priority 5 dscp 46 pcp 5"]
         {
@@ -358,9 +363,9 @@ mod tests {
         }
     }
 
-    /// The verifier is the kernel's; without root there is none to ask.
+    /// The verifier is part of the kernel and requires root.
     #[test]
-    fn the_kernel_takes_every_program() {
+    fn kernel_accepts_every_program() {
         if let Err(why) = takt_testkit::require::root() {
             return takt_testkit::not_run(why);
         }

@@ -1,8 +1,11 @@
-//! `taprio`: traffic classes whose queues send by a time table, as enhancements for scheduled traffic (IEEE 802.1Q) have it (tc-taprio(8)).
+//! `taprio`: traffic classes whose queues follow a gate schedule, as in the enhancements for
+//! scheduled traffic of IEEE 802.1Q (tc-taprio(8)).
 //!
-//! As words [`Classes`], then `clock tai flags 0 base_time 0 cycle 1000000 entries S:2:300000,S:1:700000`: of each entry the command, the
-//! classes whose gates are open as a hexadecimal mask, and for how long. Flags are 0 for the kernel's timers, 1 where frames get a time to
-//! leave for [`etf`](super::etf) (`txtime_delay`), 2 where the card does it, which then has its own clock. All times in nanoseconds.
+//! Its text is [`Classes`], followed by `clock tai flags 0 base_time 0 cycle 1000000 entries
+//! S:2:300000,S:1:700000`. An entry consists of the command, the hexadecimal mask of classes with
+//! open gates, and its length. Flags are 0 for the kernel's timers, 1 for launch times of frames
+//! for [`etf`](super::etf) (`txtime_delay`), and 2 for offload to the card, which uses its own
+//! clock. All times are in nanoseconds.
 
 use takt_netlink::{attributes, find, put, put_nested};
 
@@ -14,7 +17,7 @@ const ENTRIES: u16 = 2;
 const BASE_TIME: u16 = 3;
 const CLOCK: u16 = 5;
 const PADDING: u16 = 6;
-/// A schedule that has not begun.
+/// Schedule that has not yet started.
 const COMING: u16 = 7;
 const CYCLE: u16 = 8;
 const EXTENSION: u16 = 9;
@@ -25,13 +28,13 @@ const CLASS_LEN_MAX: u16 = 2;
 const CLASS_PREEMPTION: u16 = 3;
 const EXPRESS: u32 = 1;
 
-/// One entry of the schedule, and what it has.
+/// Attribute of one schedule entry, and its nested attributes.
 const ENTRY: u16 = 1;
 const ENTRY_INDEX: u16 = 1;
 const ENTRY_COMMAND: u16 = 2;
 const ENTRY_GATES: u16 = 3;
 const ENTRY_INTERVAL: u16 = 4;
-/// Set gates; set them and hold frames that may be cut short; set them and release those.
+/// Commands: set gates; set gates and hold preemptable frames; set gates and release these.
 const COMMANDS: [char; 3] = ['S', 'H', 'R'];
 
 #[derive(Debug, Default)]
@@ -39,14 +42,14 @@ struct Schedule {
     base_time: i64,
     cycle: i64,
     extension: i64,
-    /// Command, gates that are open, for how long.
+    /// Entries: command, open gates, length.
     entries: Vec<(u8, u32, u32)>,
 }
 
 #[derive(Debug)]
 struct Taprio {
     classes: Classes,
-    /// None where the card does it: its own.
+    /// Clock of the schedule. `None` with offload, where the card uses its own clock.
     clock: Option<i32>,
     flags: u32,
     txtime_delay: u32,
@@ -66,7 +69,7 @@ fn entry(value: &[u8]) -> Option<(u8, u32, u32)> {
 }
 
 impl Schedule {
-    /// Takes what is of a schedule; `None` for what is not.
+    /// Parses an attribute of a schedule. `None` for other attributes.
     fn take(&mut self, kind: u16, value: &[u8]) -> Option<()> {
         match kind {
             BASE_TIME => self.base_time = long(value)?,
@@ -119,7 +122,7 @@ impl Schedule {
 }
 
 impl Taprio {
-    /// What the kernel tells; a schedule that is coming counts, and not the one that ends then.
+    /// Parses the kernel's options. A pending schedule counts instead of the one that it replaces.
     fn parse(told: &[u8]) -> Option<Self> {
         let classes = Classes::parse(find(told, PRIORITIES_MAP)?)?;
         let mut all = Self { classes, clock: None, flags: 0, txtime_delay: 0, schedule: Schedule::default() };
@@ -157,7 +160,7 @@ impl Taprio {
     }
 }
 
-/// As it can be set again; as it was told if there is something without words.
+/// Returns options that can be set again. Options without a text form are returned unchanged.
 pub(crate) fn normal(told: &[u8]) -> Vec<u8> {
     Taprio::parse(told).map_or_else(|| told.to_vec(), |all| all.octets())
 }
@@ -182,12 +185,13 @@ pub(crate) fn of_words(words: &[&str]) -> Option<Vec<u8>> {
     words.is_over().then(|| Taprio { classes, clock, flags, txtime_delay, schedule }.octets())
 }
 
-/// The classes of a discipline of this kind.
+/// Returns the classes of a discipline of this kind.
 pub(crate) fn classes(octets: &[u8]) -> Option<Classes> {
     Classes::parse(find(octets, PRIORITIES_MAP)?)
 }
 
-/// Whether it is a time table of this kind that is neither the card's nor kept by times of frames.
+/// Reports whether a discipline is a gate schedule that uses the kernel's timers, instead of
+/// offload or launch times.
 pub(crate) fn is_kept_by_timers(kind: &str, octets: &[u8]) -> bool {
     kind == "taprio" && Taprio::parse(octets).is_some_and(|all| all.flags == 0)
 }

@@ -1,8 +1,8 @@
-//! Settings as words: a name and its value, in a fixed order; some may be left out.
+//! Text form of settings: names and values in a fixed order, some of them optional.
 
 use std::str::FromStr;
 
-/// Clocks that disciplines go by (linux/time.h).
+/// Clocks of disciplines (linux/time.h).
 pub(crate) const CLOCKS: [(i32, &str); 4] = [
     (libc::CLOCK_REALTIME, "realtime"),
     (libc::CLOCK_MONOTONIC, "monotonic"),
@@ -10,17 +10,17 @@ pub(crate) const CLOCKS: [(i32, &str); 4] = [
     (libc::CLOCK_TAI, "tai"),
 ];
 
-/// The name of a clock; its number if it has none here.
+/// Returns the name of a clock, or its number if it has no name.
 pub(crate) fn clock(number: i32) -> String {
     let known = CLOCKS.iter().find(|(known, _)| *known == number);
     known.map_or_else(|| number.to_string(), |(_, name)| (*name).to_owned())
 }
 
-/// The words that are left.
+/// Remaining words.
 pub(crate) struct Words<'a>(pub(crate) &'a [&'a str]);
 
 impl<'a> Words<'a> {
-    /// The value if the name stands here.
+    /// Returns the value if the name is next.
     pub(crate) fn optional(&mut self, name: &str) -> Option<&'a str> {
         let [found, value, rest @ ..] = self.0 else { return None };
         if *found != name {
@@ -34,7 +34,7 @@ impl<'a> Words<'a> {
         self.optional(name)?.parse().ok() // tidy-allow(dropped-cause): who reads words names the text
     }
 
-    /// `on` or `off`.
+    /// Parses `on` or `off`.
     pub(crate) fn switch(&mut self, name: &str) -> Option<bool> {
         match self.optional(name)? {
             "on" => Some(true),
@@ -43,7 +43,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Values with commas between them.
+    /// Parses values separated by commas.
     pub(crate) fn list<T>(&mut self, name: &str, parse: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
         self.optional(name)?.split(',').map(parse).collect()
     }

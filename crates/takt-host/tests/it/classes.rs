@@ -1,4 +1,5 @@
-//! Queues that priorities choose, time tables and times to leave: what a plan has of them, and what becomes of frames.
+//! Priority-selected queues, gate schedules and launch times: the planned disciplines, and their
+//! effect on frames.
 
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
@@ -15,10 +16,10 @@ use super::steering::{Packets, set_tos};
 const ACTOR: &str = "classes::the_actor";
 const WHAT: &str = "TAKT_TEST_HOST_CLASSES";
 
-/// Frames of each kind.
+/// Number of frames of each kind.
 const COUNT: usize = 40;
 
-/// Not a test, but what is run within a namespace.
+/// Role that other tests start within a namespace; not a test.
 #[test]
 #[ignore = "role: started by other tests"]
 fn the_actor() {
@@ -36,7 +37,7 @@ fn wish(more: Wish) -> Wish {
     Wish { interface: Some("takt0".into()), ..more }
 }
 
-/// The plan of a wish, as far as it is of the interface.
+/// Returns the changes of a plan that concern the interface.
 fn plan(wish: &Wish) -> Plan {
     let machine = Machine::default();
     let mut plan = Plan::new(&machine, &Facts::of(&machine), wish).expect("it is possible");
@@ -52,14 +53,14 @@ fn tree(plan: &Plan) -> &str {
         .expect("a tree")
 }
 
-/// A plan of one tree.
+/// Returns a plan with one tree.
 fn of_tree(tree: &str) -> Plan {
     let knob = "qdisc/takt0".parse().expect("a knob");
     let change = Change { knob, from: String::new(), to: tree.to_owned(), why: String::new() };
     Plan { changes: vec![change], lacks: Vec::new() }
 }
 
-/// Applies, does something, and takes it back.
+/// Applies a plan, runs a function, and reverts the plan.
 fn with(plan: &Plan, then: impl FnOnce()) {
     let path = std::env::temp_dir().join(format!("takt-host-classes-{}", std::process::id()));
     let mut journal = Journal::open(path).expect("nobody else has it");
@@ -74,12 +75,13 @@ fn with(plan: &Plan, then: impl FnOnce()) {
 
 fn set<T: Copy>(socket: &UdpSocket, option: i32, value: &T) {
     let (address, len) = (std::ptr::from_ref(value).cast(), size_of::<T>() as libc::socklen_t);
-    // SAFETY: the address is of `len` initialised octets.
+    // SAFETY: the address is of `len` initialized octets.
     let result = unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, address, len) };
     assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
 }
 
-/// A socket such as Takt has for a TRANSPORT_PRIORITY: the DSCP, and then its upper three bits as the priority.
+/// Creates a socket as Takt does for a TRANSPORT_PRIORITY: with the DSCP, and then its upper three
+/// bits as the priority.
 fn socket(transport_priority: i32) -> UdpSocket {
     let socket = UdpSocket::bind("10.77.0.1:0").expect("the address is there");
     set_tos(&socket, transport_priority << 2);
@@ -93,7 +95,7 @@ fn send(transport_priority: i32) {
     }
 }
 
-/// What a leaf has sent, dropped and kept, in frames.
+/// Returns the number of frames that a leaf has sent, dropped and queued.
 fn counted(handle: &str) -> [u64; 3] {
     let shown = Command::new("tc").args(["-j", "-s", "qdisc", "show", "dev", "takt0"]).output().expect("tc can be run");
     let all: serde_json::Value = serde_json::from_slice(&shown.stdout).expect("JSON");
@@ -102,7 +104,7 @@ fn counted(handle: &str) -> [u64; 3] {
     ["packets", "drops", "qlen"].map(|name| leaf[name].as_u64().expect("a number"))
 }
 
-/// Runs an actor in a namespace, if the kernel has what it takes.
+/// Runs a role in a namespace, if the kernel has the necessary disciplines.
 fn within(what: &str, kinds: &[&str]) {
     let Some(namespace) = Namespace::new(&format!("classes-{what}")) else { return };
     if let Err(why) = kinds.iter().try_for_each(|kind| namespace.has_kind(kind)) {
@@ -119,7 +121,7 @@ fn act(namespace: &Namespace, what: &str) {
     assert!(said.contains("1 passed"), "it was run: {said}");
 }
 
-/// Without a program at clsact: what Takt's sockets set is enough.
+/// Without a program at clsact, the priority that Takt's sockets set is sufficient.
 fn marked_by_priority() {
     let marks = wish(Wish { queue: Some(3), dscp: vec![46], ..Wish::default() });
     with(&of_tree(tree(&plan(&marks))), || {
@@ -133,20 +135,21 @@ fn marked_by_priority() {
 }
 
 #[test]
-fn the_priority_of_a_socket_chooses_the_reserved_queue() {
+fn socket_priority_selects_the_reserved_queue() {
     within("priority", &["mqprio"]);
 }
 
-/// Waits for a time table to begin, as tc tells it; until then all gates are open.
+/// Waits until tc reports the gate schedule as started. All gates are open before that.
 fn wait_for_the_table() {
     until("the time table begins", || {
         let shown = Command::new("tc").args(["qdisc", "show", "dev", "takt0"]).output().expect("tc can be run");
-        // One that is coming stands beside the one that is.
+        // A pending schedule is listed in addition to the active one.
         String::from_utf8_lossy(&shown.stdout).matches("base-time").count() == 1
     });
 }
 
-/// A gate that never opens for marked frames keeps them, and lets all others go; one that does lets them go.
+/// A gate that never opens for marked frames holds them and passes all others. A gate that opens
+/// passes marked frames too.
 fn behind_a_closed_gate() {
     let marks = |gates: &[&str]| {
         let gates = gates.iter().map(|gate| gate.parse().expect("a gate")).collect();
@@ -169,11 +172,11 @@ fn behind_a_closed_gate() {
 }
 
 #[test]
-fn a_closed_gate_keeps_marked_frames() {
+fn closed_gate_holds_marked_frames() {
     within("closed", &["taprio"]);
 }
 
-/// Nanoseconds of TAI, from now on.
+/// Returns a TAI time in nanoseconds, relative to now.
 fn tai(from_now: u64) -> u64 {
     // SAFETY: all-zero is a valid value of this C structure.
     let mut now: libc::timespec = unsafe { std::mem::zeroed() };
@@ -189,7 +192,7 @@ struct TxTime {
     flags: u32,
 }
 
-/// Sends one datagram with a time to leave.
+/// Sends one datagram with a launch time.
 fn send_at(socket: &UdpSocket, payload: &[u8], time: u64) {
     let to = libc::sockaddr_in {
         sin_family: libc::AF_INET as u16,
@@ -198,8 +201,9 @@ fn send_at(socket: &UdpSocket, payload: &[u8], time: u64) {
         sin_zero: [0; 8],
     };
     let mut control = [0_u64; 3];
-    // SAFETY: all-zero is a valid value of these C structures; all addresses are of what lives during the call, with its length; the one
-    // control message of 8 octets has its room.
+    // SAFETY: all-zero is a valid value of these C structures. All addresses are of values that
+    // live during the call, with their lengths. The buffer has room for the one control message of
+    // 8 octets.
     unsafe {
         let mut part = libc::iovec { iov_base: payload.as_ptr().cast_mut().cast(), iov_len: payload.len() };
         let mut message: libc::msghdr = std::mem::zeroed();
@@ -216,9 +220,9 @@ fn send_at(socket: &UdpSocket, payload: &[u8], time: u64) {
     }
 }
 
-/// Frames leave in the order of their times; those without one do not leave.
+/// Frames leave in the order of their launch times. Frames without one do not leave.
 fn with_times_to_leave() {
-    // So long that no processor is late, which would drop frames.
+    // The lead time is so long that no processor is late, which would drop frames.
     let launch_time = Some(LaunchTime { delta_ns: 900_000_000, is_by_time_table: false });
     let marks = wish(Wish { queue: Some(3), dscp: vec![46], launch_time, ..Wish::default() });
     let other_end = Packets::at(c"takt1", libc::ETH_P_IP as u16);
@@ -231,7 +235,7 @@ fn with_times_to_leave() {
         for number in (0..COUNT as u8).rev() {
             send_at(&socket, &[number; 40], soon + u64::from(number) * 1_000_000);
         }
-        // Ethernet, IPv4 and UDP have 42 octets.
+        // Ethernet, IPv4 and UDP headers have 42 octets.
         let order: Vec<_> = (0..COUNT).map(|_| other_end.receive()[42]).collect();
         assert_eq!(order, (0..COUNT as u8).collect::<Vec<_>>());
         send(0);
@@ -240,11 +244,11 @@ fn with_times_to_leave() {
 }
 
 #[test]
-fn frames_leave_in_the_order_of_their_times() {
+fn frames_leave_in_the_order_of_their_launch_times() {
     within("times", &["mqprio", "etf"]);
 }
 
-/// Frames that have no time get one by the table, and leave.
+/// Frames without a launch time receive one from the gate schedule, and leave.
 fn with_times_by_the_table() {
     let launch_time = Some(LaunchTime { delta_ns: 900_000_000, is_by_time_table: true });
     let gates = ["marked:5ms", "others:5ms"].map(|gate| gate.parse().expect("a gate")).to_vec();
@@ -259,7 +263,7 @@ fn with_times_by_the_table() {
     });
 }
 
-/// What a wish comes to here.
+/// Checks the plan of a request on this machine.
 fn planned(what: &str) {
     let has_kinds = what == "plan-with";
     let plan_of = |more: Wish| plan(&wish(Wish { dscp: vec![46, 48], pcp: vec![6], ..more }));
@@ -298,14 +302,15 @@ fn planned(what: &str) {
     let table = "clock tai flags 0 base_time 0 cycle 1000000 entries S:2:300000,S:1:700000";
     assert!(tree(&timed).starts_with(&format!("qdisc taprio 1: root {map} {table}; ")), "{timed:?}");
     assert!(tree(&timed).contains("qdisc etf 13: parent 1:4 clock tai delta 300000 "), "{timed:?}");
-    // What classes cannot do is done without them, and it is said why.
+    // If classes are not possible, the plan has none and reports why.
     let middle = plan_of(Wish { queue: Some(1), ..Wish::default() });
     assert!(tree(&middle).starts_with("qdisc mq 1: root; "), "{middle:?}");
     assert!(lacks(&middle, "mqprio for queue 1").is_some_and(|why| why.contains("in a row: --queue 3")), "{middle:?}");
     let low = plan(&wish(Wish { queue: Some(3), dscp: vec![7, 46], ..Wish::default() }));
     assert!(tree(&low).starts_with("qdisc mq 1: root; "), "{low:?}");
     assert!(lacks(&low, "mqprio for queue 3").is_some_and(|why| why.contains("a DSCP below 8")), "{low:?}");
-    // The other end has no queues in hardware: the kernel's reason is told, and what to do.
+    // The veth device has no hardware queues. The plan reports the kernel's reason and an
+    // alternative.
     let card = plan_of(Wish { queue: Some(3), has_offload: true, ..Wish::default() });
     let path = std::env::temp_dir().join(format!("takt-host-card-{}", std::process::id()));
     let mut journal = Journal::open(path).expect("nobody else has it");
@@ -315,7 +320,7 @@ fn planned(what: &str) {
 }
 
 #[test]
-fn a_plan_has_classes_where_the_kernel_has_them() {
+fn plan_has_classes_if_the_kernel_supports_them() {
     let Some(namespace) = Namespace::new("classes-plan") else { return };
     let kinds = ["mqprio", "taprio", "etf"].map(|kind| namespace.has_kind(kind));
     match kinds.each_ref().map(Result::is_ok) {
@@ -326,6 +331,6 @@ fn a_plan_has_classes_where_the_kernel_has_them() {
 }
 
 #[test]
-fn frames_without_a_time_get_one_by_the_table() {
+fn frames_without_a_launch_time_receive_one_from_the_gate_schedule() {
     within("assist", &["taprio", "etf"]);
 }

@@ -1,20 +1,21 @@
-//! Interrupt coalescing of a network card: read and set as ethtool has it, and back.
+//! Interrupt coalescing of a network card: it is read and set as by ethtool, and restored.
 
 use std::process::Command;
 
 use takt_host::{Change, Journal, Machine, Plan, apply, revert, verify};
 use takt_testkit::{not_run, require};
 
-/// Names a card that nobody needs.
+/// Environment variable with the name of a network card that the test may change.
 const CARD: &str = "TAKT_TEST_HOST_CARD";
 
-/// A simulated card (netdevsim), or one that may be touched. Gone with its handle if it was made.
+/// Simulated card (netdevsim), or a card that the test may change. Dropping the value removes a
+/// simulated card.
 struct Card {
     name: String,
     is_made: bool,
 }
 
-/// The number of the simulated device: this process's.
+/// Returns the number of the simulated device, which is the process ID.
 fn number() -> u32 {
     std::process::id()
 }
@@ -35,7 +36,7 @@ impl Card {
         Some(Self { name: name.file_name().into_string().expect("ASCII"), is_made: true })
     }
 
-    /// As ethtool tells it.
+    /// Returns the settings as ethtool prints them.
     fn shown(&self) -> String {
         let output = Command::new("ethtool").args(["-c", &self.name]).output().expect("ethtool can be run");
         String::from_utf8_lossy(&output.stdout).into_owned()
@@ -62,7 +63,7 @@ impl Drop for Card {
 }
 
 #[test]
-fn what_is_set_is_what_ethtool_shows_and_goes_back() {
+fn coalescing_that_was_set_is_shown_by_ethtool_and_restored() {
     let Some(card) = Card::new() else { return };
     let machine = Machine::default();
     let path = std::env::temp_dir().join(format!("takt-host-coalescing-{}", std::process::id()));

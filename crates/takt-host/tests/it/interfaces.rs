@@ -1,4 +1,5 @@
-//! Settings of a real interface, in a namespace of its own: applied, killed at every step, and back as the usual tools tell them.
+//! Settings of a real interface in a network namespace of its own: they are applied, interrupted by
+//! a kill at every step, and restored according to the usual tools.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -14,7 +15,8 @@ const ACTOR: &str = "interfaces::the_actor";
 const DO: &str = "TAKT_TEST_HOST_DO";
 const AT: &str = "TAKT_TEST_HOST_AT";
 
-/// Not a test, but the program that the tests run within their namespaces: applies or reverts, and is killed at a step.
+/// Role that the tests start within their namespaces: applies or reverts a plan, and is killed at a
+/// step; not a test.
 #[test]
 #[ignore = "role: started by other tests"]
 fn the_actor() {
@@ -45,7 +47,7 @@ fn the_actor() {
     }
 }
 
-/// A directory for a plan and a journal. Gone with its handle.
+/// Directory for a plan and a journal. Dropping the value removes it.
 struct Files(PathBuf);
 
 impl Files {
@@ -70,7 +72,7 @@ fn act(namespace: &Namespace, directory: &Path, at: u32) -> Output {
     namespace.test(ACTOR, &[(DO, directory.display().to_string()), (AT, at.to_string())])
 }
 
-/// Whether it was done, and not killed.
+/// Reports whether the role completed and was not killed.
 fn is_done(output: &Output) -> bool {
     let said = String::from_utf8_lossy(&output.stdout);
     let is_killed = output.status.signal() == Some(9);
@@ -79,7 +81,7 @@ fn is_done(output: &Output) -> bool {
     !is_killed
 }
 
-/// Applies; killed at a step if that comes.
+/// Applies changes, with a kill at a step if that step occurs.
 fn apply(namespace: &Namespace, files: &Files, changes: &[(&str, &str)], at: u32) -> bool {
     let change = |(knob, to): &(&str, &str)| Change {
         knob: knob.parse().unwrap_or_else(|why| panic!("{why}")),
@@ -95,7 +97,7 @@ fn apply(namespace: &Namespace, files: &Files, changes: &[(&str, &str)], at: u32
     is_done
 }
 
-/// Reverts; killed at a step if that comes.
+/// Reverts, with a kill at a step if that step occurs.
 fn revert(namespace: &Namespace, files: &Files, at: u32) -> bool {
     is_done(&act(namespace, &files.0, at))
 }
@@ -134,7 +136,8 @@ const PRIORITIES: [(&str, &str); 6] = [
     ("/sys/class/net/takt0/gro_flush_timeout", "0"),
 ];
 
-/// Queues that priorities choose. That classes come resets which processors have which queue, though the plan says nothing of those.
+/// Priority-selected queues. Their creation resets the assignment of processors to queues, which
+/// the plan does not mention.
 const CLASSES: [(&str, &str); 4] = [
     ("/sys/class/net/takt0/gro_flush_timeout", "200000"),
     (
@@ -146,7 +149,7 @@ const CLASSES: [(&str, &str); 4] = [
     ("steer/takt0", "priority 5 dscp 46,34 pcp 5"),
 ];
 
-/// A time table, and frames with times to leave.
+/// Gate schedule, and frames with launch times.
 const GATES: [(&str, &str); 3] = [
     (
         "qdisc/takt0",
@@ -160,23 +163,25 @@ const GATES: [(&str, &str); 3] = [
     ("steer/takt0", "priority 5 dscp 46"),
 ];
 
-/// Somebody's classes, with queues of processors in them.
+/// Existing classes of another program, with assignments of processors to queues.
 const FORMER_CLASSES: &str = "\
     tc qdisc add dev takt0 root handle 6: mqprio num_tc 3 map 0 0 1 1 2 2 0 0 queues 1@0 1@1 2@2 hw 0; \
     tc qdisc replace dev takt0 parent 6:2 handle 62: pfifo limit 77; \
     echo 1 > /sys/class/net/takt0/queues/tx-1/xps_cpus; echo 2 > /sys/class/net/takt0/queues/tx-2/xps_cpus; \
     echo 3 > /sys/class/net/takt0/queues/tx-3/xps_rxqs";
 
-/// Somebody's time table, that begins in some hundred years: until then the kernel tells it as one that is coming.
+/// Existing gate schedule of another program that starts in some hundred years. Until then the
+/// kernel reports it as pending.
 const FORMER_GATES: &str = "\
     tc qdisc add dev takt0 root handle 5: taprio num_tc 2 map 0 1 queues 2@0 2@2 base-time 5000000000000000000 cycle-time 900000 \
     cycle-time-extension 77 sched-entry S 1 400000 sched-entry S 2 300000 clockid CLOCK_MONOTONIC flags 0; \
     tc qdisc replace dev takt0 parent 5:3 handle 53: etf clockid CLOCK_TAI delta 4000 deadline_mode";
 
-/// Knobs, and what each is to be.
+/// Knobs and their new values.
 type Changes = &'static [(&'static str, &'static str)];
 
-/// What there may have been before, and the plans, as far as this kernel has the kinds.
+/// Returns possible former configurations and the plans, as far as this kernel supports their
+/// disciplines.
 fn formers_and_plans(namespace: &Namespace) -> (Vec<&'static str>, Vec<Changes>) {
     let (mut formers, mut plans) = (vec!["true", FORMER], vec![&QUEUES[..], &PRIORITIES]);
     if namespace.has_kind("mqprio").is_ok() {
@@ -190,11 +195,12 @@ fn formers_and_plans(namespace: &Namespace) -> (Vec<&'static str>, Vec<Changes>)
     (formers, plans)
 }
 
-/// As it was before anybody set anything.
+/// Removes all configuration from the interface.
 const NEVER_SET: &str = "tc qdisc del dev takt0 root 2> /dev/null; \
     for i in 0 1 2 3; do echo 0 > /sys/class/net/takt0/queues/tx-$i/xps_cpus; echo 0 > /sys/class/net/takt0/queues/tx-$i/xps_rxqs; done; true";
 
-/// What somebody has set before: a tree with classes of different link layers and leaves of several kinds.
+/// Existing configuration of another program: a tree with classes of different link layers and
+/// leaves of several kinds.
 const FORMER: &str = "\
     echo 1 > /sys/class/net/takt0/queues/rx-1/rps_cpus; echo 1 > /sys/class/net/takt0/queues/tx-1/xps_cpus; \
     echo 7000 > /sys/class/net/takt0/gro_flush_timeout; \
@@ -206,7 +212,7 @@ const FORMER: &str = "\
     tc qdisc add dev takt0 parent 7:30 handle 73: tbf rate 3mbit burst 5000 latency 50ms";
 
 #[test]
-fn a_kill_at_every_step_of_either_can_be_taken_back() {
+fn kill_at_any_step_of_apply_or_revert_can_be_reverted() {
     let Some(namespace) = Namespace::new("steps") else { return };
     let files = Files::new("steps");
     let (formers, plans) = formers_and_plans(&namespace);
@@ -224,7 +230,7 @@ fn a_kill_at_every_step_of_either_can_be_taken_back() {
             }
             assert!(steps as usize > changes.len(), "{steps}: a change has two steps, unless it is so already");
             assert_ne!(namespace.dump(), before);
-            // All is applied now; taking it back is killed at every step, each time further.
+            // All changes are applied. The revert is killed one step later each time.
             let mut kills = 0;
             while !revert(&namespace, &files, 1 + kills) {
                 kills += 1;
@@ -236,7 +242,7 @@ fn a_kill_at_every_step_of_either_can_be_taken_back() {
 }
 
 #[test]
-fn two_plans_one_after_the_other_go_back_to_the_beginning() {
+fn two_successive_plans_are_reverted_to_the_beginning() {
     let Some(namespace) = Namespace::new("twice") else { return };
     let files = Files::new("twice");
     let (formers, all) = formers_and_plans(&namespace);
@@ -244,7 +250,7 @@ fn two_plans_one_after_the_other_go_back_to_the_beginning() {
         namespace.sh(NEVER_SET);
         namespace.sh(&format!("set -e; {former}"));
         let before = namespace.dump();
-        // With fewer queues, the other plans' would not be there.
+        // With fewer queues, the queues of the other plans would not exist.
         let all: Vec<_> =
             all.iter().map(|plan| if *plan == &PRIORITIES[..] { &PRIORITIES[1..] } else { plan }).collect();
         for plans in all.iter().flat_map(|one| all.iter().map(|other| [*one, *other])) {
@@ -255,9 +261,10 @@ fn two_plans_one_after_the_other_go_back_to_the_beginning() {
     }
 }
 
-/// A tree that could not be made again is not replaced, and a change that fails takes those before it back.
+/// A tree that could not be restored is not replaced, and a failed change reverts the previous
+/// ones.
 #[test]
-fn what_cannot_be_restored_is_not_touched() {
+fn tree_that_cannot_be_restored_is_not_changed() {
     let Some(namespace) = Namespace::new("foreign") else { return };
     let files = Files::new("foreign");
     namespace.sh("tc qdisc add dev takt0 root handle 7: htb");
@@ -290,9 +297,9 @@ fn what_cannot_be_restored_is_not_touched() {
     assert_eq!(namespace.dump(), before);
 }
 
-/// Filters that somebody has put to clsact since are not swept away with it.
+/// Filters that another program added to clsact meanwhile are not removed with it.
 #[test]
-fn what_others_have_added_since_is_left_and_named() {
+fn filters_added_by_others_are_kept_and_reported() {
     let Some(namespace) = Namespace::new("others") else { return };
     let files = Files::new("others");
     assert!(apply(&namespace, &files, &[("clsact/takt0", "clsact"), ("steer/takt0", "queue 0 of 4 dscp 46")], NEVER));
@@ -306,9 +313,10 @@ fn what_others_have_added_since_is_left_and_named() {
     assert!(!namespace.sh("tc qdisc show dev takt0").contains("clsact"));
 }
 
-/// A tree that was made from ours by hand is no reason not to restore the former one.
+/// A tree that another program derived from the applied one does not prevent restoring the former
+/// tree.
 #[test]
-fn what_was_put_on_ours_goes_with_it() {
+fn manual_additions_to_an_applied_tree_are_removed_with_it() {
     let Some(namespace) = Namespace::new("onto") else { return };
     let files = Files::new("onto");
     namespace.sh(FORMER);
@@ -319,9 +327,9 @@ fn what_was_put_on_ours_goes_with_it() {
     assert_eq!(namespace.dump(), before);
 }
 
-/// In another namespace an interface of that name, or none, is not the one that was changed.
+/// An interface of the same name in another namespace is not the one that was changed.
 #[test]
-fn what_was_changed_in_another_namespace_is_restored_there() {
+fn change_in_another_namespace_is_reverted_in_that_namespace() {
     let (Some(first), Some(second)) = (Namespace::new("first"), Namespace::new("second")) else { return };
     let files = Files::new("elsewhere");
     let before = [first.dump(), second.dump()];
@@ -331,12 +339,13 @@ fn what_was_changed_in_another_namespace_is_restored_there() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
     assert!(said.contains("it is of another network namespace"), "{said}");
     assert_eq!([first.dump(), second.dump()], [after, before[1].clone()]);
-    // The same in the second: one journal has both, and each is restored where it was.
+    // The same plan is applied in the second namespace. One journal has both, and each is restored
+    // in its namespace.
     assert!(apply(&second, &files, &QUEUES[..2], NEVER));
     assert!(!act(&second, &files.0, NEVER).status.success(), "the first is still to be restored");
     assert!(revert(&first, &files, NEVER));
     assert_eq!([first.dump(), second.dump()], before);
-    // With a namespace its settings are gone.
+    // The settings of a removed namespace no longer exist.
     assert!(apply(&first, &files, &QUEUES, NEVER));
     drop(first);
     assert!(revert(&second, &files, NEVER));

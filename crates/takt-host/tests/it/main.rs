@@ -1,4 +1,5 @@
-//! Plans made, applied and taken back, in trees of files that look like a machine, and on a real interface.
+//! Plans that are made, applied and reverted, in directory trees that represent a machine and on a
+//! real interface.
 
 mod classes;
 mod coalescing;

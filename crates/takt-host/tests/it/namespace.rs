@@ -1,10 +1,10 @@
-//! A network namespace with a pair of interfaces of four queues; root's. Gone with its handle.
+//! Network namespace with a pair of interfaces that have four queues each. It requires root.
 
 use std::process::{Command, Output};
 
 use takt_testkit::{not_run, require};
 
-/// See the [module](self).
+/// Network namespace, see the [module](self). Dropping the value removes it.
 pub struct Namespace(String);
 
 pub const FOUR_QUEUES: [&str; 4] = ["numtxqueues", "4", "numrxqueues", "4"];
@@ -14,8 +14,8 @@ fn run(program: &str, arguments: &[&str]) -> Output {
 }
 
 impl Namespace {
-    /// `takt0` and `takt1`, up, with addresses. Without the right to make it the test is reported as one that cannot run, and this is
-    /// `None`.
+    /// Creates the namespace with `takt0` and `takt1`, up and with addresses. Without the privilege
+    /// it reports the test as not run and returns `None`.
     pub fn new(name: &str) -> Option<Self> {
         let name = format!("takt-{name}-{}", std::process::id());
         require::network_namespaces().map_err(not_run).ok()?;
@@ -26,7 +26,7 @@ impl Namespace {
             [&["link", "add", "takt0"][..], &FOUR_QUEUES, &["type", "veth", "peer", "name", "takt1"], &FOUR_QUEUES];
         let added = run("ip", &[&["-n", &own.0], &pair.concat()[..]].concat());
         assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
-        // Without IPv6 nothing is sent that is not asked for.
+        // Without IPv6, the kernel sends no frames of its own.
         own.sh(
             "echo 1 > /proc/sys/net/ipv6/conf/takt0/disable_ipv6; echo 1 > /proc/sys/net/ipv6/conf/takt1/disable_ipv6",
         );
@@ -34,7 +34,8 @@ impl Namespace {
         Some(own)
     }
 
-    /// Whether this kernel has disciplines of a kind, as tc tells; what is missing if not.
+    /// Checks with tc whether this kernel has a kind of discipline. The error names what is
+    /// missing.
     pub fn has_kind(&self, kind: &str) -> Result<(), String> {
         let settings = match kind {
             "mqprio" => "mqprio num_tc 1 map 0 queues 4@0 hw 0",
@@ -55,14 +56,14 @@ impl Namespace {
         Ok(())
     }
 
-    /// A command line within; it has to succeed.
+    /// Runs a command line in the namespace and asserts that it succeeds.
     pub fn sh(&self, line: &str) -> String {
         let output = run("ip", &["netns", "exec", &self.0, "sh", "-c", line]);
         assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// A test of this program, run within.
+    /// Runs a test of this program in the namespace.
     pub fn test(&self, name: &str, variables: &[(&str, String)]) -> Output {
         let own = std::env::current_exe().expect("a program has a path");
         let mut command = Command::new("ip");
@@ -73,7 +74,8 @@ impl Namespace {
         command.output().expect("ip can be run")
     }
 
-    /// All settings of the first interface that could be touched, as the usual tools tell them.
+    /// Returns all settings of the first interface that could be changed, as the usual tools print
+    /// them.
     pub fn dump(&self) -> String {
         self.sh(
             "tc -d qdisc show dev takt0 | sed 's/direct_packets_stat [0-9]*//' | sort; tc -d class show dev takt0 | sort; \

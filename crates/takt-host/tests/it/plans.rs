@@ -1,4 +1,4 @@
-//! What a wish takes.
+//! Plans for requests, made from directory trees that represent a machine.
 
 use takt_host::{Facts, Plan, Wish};
 
@@ -18,7 +18,7 @@ fn changes(plan: &Plan) -> Vec<String> {
 }
 
 #[test]
-fn a_plan_has_what_is_not_so_yet() {
+fn plan_has_only_changes_that_are_needed() {
     let tree = Tree::new("plan");
     let plan = plan(&tree);
     assert_eq!(
@@ -42,7 +42,7 @@ fn a_plan_has_what_is_not_so_yet() {
 }
 
 #[test]
-fn what_is_not_there_is_named_with_what_to_do_instead() {
+fn missing_features_are_reported_with_an_alternative() {
     let tree = Tree::new("lacks");
     tree.remove("sys/kernel/realtime");
     tree.remove("sys/devices/system/cpu/cpu3/cpufreq/scaling_governor");
@@ -59,7 +59,7 @@ fn what_is_not_there_is_named_with_what_to_do_instead() {
     assert!(of("scaling_governor").contains("firmware"));
     assert!(of("/proc/irq/9/smp_affinity_list as \"0-2\"").contains("managed_irq"));
     assert!(of("nmi_watchdog").contains("nothing"));
-    // No such interface of this machine.
+    // This machine has no such interface.
     assert!(of("ethtool/takt0/rx-usecs").contains("driver"));
     assert!(lacks.iter().all(|lack| !lack.why.is_empty() && !lack.instead.is_empty()));
 }
@@ -75,7 +75,7 @@ fn without_processors_only_sockets_and_the_interface_are_planned() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn impossible_requests_are_refused() {
     let tree = Tree::new("impossible");
     let machine = tree.machine();
     let facts = Facts::of(&machine);
@@ -89,7 +89,7 @@ fn what_cannot_be_is_refused() {
 }
 
 #[test]
-fn a_control_group_has_the_processors_alone() {
+fn control_group_has_its_processors_exclusively() {
     let tree = Tree::new("group");
     tree.write("sys/fs/cgroup/cgroup.controllers", "cpuset cpu io\n");
     tree.write("sys/fs/cgroup/cgroup.subtree_control", "cpu\n");
@@ -108,7 +108,7 @@ fn a_control_group_has_the_processors_alone() {
         "/sys/fs/cgroup/takt/cpuset.cpus.partition member -> isolated",
     ];
     assert_eq!(planned(&tree), (group.map(str::to_owned).to_vec(), None));
-    // It is there, with another processor.
+    // The group exists with another processor.
     tree.write("sys/fs/cgroup/cgroup.subtree_control", "cpuset cpu\n");
     tree.write("sys/fs/cgroup/takt/cpuset.cpus", "1\n");
     tree.write("sys/fs/cgroup/takt/cpuset.cpus.partition", "isolated\n");
@@ -120,7 +120,7 @@ fn a_control_group_has_the_processors_alone() {
 }
 
 #[test]
-fn sockets_poll_for_as_long_as_is_wished() {
+fn sockets_poll_for_the_requested_time() {
     let tree = Tree::new("poll");
     tree.write("proc/sys/net/core/busy_read", "0\n");
     tree.write("proc/sys/net/core/busy_poll", "50\n");
@@ -128,7 +128,8 @@ fn sockets_poll_for_as_long_as_is_wished() {
     let machine = tree.machine();
     let wish = Wish { busy_poll_us: Some(50), cpus: Vec::new(), ..wish() };
     let plan = Plan::new(&machine, &Facts::of(&machine), &wish).expect("it is possible");
-    // The tree has PREEMPT_RT, where a thread of the driver's may be wanted; and interrupts are put off as they should be.
+    // The tree has PREEMPT_RT, where a driver thread may be preferable, and its interrupts are
+    // already deferred.
     assert_eq!(
         changes(&plan),
         [
@@ -142,9 +143,9 @@ fn sockets_poll_for_as_long_as_is_wished() {
     assert!(changes(&plan).contains(&"/sys/class/net/takt0/threaded 1 -> 0".to_owned()), "{plan:?}");
 }
 
-/// Of an interface's interrupts only those of the queue come to the real-time processor.
+/// Of the interrupts of an interface, only those of the queue move to the real-time processor.
 #[test]
-fn the_queues_interrupt_comes_and_the_others_go() {
+fn only_interrupts_of_the_queue_move_to_the_real_time_processor() {
     let tree = Tree::new("interrupts");
     tree.write("sys/class/net/takt0/device/msi_irqs/41", "");
     tree.write("sys/kernel/irq/40/actions", "takt0-TxRx-0\n");
@@ -165,7 +166,7 @@ fn the_queues_interrupt_comes_and_the_others_go() {
 }
 
 #[test]
-fn wishes_that_contradict_themselves_are_refused() {
+fn contradictory_requests_are_refused() {
     let tree = Tree::new("contradictions");
     let machine = tree.machine();
     let facts = Facts::of(&machine);

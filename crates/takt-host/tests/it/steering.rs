@@ -1,4 +1,4 @@
-//! Frames with marks leave by the queue, or the class, that a plan has given them, and all else does not.
+//! Steering: marked frames leave by their planned queue or class, and other frames do not.
 
 use std::ffi::CStr;
 use std::net::UdpSocket;
@@ -11,10 +11,11 @@ use super::namespace::Namespace;
 const ACTOR: &str = "steering::the_sender";
 const WISH: &str = "TAKT_TEST_HOST_WISH";
 
-/// Datagrams of each kind.
+/// Number of datagrams of each kind.
 const COUNT: usize = 40;
 
-/// Not a test, but what is run within a namespace: plans, applies, sends with and without marks, and says what left by each queue.
+/// Role that other tests start within a namespace: plans, applies, sends with and without marks,
+/// and prints the frames of each queue; not a test.
 #[test]
 #[ignore = "role: started by other tests"]
 fn the_sender() {
@@ -30,7 +31,7 @@ fn the_sender() {
     apply(&machine, &plan, &mut journal).unwrap_or_else(|why| panic!("{why}"));
     for dscp in [0_i32, 46, 0, 34, 10] {
         for port in 0..COUNT {
-            // Another flow each.
+            // Each socket is a different flow.
             let socket = UdpSocket::bind("10.77.0.1:0").expect("the address is there");
             set_tos(&socket, dscp << 2);
             socket.send_to(b"frame", ("10.77.0.2", 9000 + port as u16)).expect("there is a way");
@@ -48,7 +49,8 @@ fn the_sender() {
 
 const CROWD: &str = "steering::the_crowd";
 
-/// Not a test, but what is run within a namespace: a link of 2 Mbit/s that is full of unmarked frames, and then a few marked ones.
+/// Role that other tests start within a namespace: saturates a link of 2 Mbit/s with unmarked
+/// frames and then sends a few marked ones; not a test.
 #[test]
 #[ignore = "role: started by other tests"]
 fn the_crowd() {
@@ -65,7 +67,7 @@ fn the_crowd() {
     apply(&machine, &plan, &mut journal).unwrap_or_else(|why| panic!("{why}"));
     let other_end = Packets::at(c"takt1", libc::ETH_P_IP as u16);
     let send = |tos: i32, count: usize| {
-        // What waits is charged to its socket: none has much.
+        // Queued datagrams are charged to their socket, so that each socket sends few.
         let socket = UdpSocket::bind("10.77.0.1:0").expect("the address is there");
         set_tos(&socket, tos);
         for _ in 0..count {
@@ -83,12 +85,13 @@ fn the_crowd() {
     assert!(failures.is_empty(), "{failures:?}");
 }
 
-/// Frames that fill the link for some two and a half seconds, and those that come last and go first.
+/// Frames that saturate the link for some two and a half seconds, and marked frames that are sent
+/// last and leave first.
 const UNMARKED: usize = 600;
 const MARKED: usize = 5;
 
 #[test]
-fn marked_frames_overtake_those_that_wait() {
+fn marked_frames_overtake_queued_frames() {
     let Some(namespace) = Namespace::new("crowd") else { return };
     namespace.sh("ip neighbour add 10.77.0.2 lladdr 02:00:00:00:00:02 dev takt0");
     let output = namespace.test(CROWD, &[(WISH, "crowd".to_owned())]);
@@ -100,7 +103,7 @@ fn marked_frames_overtake_those_that_wait() {
     assert!(order.len() - last > UNMARKED / 6, "sent last, and not overtaken by what waited: {order}");
 }
 
-/// Frames as they are on the wire, and whether they are marked.
+/// Returns raw frames, and whether each is marked.
 fn frames() -> Vec<(bool, Vec<u8>)> {
     let frame = |tag: &[u8], kind: [u8; 2], begins: [u8; 2]| {
         let addresses = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
@@ -120,12 +123,12 @@ fn frames() -> Vec<(bool, Vec<u8>)> {
         (true, frame(&tag(0), IPV4, [0x45, 46 << 2])),
         (true, frame(&tag(1), IPV6, [0x68, 0x80])),
         (false, frame(&tag(1), IPV4, [0x45, 0])),
-        // Something else that looks like a DSCP.
+        // Frame of another protocol that resembles a DSCP.
         (false, frame(&[], OTHER, [0x45, 46 << 2])),
     ]
 }
 
-/// Sends whole frames by the interface.
+/// Raw socket that sends whole frames over an interface.
 pub(super) struct Packets(OwnedFd, libc::sockaddr_ll);
 
 impl Packets {
@@ -133,9 +136,9 @@ impl Packets {
         Self::at(c"takt0", 0)
     }
 
-    /// What comes there of a protocol is received; of protocol 0, nothing is.
+    /// Opens the socket. It receives frames of a protocol; with protocol 0 it receives none.
     pub(super) fn at(name: &CStr, protocol: u16) -> Self {
-        // SAFETY: no pointers; a result >= 0 is a new descriptor that nobody else owns.
+        // SAFETY: no pointers; a result >= 0 is a new descriptor without another owner.
         let socket = unsafe {
             let fd = libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0);
             assert!(fd >= 0, "root may");
@@ -146,7 +149,7 @@ impl Packets {
         (to.sll_family, to.sll_ifindex) = (libc::AF_PACKET as u16, index.cast_signed());
         to.sll_protocol = protocol.to_be();
         let (address, len) = ((&raw const to).cast(), size_of::<libc::sockaddr_ll>() as libc::socklen_t);
-        // SAFETY: the address is of as many octets as stand beside it.
+        // SAFETY: the address is of as many octets as the length says.
         assert_eq!(unsafe { libc::bind(socket.as_raw_fd(), address, len) }, 0);
         let patience = libc::timeval { tv_sec: 30, tv_usec: 0 };
         let (value, len) = ((&raw const patience).cast(), size_of_val(&patience) as libc::socklen_t);
@@ -156,10 +159,10 @@ impl Packets {
         Self(socket, to)
     }
 
-    /// The beginning of the next frame.
+    /// Returns the beginning of the next frame.
     pub(super) fn receive(&self) -> [u8; 64] {
         let mut frame = [0; 64];
-        // SAFETY: the address is of as many octets as stand beside it.
+        // SAFETY: the address is of as many octets as the length says.
         let len = unsafe { libc::recv(self.0.as_raw_fd(), frame.as_mut_ptr().cast(), frame.len(), 0) };
         assert_eq!(len, 64, "{}", std::io::Error::last_os_error());
         frame
@@ -167,7 +170,7 @@ impl Packets {
 
     fn send(&self, frame: &[u8]) {
         let (to, len) = ((&raw const self.1).cast(), size_of::<libc::sockaddr_ll>() as libc::socklen_t);
-        // SAFETY: both addresses are of as many octets as stand beside them.
+        // SAFETY: both addresses are of as many octets as their lengths say.
         let sent = unsafe { libc::sendto(self.0.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0, to, len) };
         assert_eq!(sent, frame.len() as isize, "{}", std::io::Error::last_os_error());
     }
@@ -180,10 +183,10 @@ pub(super) fn set_tos(socket: &UdpSocket, tos: i32) {
     assert_eq!(result, 0);
 }
 
-/// Frames that left by each leaf, by its handle or its parent.
+/// Returns the number of frames that left by each leaf, with its handle or its parent.
 fn counts(wish: &str) -> Option<Vec<(String, u64)>> {
     let namespace = Namespace::new(&format!("steer-{wish}"))?;
-    // Nobody has to be asked for the neighbour's address.
+    // With a static neighbor entry, no address resolution is necessary.
     namespace.sh("ip neighbour add 10.77.0.2 lladdr 02:00:00:00:00:02 dev takt0");
     let output = namespace.test(ACTOR, &[(WISH, wish.to_owned())]);
     let said = String::from_utf8_lossy(&output.stdout);
@@ -198,7 +201,8 @@ fn of(counts: &[(String, u64)], handle: &str) -> u64 {
     counts.iter().find(|(name, _)| name == handle).map(|(_, count)| *count).unwrap_or_else(|| panic!("{counts:?}"))
 }
 
-/// How many frames were sent with marks and without: datagrams with DSCP 46, 34 and 0, 0, 10, and [`frames`].
+/// Returns the number of marked and unmarked frames sent: datagrams with DSCP 46, 34 and 0, 0, 10,
+/// and [`frames`].
 fn kinds() -> (u64, u64) {
     let marked = 2 + frames().iter().filter(|(is_marked, _)| *is_marked).count();
     let unmarked = 3 + frames().iter().filter(|(is_marked, _)| !is_marked).count();
@@ -206,7 +210,7 @@ fn kinds() -> (u64, u64) {
 }
 
 #[test]
-fn marked_frames_have_a_queue_of_their_own() {
+fn marked_frames_leave_by_their_queue() {
     let Some(counts) = counts("queue") else { return };
     let (marked, unmarked) = kinds();
     assert_eq!(of(&counts, "13:"), marked, "DSCP 46 and 34, PCP 5: {counts:?}");
@@ -216,7 +220,7 @@ fn marked_frames_have_a_queue_of_their_own() {
 }
 
 #[test]
-fn marked_frames_have_a_class_that_goes_first() {
+fn marked_frames_leave_by_the_class_with_precedence() {
     let Some(counts) = counts("class") else { return };
     assert_eq!((of(&counts, "10:"), of(&counts, "20:")), kinds(), "{counts:?}");
 }

@@ -1,4 +1,4 @@
-//! All or none, and back to what was there, whatever happens in between.
+//! Transactions: a plan is applied completely or not at all, and reverted after any interruption.
 
 use std::io::ErrorKind;
 use std::process::{Command, Stdio};
@@ -29,7 +29,7 @@ fn reverted(tree: &Tree) {
 }
 
 #[test]
-fn what_was_applied_is_so_and_is_taken_back() {
+fn applied_plan_is_in_effect_and_can_be_reverted() {
     let tree = Tree::new("apply");
     let (before, plan) = (tree.dump(), plan(&tree));
     assert_eq!(verify(&tree.machine(), &plan).len(), plan.changes.len());
@@ -41,11 +41,11 @@ fn what_was_applied_is_so_and_is_taken_back() {
 }
 
 #[test]
-fn twice_applied_goes_back_to_the_beginning() {
+fn plan_applied_twice_is_reverted_to_the_beginning() {
     let tree = Tree::new("twice");
     let before = tree.dump();
     apply(&tree.machine(), &plan(&tree), &mut tree.journal()).expect("it can be applied");
-    // Somebody has another wish, and a knob was turned by hand meanwhile.
+    // Another request is applied, after a knob was changed by hand.
     tree.write("proc/sys/vm/stat_interval", "60\n");
     let other = Plan { changes: vec![change("/proc/sys/vm/stat_interval", "30")], ..plan(&tree) };
     apply(&tree.machine(), &other, &mut tree.journal()).expect("it can be applied");
@@ -54,7 +54,7 @@ fn twice_applied_goes_back_to_the_beginning() {
 }
 
 #[test]
-fn a_change_that_fails_takes_those_before_it_back() {
+fn failed_change_reverts_the_previous_ones() {
     let tree = Tree::new("fails");
     let (before, mut plan) = (tree.dump(), plan(&tree));
     plan.changes.push(change("/proc/sys/net/ipv4/nothing", "1"));
@@ -68,7 +68,7 @@ fn a_change_that_fails_takes_those_before_it_back() {
 }
 
 #[test]
-fn one_at_a_time_has_the_journal() {
+fn only_one_process_at_a_time_opens_the_journal() {
     let tree = Tree::new("alone");
     let journal = tree.journal();
     let refused = Journal::open(tree.journal_path()).map(drop).expect_err("it is taken");
@@ -78,7 +78,7 @@ fn one_at_a_time_has_the_journal() {
 }
 
 #[test]
-fn a_line_that_was_cut_off_is_of_no_account() {
+fn incomplete_last_line_is_ignored() {
     let tree = Tree::new("torn");
     let before = tree.dump();
     apply(&tree.machine(), &plan(&tree), &mut tree.journal()).expect("it can be applied");
@@ -95,14 +95,14 @@ fn a_line_that_was_cut_off_is_of_no_account() {
 }
 
 #[test]
-fn directories_are_made_and_gone() {
+fn directories_are_created_and_removed() {
     let tree = Tree::new("directory");
     tree.write("sys/fs/cgroup/cgroup.controllers", "cpuset\n");
     let group = tree.root().join("sys/fs/cgroup/takt");
     let plan = Plan { changes: vec![change("/sys/fs/cgroup/takt/", "there")], lacks: Vec::new() };
     apply(&tree.machine(), &plan, &mut tree.journal()).expect("it can be made");
     assert!(group.is_dir() && verify(&tree.machine(), &plan).is_empty());
-    // As long as somebody is in it, it stays, and stays noted.
+    // A group with processes remains, and so does its note.
     std::fs::write(group.join("process"), "").expect("it is ours");
     let failures = revert(&tree.machine(), tree.journal()).expect("the journal can be kept");
     assert_eq!((failures.len(), tree.journal_path().exists()), (1, true));
@@ -111,9 +111,9 @@ fn directories_are_made_and_gone() {
     assert!(!group.exists());
 }
 
-/// An interface that is gone has no settings to be restored.
+/// A removed interface has no settings to restore.
 #[test]
-fn what_is_gone_is_passed_over() {
+fn knobs_that_no_longer_exist_are_skipped() {
     let tree = Tree::new("gone");
     apply(&tree.machine(), &plan(&tree), &mut tree.journal()).expect("it can be applied");
     tree.remove("sys/class/net/takt0/queues/rx-0/rps_cpus");
@@ -121,10 +121,11 @@ fn what_is_gone_is_passed_over() {
     assert_eq!(tree.read("proc/sys/vm/stat_interval"), "1");
 }
 
-/// How long it is tried at most.
+/// Time limit of the attempts.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The test is also the program that is killed: it applies and takes back for ever, and tells each time.
+/// The test is also the program that is killed. It applies and reverts in a loop, and prints a line
+/// before each.
 #[test]
 fn a_kill_at_any_moment_can_be_taken_back() {
     if let Some(root) = std::env::var_os("TAKT_TEST_HOST_ROOT") {
@@ -143,7 +144,7 @@ fn a_kill_at_any_moment_can_be_taken_back() {
     let before = tree.dump();
     let mut half_done = 0;
     let since = Instant::now();
-    // Where others take the processors it may be long between two system calls of who is to be killed.
+    // On a loaded machine, much time may pass between two system calls of the process to be killed.
     for round in 0.. {
         if round >= 40 && half_done > 0 {
             break;
@@ -155,7 +156,7 @@ fn a_kill_at_any_moment_can_be_taken_back() {
         let mut applying = applying.spawn().expect("this program can be run");
         let said = lines(applying.stdout.take().expect("it is piped"));
         while !receive("the plan is applied", &said).contains("applying") {}
-        // Another moment in each round.
+        // Each round kills at a different moment.
         let told = Instant::now();
         while told.elapsed() < Duration::from_micros(97 * (round % 40)) {
             std::hint::spin_loop();
@@ -168,13 +169,13 @@ fn a_kill_at_any_moment_can_be_taken_back() {
     }
 }
 
-/// The named wishes alone.
+/// Returns a plan with these changes only.
 fn plan_of(changes: &[(&str, &str)]) -> Plan {
     Plan { changes: changes.iter().map(|(knob, to)| change(knob, to)).collect(), lacks: Vec::new() }
 }
 
 #[test]
-fn revert_leaves_and_names_what_was_changed_since() {
+fn revert_keeps_and_reports_values_changed_by_others() {
     let tree = Tree::new("since");
     let plan = plan_of(&[("/proc/sys/vm/stat_interval", "120"), ("/proc/sys/net/core/rmem_max", "1000000")]);
     apply(&tree.machine(), &plan, &mut tree.journal()).expect("it can be applied");
@@ -193,12 +194,12 @@ fn revert_leaves_and_names_what_was_changed_since() {
 }
 
 #[test]
-fn revert_that_failed_once_leaves_what_was_changed_before_the_next() {
+fn failed_revert_keeps_values_changed_before_the_next_attempt() {
     let tree = Tree::new("again");
     let knob = "proc/sys/vm/stat_interval";
     apply(&tree.machine(), &plan_of(&[("/proc/sys/vm/stat_interval", "30")]), &mut tree.journal())
         .expect("it can be set");
-    // It cannot be restored while a directory is in its place.
+    // The knob cannot be restored while a directory is in its place.
     tree.remove(knob);
     std::fs::create_dir(tree.root().join(knob)).expect("the place is free");
     let failures = revert(&tree.machine(), tree.journal()).expect("the journal can be kept");
@@ -211,17 +212,17 @@ fn revert_that_failed_once_leaves_what_was_changed_before_the_next() {
 }
 
 #[test]
-fn apply_that_was_taken_back_leaves_no_notes() {
+fn reverted_apply_leaves_no_notes() {
     let tree = Tree::new("notes");
     let plan = plan_of(&[("/proc/sys/vm/stat_interval", "120"), ("/proc/sys/net/ipv4/nothing", "1")]);
     apply(&tree.machine(), &plan, &mut tree.journal()).expect_err("there is no such file");
     assert_eq!(tree.journal().formers(), []);
-    // An administrator sets what was never applied.
+    // An administrator sets a value that was never applied.
     tree.write("proc/sys/vm/stat_interval", "60\n");
     reverted(&tree);
     assert_eq!(tree.read("proc/sys/vm/stat_interval"), "60");
 
-    // What an earlier apply has set is still its own after a later one was taken back.
+    // A value that an earlier apply set is still its own after a later one was reverted.
     tree.write("proc/sys/vm/stat_interval", "1\n");
     apply(&tree.machine(), &plan_of(&[("/proc/sys/vm/stat_interval", "30")]), &mut tree.journal()).expect("it can be");
     apply(&tree.machine(), &plan, &mut tree.journal()).expect_err("there is no such file");
@@ -265,7 +266,7 @@ fn link_to_a_setting_that_runs_code_is_not_followed() {
     assert_eq!(tree.read("proc/sys/kernel/core_pattern"), "core");
 }
 
-/// In the environment of the process that has a mount namespace of its own.
+/// Environment variable of the process that has its own mount namespace.
 const INSIDE: &str = "TAKT_TEST_FULL_JOURNAL";
 
 #[test]
@@ -287,7 +288,7 @@ fn fill_journal() {
     let tree = Tree::new("full");
     let disk = tree.root().join("run");
     std::fs::create_dir_all(&disk).expect("it is ours");
-    // A page, which some forty notes fill.
+    // One page, which some forty notes fill.
     let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=4k", "none"]).arg(&disk).status();
     assert!(mounted.expect("it can be run").success());
     let knob = |n: u32| format!("/proc/sys/net/core/knob_{n}");
@@ -304,7 +305,7 @@ fn fill_journal() {
     let NotApplied::Journal(_, left) = &why else { panic!("{why}") };
     assert_eq!(left.len(), 0, "{why}");
     assert_eq!(tree.read(&knob(noted)[1..]), "0");
-    // The same object goes on when there is space: no line stands behind a part of one.
+    // The same journal continues after space is available. No line follows an incomplete one.
     let remounted = Command::new("mount").args(["-o", "remount,size=64k"]).arg(&disk).status();
     assert!(remounted.expect("it can be run").success());
     apply(&tree.machine(), &plan_of(&[(&knob(99), "1")]), &mut journal).expect("there is space");
@@ -316,7 +317,7 @@ fn fill_journal() {
 }
 
 #[test]
-fn failures_of_taking_back_are_named_when_the_journal_cannot_be_written() {
+fn failures_to_revert_are_reported_if_the_journal_cannot_be_written() {
     let why = std::io::Error::from(ErrorKind::StorageFull);
     let left = takt_host::apply::Failure {
         knob: "/proc/sys/vm/stat_interval".parse().expect("a knob"),

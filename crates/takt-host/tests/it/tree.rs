@@ -1,4 +1,4 @@
-//! A tree of files that looks like a machine.
+//! Directory tree that represents a machine.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use takt_host::{Journal, Machine};
 
-/// Four processors, an interface with two queues, and some interrupts. Gone with its handle.
+/// Tree with four processors, an interface with two queues, and some interrupts. Dropping the value
+/// removes it.
 pub struct Tree(PathBuf);
 
 const FILES: [(&str, &str); 26] = [
@@ -64,7 +65,7 @@ impl Tree {
         fs::remove_file(self.0.join(path)).expect("it is there");
     }
 
-    /// Nobody may set it.
+    /// Makes a file read-only.
     pub fn forbid(&self, path: &str) {
         fs::set_permissions(self.0.join(path), fs::Permissions::from_mode(0o444)).expect("it is there");
     }
@@ -81,7 +82,7 @@ impl Tree {
         Journal::open(self.journal_path()).expect("nobody else has it")
     }
 
-    /// All that a kernel would have, as it would tell it: without what surrounds a value.
+    /// Returns the content of all files in the form of the kernel, without surrounding white space.
     pub fn dump(&self) -> BTreeMap<PathBuf, String> {
         let mut all = BTreeMap::new();
         let mut directories = vec![self.0.join("proc"), self.0.join("sys")];
