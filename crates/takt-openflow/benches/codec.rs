@@ -1,5 +1,5 @@
-//! Time to encode and to decode a FLOW_MOD, in nanoseconds, and to copy the same octets.
-//! Run with `cargo bench -p takt-openflow`.
+//! Benchmark of the codec: times to encode and decode a FLOW_MOD, and to copy the same octets, in
+//! nanoseconds. Run with `cargo bench -p takt-openflow`.
 #![allow(missing_docs)]
 
 use std::hint::black_box;
@@ -14,10 +14,11 @@ use takt_openflow::value::PortNo;
 use takt_openflow::{Message, Version};
 
 const ROUNDS: u32 = 200_000;
-/// The median of so many measurements is printed.
+/// Number of measurements, of which the median is printed.
 const REPEATS: usize = 15;
 
-/// A flow as a controller of network QoS writes it: addresses, UDP port, DSCP, queue, port.
+/// Returns a flow as a controller for network QoS writes it: addresses, UDP port, DSCP, queue,
+/// port.
 fn flow() -> Message {
     let host = |last| Masked::exact(Ipv4Addr::new(10, 0, 0, last));
     let matching = vec![
@@ -38,7 +39,7 @@ fn flow() -> Message {
     })
 }
 
-/// The median of nanoseconds for one call.
+/// Returns the median time of one call, in nanoseconds.
 fn nanoseconds(mut call: impl FnMut()) -> f64 {
     let mut measured: Vec<f64> = (0..REPEATS)
         .map(|_| {

@@ -1,4 +1,4 @@
-//! Actions, and their identifiers in lists of features (OF 1.3.5 §7.2.5).
+//! Actions, and their identifiers in feature lists (OF 1.3.5 §7.2.5).
 
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
@@ -9,22 +9,22 @@ use crate::value::{MacAddress, PortNo};
 use crate::version::Version;
 use crate::wire::{Reader, Wire, Writer};
 
-/// The type of an experimenter's action.
+/// Type of an experimenter action.
 const EXPERIMENTER: u16 = 0xffff;
 
-/// What a switch does with a packet.
+/// Action of a switch on a packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Action {
     /// Sends the packet to a port.
     Output {
         /// The port.
         port: PortNo,
-        /// For the controller: the most octets to send, or [`crate::value::NO_BUFFER_LEN`].
+        /// Maximum octets to send to the controller, or [`crate::value::NO_BUFFER_LEN`].
         max_len: u16,
     },
-    /// Copies the TTL outwards.
+    /// Copies the TTL outwards, from the next-to-outermost to the outermost header.
     CopyTtlOut,
-    /// Copies the TTL inwards.
+    /// Copies the TTL inwards, from the outermost to the next-to-outermost header.
     CopyTtlIn,
     /// Sets the TTL of MPLS.
     SetMplsTtl(u8),
@@ -32,15 +32,15 @@ pub enum Action {
     DecMplsTtl,
     /// Pushes a VLAN tag of this Ethernet type.
     PushVlan(u16),
-    /// Pops the outer VLAN tag; STRIP_VLAN in 1.0.
+    /// Pops the outer VLAN tag. STRIP_VLAN in 1.0.
     PopVlan,
     /// Pushes an MPLS header of this Ethernet type.
     PushMpls(u16),
-    /// Pops the outer MPLS header; the Ethernet type is what remains.
+    /// Pops the outer MPLS header. The argument is the Ethernet type of the remaining packet.
     PopMpls(u16),
-    /// Chooses the queue of the port of output.
+    /// Selects the queue of the output port.
     SetQueue(u32),
-    /// Hands the packet to a group.
+    /// Processes the packet by a group.
     Group(u32),
     /// Sets the TTL of IP.
     SetNwTtl(u8),
@@ -52,7 +52,7 @@ pub enum Action {
     PushPbb(u16),
     /// Pops the outer PBB tag.
     PopPbb,
-    /// Copies bits of a field to another; since 1.5.
+    /// Copies bits of a field to another. Since 1.5.
     CopyField {
         /// Bits to copy.
         bits: u16,
@@ -65,20 +65,20 @@ pub enum Action {
         /// The destination.
         dst: OxmHeader,
     },
-    /// Applies a meter; since 1.5, before that an instruction.
+    /// Applies a meter. Since 1.5; before, it is an instruction.
     Meter(u32),
-    /// Sets a field as OpenFlow 1.0 does.
+    /// Sets a field in the form of OpenFlow 1.0.
     V1_0(LegacyAction),
-    /// An experimenter's action, with its padding.
+    /// Experimenter action, including its padding.
     Experimenter {
-        /// The experimenter.
+        /// Experimenter ID.
         experimenter: u32,
-        /// What follows: a multiple of 8 octets.
+        /// Experimenter data. The length is a multiple of 8 octets.
         body: Vec<u8>,
     },
 }
 
-/// The actions that OpenFlow 1.0 alone has.
+/// Actions that only OpenFlow 1.0 has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LegacyAction {
     /// Sets the VLAN id.
@@ -109,7 +109,8 @@ pub enum LegacyAction {
 }
 
 impl Action {
-    /// Sends a packet to a port; to the controller, whole and without a buffer.
+    /// Returns an action that sends a packet to a port. The controller receives the whole packet,
+    /// without a buffer.
     pub const fn output(port: PortNo) -> Self {
         let max_len = if port.0 == PortNo::CONTROLLER.0 { crate::value::NO_BUFFER_LEN } else { 0 };
         Self::Output { port, max_len }
@@ -156,7 +157,7 @@ impl Wire for Action {
     }
 }
 
-/// Reads what follows the length; `None` for a type that the version does not have.
+/// Reads the part after the length. Returns `None` for a type that the version does not have.
 fn read_since_1_3(kind: u16, version: Version, body: &mut Reader<'_>) -> Result<Option<Action>, Malformed> {
     let first_octet = |body: &mut Reader<'_>| {
         let value = body.u8()?;
@@ -204,7 +205,7 @@ fn read_since_1_3(kind: u16, version: Version, body: &mut Reader<'_>) -> Result<
     }))
 }
 
-/// Less than 8 octets of padding may be left.
+/// Reads padding of less than 8 octets up to the end.
 fn pad_to_end(body: &mut Reader<'_>) -> Result<(), Malformed> {
     match body.remaining() {
         len @ 0..8 => body.reserved(len),
@@ -263,7 +264,7 @@ fn write_since_1_3(action: &Action, w: &mut Writer<'_>) {
     }
 }
 
-/// The type of an action since 1.3.
+/// Returns the type of an action since 1.3.
 fn id_of(action: &Action) -> u16 {
     match action {
         Action::Output { .. } => 0,
@@ -288,7 +289,7 @@ fn id_of(action: &Action) -> u16 {
     }
 }
 
-/// Reads what follows the length; `None` for a type that 1.0 does not have.
+/// Reads the part after the length. Returns `None` for a type that 1.0 does not have.
 fn read_v1_0(kind: u16, body: &mut Reader<'_>) -> Result<Option<Action>, Malformed> {
     let octet = |body: &mut Reader<'_>| {
         let value = body.u8()?;
@@ -382,12 +383,12 @@ fn write_v1_0(action: &Action, w: &mut Writer<'_>) {
     }
 }
 
-/// A type of action or instruction in a list of features, with the experimenter and what it adds.
+/// Type of an action or instruction in a feature list, with experimenter data if any.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FeatureId {
-    /// The type.
+    /// Type of the action or instruction.
     pub kind: u16,
-    /// What follows the length: empty, or an experimenter and its own.
+    /// Octets after the length: empty, or an experimenter ID with its data.
     pub body: Vec<u8>,
 }
 
@@ -456,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn actions_that_a_version_lacks_are_refused() {
+    fn actions_unknown_to_a_version_are_refused() {
         for (version, action) in [
             (Version::V1_0, Action::Group(1)),
             (Version::V1_3, Action::Meter(1)),

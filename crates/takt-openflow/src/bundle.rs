@@ -1,4 +1,4 @@
-//! Bundles: natively since OpenFlow 1.4, in 1.3 as the ONF's extension 230.
+//! Bundles: native since OpenFlow 1.4, and the ONF extension 230 in 1.3.
 
 use alloc::vec::Vec;
 
@@ -9,32 +9,32 @@ use crate::wire::{Reader, Wire, Writer, layout};
 
 /// Flags of a bundle.
 pub mod bundle_flags {
-    /// All messages are applied, or none.
+    /// Either all messages are applied, or none.
     pub const ATOMIC: u16 = 1;
-    /// The messages are applied in their order.
+    /// The messages are applied in order.
     pub const ORDERED: u16 = 1 << 1;
-    /// The bundle has a time; since 1.5.
+    /// The bundle has an execution time. Since 1.5.
     pub const TIME: u16 = 1 << 2;
 }
 
-/// What a [`BundleControl`] asks or answers.
+/// Request or reply of a [`BundleControl`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BundleControlType {
     /// Opens a bundle.
     OpenRequest = 0,
-    /// It is open.
+    /// Confirms that the bundle is open.
     OpenReply = 1,
-    /// Closes a bundle: nothing more is added.
+    /// Closes a bundle, so that no message can be added.
     CloseRequest = 2,
-    /// It is closed.
+    /// Confirms that the bundle is closed.
     CloseReply = 3,
     /// Applies a bundle.
     CommitRequest = 4,
-    /// It is applied.
+    /// Confirms that the bundle was applied.
     CommitReply = 5,
-    /// Forgets a bundle.
+    /// Discards a bundle.
     DiscardRequest = 6,
-    /// It is forgotten.
+    /// Confirms that the bundle was discarded.
     DiscardReply = 7,
 }
 
@@ -50,7 +50,7 @@ impl BundleControlType {
         Self::DiscardReply,
     ];
 
-    /// The reply to a request; a reply's is itself.
+    /// Returns the reply to a request. A reply returns itself.
     pub const fn reply(self) -> Self {
         match self {
             Self::OpenRequest | Self::OpenReply => Self::OpenReply,
@@ -73,7 +73,7 @@ impl Wire for BundleControlType {
     }
 }
 
-/// A list of properties up to the end.
+/// List of properties up to the end of the message.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Properties(pub Vec<Property>);
 
@@ -91,13 +91,13 @@ layout! {
     /// Opens, closes, commits or discards a bundle.
     #[derive(Clone, PartialEq, Eq, Debug)]
     pub struct BundleControl {
-        /// The bundle.
+        /// Number of the bundle.
         bundle: u32;
-        /// What to do.
+        /// Request or reply.
         kind: BundleControlType;
-        /// [`bundle_flags`].
+        /// Flags of [`bundle_flags`].
         flags: u16;
-        /// The time and experimenters' properties.
+        /// Time of the bundle, and experimenter properties.
         properties: Properties;
     }
 }
@@ -105,13 +105,13 @@ layout! {
 /// Adds a message to a bundle.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BundleAdd {
-    /// The bundle.
+    /// Number of the bundle.
     pub bundle: u32,
-    /// [`bundle_flags`].
+    /// Flags of [`bundle_flags`].
     pub flags: u16,
-    /// The message; its transaction id must be that of this one.
+    /// Enclosed message. Its transaction ID must equal that of this message.
     pub message: Enclosed,
-    /// Experimenters' properties.
+    /// Experimenter properties.
     pub properties: Vec<Property>,
 }
 

@@ -1,4 +1,4 @@
-//! ERROR messages: causes by name, and unknown ones by number (OF 1.3.5 §7.4.4).
+//! ERROR messages: named causes, and numbers for unknown ones (OF 1.3.5 §7.4.4).
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -8,7 +8,7 @@ use crate::value::ONF;
 use crate::version::Version;
 use crate::wire::{Reader, Wire, Writer};
 
-/// The first number of the ONF's errors for bundles in 1.3 (ONF extension 230).
+/// First number of the ONF errors for bundles in 1.3 (ONF extension 230).
 const ONF_BUNDLE_FAILED: u16 = 2300;
 const EXPERIMENTER: u16 = 0xffff;
 
@@ -20,7 +20,7 @@ macro_rules! causes {
             #[non_exhaustive]
             pub enum $kind {
                 $(#[doc = concat!("The code ", stringify!($code_number), ": ", $text, ".")] $code,)*
-                /// A code without a name here.
+                /// Code without a name in this crate.
                 Other(u16),
             }
 
@@ -50,29 +50,29 @@ macro_rules! causes {
             }
         )*
 
-        /// Why a request failed.
+        /// Cause of a failed request.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[non_exhaustive]
         pub enum Cause {
             $($(#[$kind_meta])* $kind($kind),)*
-            /// An experimenter's error.
+            /// Experimenter error.
             Experimenter {
-                /// The experimenter.
+                /// Experimenter ID.
                 experimenter: u32,
-                /// Its type of error.
+                /// Error type of the experimenter.
                 kind: u16,
             },
-            /// A type without a name here.
+            /// Type without a name in this crate.
             Other {
-                /// The type.
+                /// Error type.
                 kind: u16,
-                /// The code.
+                /// Error code.
                 code: u16,
             },
         }
 
         impl Cause {
-            /// From type and code as OpenFlow 1.3 to 1.5 number them.
+            /// Converts type and code of OpenFlow 1.3 to 1.5.
             const fn from_numbers(kind: u16, code: u16) -> Self {
                 match kind {
                     $($number => Self::$kind($kind::from_code(code)),)*
@@ -80,7 +80,7 @@ macro_rules! causes {
                 }
             }
 
-            /// Type and code as OpenFlow 1.3 to 1.5 number them.
+            /// Returns type and code of OpenFlow 1.3 to 1.5.
             const fn numbers(self) -> (u16, u16) {
                 match self {
                     $(Self::$kind(code) => ($number, code.code()),)*
@@ -108,12 +108,12 @@ macro_rules! causes {
 }
 
 causes! {
-    /// The versions do not fit, or the peer is not welcome.
+    /// The HELLO handshake failed: the versions are incompatible, or the peer is not permitted.
     HelloFailed = 0 {
         Incompatible = 0, "no compatible version";
         Eperm = 1, "permission denied";
     }
-    /// The request was not understood.
+    /// The request is invalid.
     BadRequest = 1 {
         BadVersion = 0, "version is not supported";
         BadType = 1, "type of message is not supported";
@@ -135,7 +135,7 @@ causes! {
         PipelineFieldsOnly = 17, "match fields must be pipeline fields";
         Unknown = 18, "unspecified";
     }
-    /// An action is wrong.
+    /// An action is invalid.
     BadAction = 2 {
         BadType = 0, "unknown action";
         BadLen = 1, "wrong length";
@@ -156,7 +156,7 @@ causes! {
         BadSetMask = 16, "wrong mask of a field to set";
         BadMeter = 17, "meter does not exist";
     }
-    /// An instruction is wrong.
+    /// An instruction is invalid.
     BadInstruction = 3 {
         UnknownInst = 0, "unknown instruction";
         UnsupInst = 1, "instruction is not supported by the table";
@@ -169,7 +169,7 @@ causes! {
         Eperm = 8, "permission denied";
         DupInst = 9, "instruction occurs twice";
     }
-    /// A match is wrong.
+    /// A match is invalid.
     BadMatch = 4 {
         BadType = 0, "type of match is not supported";
         BadLen = 1, "wrong length";
@@ -281,7 +281,7 @@ causes! {
         BadCommand = 9, "unknown command";
         TooMany = 10, "too many tables";
     }
-    /// A property is wrong.
+    /// A property is invalid.
     BadProperty = 14 {
         BadType = 0, "unknown type";
         BadLen = 1, "wrong length";
@@ -335,7 +335,7 @@ causes! {
 }
 
 impl Cause {
-    /// From the numbers of OpenFlow 1.0, where types and codes differ.
+    /// Converts type and code of OpenFlow 1.0, which differ from later versions.
     const fn from_numbers_1_0(kind: u16, code: u16) -> Self {
         match (kind, code) {
             (0, 0 | 1) | (1, 0..=8) | (2, 0..=8) => Self::from_numbers(kind, code),
@@ -350,7 +350,7 @@ impl Cause {
         }
     }
 
-    /// The numbers of OpenFlow 1.0, if it has the cause.
+    /// Returns type and code of OpenFlow 1.0, if it has the cause.
     fn numbers_1_0(self) -> Option<(u16, u16)> {
         if let Self::Other { kind, code } = self {
             return Some((kind, code));
@@ -361,12 +361,13 @@ impl Cause {
     }
 }
 
-/// An ERROR message.
+/// ERROR message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ErrorMessage {
-    /// Why.
+    /// Cause of the error.
     pub cause: Cause,
-    /// The failed message or its first octets, at least 64 if it has that many; text for a failed HELLO.
+    /// The failed message or its beginning, at least 64 octets if it is that long. Text for a
+    /// failed HELLO.
     pub data: Vec<u8>,
 }
 
@@ -443,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn every_pair_of_numbers_keeps_its_octets() {
+    fn every_pair_of_numbers_round_trips() {
         for version in Version::ALL {
             for kind in (0..20).chain([0xfffe]) {
                 for code in (0..25).chain([0xffff]) {
@@ -456,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn numbered_causes_have_names() {
+    fn known_numbers_have_named_causes() {
         for (kind, code) in NUMBERED {
             let cause = Cause::from_numbers(*kind, *code);
             assert!(!cause.to_string().contains("code "), "{cause}");
@@ -466,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn bundle_errors_of_1_3_are_those_of_the_onf() {
+    fn bundle_errors_of_1_3_are_those_of_the_onf_extension() {
         let octets = [&[0xff, 0xff][..], &2313u16.to_be_bytes(), &ONF.to_be_bytes()].concat();
         let message = read(Version::V1_3, &octets);
         assert_eq!(message.cause, Cause::BundleFailed(BundleFailed::MsgFailed));
@@ -476,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn causes_that_1_0_lacks_are_refused() {
+    fn causes_unknown_to_1_0_are_refused() {
         assert_eq!(written(Version::V1_0, Cause::BadMatch(BadMatch::BadPrereq)), None);
         assert_eq!(written(Version::V1_0, Cause::FlowModFailed(FlowModFailed::Overlap)), Some(vec![0, 3, 0, 1]));
     }

@@ -1,15 +1,19 @@
-//! The OpenFlow channel, sans-IO: a state machine for the controller and one for the switch (OF 1.3.5 §6.3).
+//! OpenFlow channel, sans-IO: a state machine for the controller and one for the switch (
+//! OF 1.3.5 §6.3).
 //!
-//! [`Controller`] and [`Switch`] take octets ([`Controller::handle_bytes`]), time ([`Controller::handle_timeout`]) and the
-//! application's messages, and give octets (`poll_transmit`), events (`poll_event`) and the time of the next deadline
-//! (`poll_timeout`). Neither reads a clock, opens a connection or uses a random source; `now` is always an argument.
+//! [`Controller`] and [`Switch`] take octets ([`Controller::handle_bytes`]), time
+//! ([`Controller::handle_timeout`]) and messages of the application. They return octets
+//! (`poll_transmit`), events (`poll_event`) and the time of the next deadline (`poll_timeout`).
+//! Neither reads a clock, opens a connection or uses a random source; `now` is always an argument.
 //!
-//! Everything that can grow has a limit in [`Limits`]. A queue that is full stops the channel from taking octets, so that
-//! TCP's flow control stops the peer; what the application sends is refused with [`SendError::OutOfRoom`]. Nothing is dropped.
-//! When a connection ends, every operation in flight is reported as lost.
+//! All memory is bounded by [`Limits`]. While a queue is full, the channel takes no octets, so that
+//! TCP flow control stops the peer. Messages of the application are then refused with
+//! [`SendError::OutOfRoom`]. Nothing is dropped. When a connection ends, every operation in flight
+//! is reported as lost.
 //!
-//! One call of `handle_bytes` handles the messages in the octets it is given; one message costs a decoding and a constant
-//! number of look-ups, one of a bundle's closing the sending of one further message.
+//! One call of `handle_bytes` handles the messages in its octets. Each message costs its decoding
+//! and a constant number of look-ups. The reply that closes a bundle also causes one further
+//! message.
 
 mod backoff;
 mod bundles;
@@ -31,39 +35,40 @@ use crate::error::{EncodeError, Malformed};
 use crate::stream::StreamError;
 use crate::version::Versions;
 
-/// A moment, in nanoseconds since any fixed one.
+/// Point in time, in nanoseconds since an arbitrary fixed epoch.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Instant(pub u64);
 
 impl Instant {
-    /// This moment and a span, at most the last moment there is.
+    /// Returns the time after a span. It saturates at the maximum.
     #[must_use]
     pub fn after(self, span: Duration) -> Self {
         Self(self.0.saturating_add(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)))
     }
 }
 
-/// What a channel may hold, and how long it waits.
+/// Memory limits and time limits of a channel.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Octets that wait for transmission. Beyond it, messages of the application are refused and no octets are taken; the answers
-    /// of the channel itself to what was taken before, at most one message and 100 octets for each event, come on top.
+    /// Octets that wait for transmission. At the limit, messages of the application are refused and
+    /// no octets are taken. Answers of the channel to messages taken before are added to it: at
+    /// most one message, and 100 octets for each event.
     pub transmit_bytes: usize,
-    /// Events that wait for the application. Beyond it, no further octets are taken.
+    /// Events that wait for the application. At the limit, no further octets are taken.
     pub events: usize,
-    /// Messages that wait for an answer.
+    /// Messages in flight, which wait for an answer.
     pub in_flight: usize,
-    /// Octets of one reply in several parts.
+    /// Octets of one multipart reply.
     pub multipart_bytes: usize,
-    /// Bundles that are open at a switch.
+    /// Open bundles of a switch.
     pub bundles: usize,
-    /// Messages of one bundle at a switch.
+    /// Messages of one bundle in a switch.
     pub bundle_messages: usize,
-    /// From the connection to the end of the handshake.
+    /// Time from the connection to the end of the handshake.
     pub handshake: Duration,
-    /// Silence of the peer after which it is asked by ECHO_REQUEST.
+    /// Silence of the peer after which an ECHO_REQUEST is sent.
     pub echo_idle: Duration,
-    /// Further silence after which the connection is given up.
+    /// Further silence after which the connection is closed.
     pub echo_timeout: Duration,
 }
 
@@ -83,25 +88,25 @@ impl Default for Limits {
     }
 }
 
-/// A message that was not taken; nothing of it is sent.
+/// Error of a message that was refused as a whole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum SendError {
-    /// The handshake has not ended, or the connection has.
+    /// The handshake is not complete, or the connection has ended.
     NotConnected,
-    /// The octets that wait for transmission leave no room: `poll_transmit` makes some.
+    /// The transmit queue has no room. `poll_transmit` and `transmitted` free it.
     OutOfRoom {
-        /// Octets needed.
+        /// Octets that the message needs.
         needed: usize,
-        /// Octets free.
+        /// Free octets.
         free: usize,
     },
-    /// So many messages wait for an answer already.
+    /// The limit of messages in flight is reached.
     TooManyInFlight {
-        /// [`Limits::in_flight`].
+        /// Limit of [`Limits::in_flight`].
         limit: usize,
     },
-    /// No reply belongs to the message: it goes into a transaction.
+    /// The message has no reply. It can be sent in a transaction.
     NoReply,
     /// The version cannot express the message.
     Encode(EncodeError),
@@ -131,39 +136,39 @@ impl fmt::Display for SendError {
 
 impl core::error::Error for SendError {}
 
-/// Why a connection ended.
+/// Reason why a connection ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Down {
     /// The application closed it.
     Closed,
-    /// The peer closed it, or the network did.
+    /// The peer closed the connection, or the network failed.
     PeerClosed,
-    /// The peer sent nothing for the idle time and the time of the echo.
+    /// The peer was silent for the idle time and the echo timeout.
     PeerSilent,
-    /// The handshake took too long.
+    /// The handshake exceeded its time limit.
     HandshakeTimedOut,
-    /// The first message was no HELLO.
+    /// The first message was not HELLO.
     NoHello {
         /// The type of the first message.
         kind: u8,
     },
-    /// HELLO could not be read.
+    /// HELLO is malformed.
     MalformedHello(Malformed),
-    /// There is no version that both ends speak.
+    /// The two ends have no common version.
     NoCommonVersion {
-        /// What this end speaks.
+        /// Versions of this end.
         own: Versions,
-        /// What the peer said, if it sent a bitmap.
+        /// Versions of the peer, if it sent a bitmap.
         peer: Option<Versions>,
-        /// The version of the peer's header.
+        /// Version in the peer's header.
         peer_header: u8,
     },
     /// A message of the handshake cannot be sent.
     Handshake(SendError),
     /// The peer refused the handshake.
     Refused(ErrorMessage),
-    /// The octets of the peer are no messages.
+    /// The octets of the peer are not a sequence of messages.
     Stream(StreamError),
 }
 
@@ -189,15 +194,15 @@ impl fmt::Display for Down {
     }
 }
 
-/// What a channel counted.
+/// Counters of a channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
     /// Messages received.
     pub received: u64,
-    /// Messages that could not be read.
+    /// Malformed messages received.
     pub malformed: u64,
-    /// Replies and errors that answer nothing in flight, as after a deadline.
+    /// Replies and errors without a matching request in flight, for instance after its deadline.
     pub unmatched: u64,
-    /// ECHO_REQUESTs answered.
+    /// Answered ECHO_REQUESTs.
     pub echoes: u64,
 }

@@ -1,15 +1,15 @@
-//! The two errors of the codec: octets that are no message, and a message that a version cannot express.
+//! Errors of the codec: malformed octets, and messages that a version cannot express.
 
 use core::fmt;
 
 use crate::version::Version;
 
-/// Octets that do not follow the specification.
+/// Octets that violate the specification.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Malformed {
-    /// Octets from the start of the message to the place where the rule was broken.
+    /// Offset of the violation from the start of the message, in octets.
     pub offset: usize,
-    /// The rule that was broken.
+    /// Violated rule.
     pub what: &'static str,
 }
 
@@ -21,24 +21,24 @@ impl fmt::Display for Malformed {
 
 impl core::error::Error for Malformed {}
 
-/// A message that cannot be written; nothing of it was.
+/// Error of a message that cannot be encoded. Nothing was written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum EncodeError {
-    /// The version has no form for a part of the message.
+    /// The version cannot express a part of the message.
     NotInVersion {
-        /// The version to be written.
+        /// Version of the encoding.
         version: Version,
-        /// The part that it has no form for.
+        /// Part without a form in this version.
         what: &'static str,
     },
-    /// A part is longer than its length field can say.
+    /// A part exceeds its length field.
     TooLong {
-        /// The part.
+        /// Part of the message.
         what: &'static str,
-        /// Its length in octets.
+        /// Length in octets.
         len: usize,
-        /// The greatest length in octets.
+        /// Maximum length in octets.
         len_max: usize,
     },
 }
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_say_what_and_how_much() {
+    fn errors_name_the_rule_and_the_lengths() {
         let error = EncodeError::NotInVersion { version: Version::V1_3, what: "importance of a flow" };
         assert_eq!(error.to_string(), "OpenFlow 1.3 cannot express importance of a flow");
         let error = EncodeError::TooLong { what: "message", len: 70_000, len_max: 65_535 };

@@ -10,18 +10,18 @@ use crate::value::{GROUP_ANY, NO_BUFFER, PortNo};
 use crate::version::Version;
 use crate::wire::{Reader, Wire, Writer};
 
-/// What a [`FlowMod`] does.
+/// Command of a [`FlowMod`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FlowCommand {
     /// Adds a flow.
     Add,
-    /// Changes every flow that matches.
+    /// Modifies all matching flows.
     Modify,
-    /// Changes the flow of this match and priority.
+    /// Modifies the flow with this match and priority.
     ModifyStrict,
-    /// Deletes every flow that matches.
+    /// Deletes all matching flows.
     Delete,
-    /// Deletes the flow of this match and priority.
+    /// Deletes the flow with this match and priority.
     DeleteStrict,
 }
 
@@ -40,11 +40,11 @@ impl FlowCommand {
 
 /// Flags of a flow.
 pub mod flow_flags {
-    /// The switch sends FLOW_REMOVED.
+    /// The switch sends FLOW_REMOVED when the flow ends.
     pub const SEND_FLOW_REM: u16 = 1;
-    /// A flow that overlaps with another is refused.
+    /// The switch refuses a flow that overlaps another one of the same priority.
     pub const CHECK_OVERLAP: u16 = 1 << 1;
-    /// The counters begin at zero again.
+    /// The counters are reset to zero.
     pub const RESET_COUNTS: u16 = 1 << 2;
     /// Packets need not be counted.
     pub const NO_PKT_COUNTS: u16 = 1 << 3;
@@ -52,41 +52,41 @@ pub mod flow_flags {
     pub const NO_BYT_COUNTS: u16 = 1 << 4;
 }
 
-/// Adds, changes or deletes flows.
+/// Adds, modifies or deletes flows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FlowMod {
-    /// The controller's own identifier of the flow.
+    /// Identifier of the flow, chosen by the controller.
     pub cookie: u64,
-    /// Which bits of the cookie must agree, of changes and deletions.
+    /// Bits of the cookie that must be equal, for modifications and deletions.
     pub cookie_mask: u64,
-    /// The table; of deletions also [`crate::value::TABLE_ALL`].
+    /// Table. Deletions may also use [`crate::value::TABLE_ALL`].
     pub table: u8,
-    /// What to do.
+    /// Command.
     pub command: FlowCommand,
-    /// Seconds without a packet after which the flow expires; 0 is never.
+    /// Idle timeout in seconds. 0 means none.
     pub idle_timeout: u16,
-    /// Seconds after which the flow expires; 0 is never.
+    /// Hard timeout in seconds. 0 means none.
     pub hard_timeout: u16,
-    /// The greatest wins.
+    /// Priority. The matching flow with the highest priority applies.
     pub priority: u16,
-    /// The buffered packet to apply it to, or [`NO_BUFFER`].
+    /// Buffered packet to which the flow is applied, or [`NO_BUFFER`].
     pub buffer: u32,
-    /// Deletions: only flows that send to this port.
+    /// Output port to which a deletion is restricted.
     pub out_port: PortNo,
-    /// Deletions: only flows that send to this group.
+    /// Output group to which a deletion is restricted.
     pub out_group: u32,
-    /// [`flow_flags`].
+    /// Flags of [`flow_flags`].
     pub flags: u16,
-    /// What to evict last; since 1.4.
+    /// Eviction precedence: the switch evicts flows of lower importance first. Since 1.4.
     pub importance: u16,
-    /// Which packets.
+    /// Match of the flow.
     pub matching: Match,
-    /// What happens to them.
+    /// Instructions of the flow.
     pub instructions: Vec<Instruction>,
 }
 
 impl Default for FlowMod {
-    /// An addition to table 0 of priority 0 that matches every packet and drops it.
+    /// Returns an addition to table 0 with priority 0 that matches every packet and drops it.
     fn default() -> Self {
         Self {
             cookie: 0,
@@ -193,55 +193,55 @@ impl FlowMod {
     }
 }
 
-/// Two octets: the importance, reserved in 1.3.
+/// Reads two octets: the importance, reserved in 1.3.
 pub(crate) fn read_importance(r: &mut Reader<'_>) -> Result<u16, Malformed> {
     let importance = r.u16()?;
     Ok(if r.version() < Version::V1_4 { 0 } else { importance })
 }
 
-/// Writes what [`read_importance`] reads.
+/// Writes the octets that [`read_importance`] reads.
 pub(crate) fn write_importance(w: &mut Writer<'_>, importance: u16) {
     w.refuse_if(w.version() < Version::V1_4 && importance != 0, "importance of a flow");
     w.u16(importance);
 }
 
-/// Why a flow ended: a number of OFPFRR.
+/// Reason why a flow ended, as a number of OFPFRR.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RemovedReason(pub u8);
 
 impl RemovedReason {
-    /// No packet matched for the idle timeout.
+    /// No packet matched within the idle timeout.
     pub const IDLE_TIMEOUT: Self = Self(0);
     /// The hard timeout passed.
     pub const HARD_TIMEOUT: Self = Self(1);
-    /// A FLOW_MOD deleted it.
+    /// A FLOW_MOD deleted the flow.
     pub const DELETE: Self = Self(2);
-    /// Its group was deleted.
+    /// The group of the flow was deleted.
     pub const GROUP_DELETE: Self = Self(3);
-    /// Its meter was deleted; since 1.4.
+    /// The meter of the flow was deleted. Since 1.4.
     pub const METER_DELETE: Self = Self(4);
-    /// The switch needed room; since 1.4.
+    /// The switch evicted the flow to free resources. Since 1.4.
     pub const EVICTION: Self = Self(5);
 }
 
-/// A flow ended.
+/// Report that a flow ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FlowRemoved {
-    /// The controller's own identifier of the flow.
+    /// Identifier of the flow, chosen by the controller.
     pub cookie: u64,
-    /// The priority.
+    /// Priority of the flow.
     pub priority: u16,
-    /// Why.
+    /// Reason of the end.
     pub reason: RemovedReason,
-    /// The table; not in 1.0.
+    /// Table. Not in 1.0.
     pub table: u8,
-    /// The idle timeout in seconds.
+    /// Idle timeout in seconds.
     pub idle_timeout: u16,
-    /// The hard timeout in seconds; not in 1.0.
+    /// Hard timeout in seconds. Not in 1.0.
     pub hard_timeout: u16,
     /// Duration, packets and octets.
     pub counters: FlowCounters,
-    /// Which packets.
+    /// Match of the flow.
     pub matching: Match,
 }
 
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_version_lacks_is_refused_by_name() {
+    fn parts_unknown_to_a_version_are_refused_by_name() {
         let refused = |version, flow: FlowMod| written(version, &flow).expect_err("refused");
         let importance = FlowMod { importance: 1, ..FlowMod::default() };
         let what = "importance of a flow";

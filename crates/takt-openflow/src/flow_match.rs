@@ -1,4 +1,4 @@
-//! Matches of flows: lists of OXM fields, and the fixed structure of OpenFlow 1.0 (OF 1.3.5 §7.2.3).
+//! Flow matches: lists of OXM fields, and the fixed structure of OpenFlow 1.0 (OF 1.3.5 §7.2.3).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -10,20 +10,21 @@ use crate::value::{MacAddress, PortNo};
 use crate::version::Version;
 use crate::wire::{Reader, Wire, Writer, layout};
 
-/// The type of a match that is a list of OXM fields.
+/// Type of a match with a list of OXM fields.
 const OFPMT_OXM: u16 = 1;
 
-/// Which packets a flow is for.
+/// Match of a flow.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Match {
-    /// Every field matches; since OpenFlow 1.2. Without a field, every packet matches.
+    /// List of OXM fields that all have to match. An empty list matches every packet. Since
+    /// OpenFlow 1.2.
     Oxm(Vec<Oxm>),
-    /// The structure of OpenFlow 1.0.
+    /// Match structure of OpenFlow 1.0.
     Standard(Box<StandardMatch>),
 }
 
 impl Match {
-    /// Every packet.
+    /// Match of every packet.
     pub const ANY: Self = Self::Oxm(Vec::new());
 }
 
@@ -72,7 +73,7 @@ pub(crate) fn read_fields(r: &mut Reader<'_>) -> Result<Vec<Oxm>, Malformed> {
     Ok(fields)
 }
 
-/// Writes what [`read_fields`] reads.
+/// Writes the octets that [`read_fields`] reads.
 pub(crate) fn write_fields(w: &mut Writer<'_>, fields: &[Oxm]) {
     let start = w.position();
     w.u16(OFPMT_OXM);
@@ -83,34 +84,35 @@ pub(crate) fn write_fields(w: &mut Writer<'_>, fields: &[Oxm]) {
 }
 
 layout! {
-    /// The match of OpenFlow 1.0: twelve fields, each of which a bit of `wildcards` excludes.
+    /// Match of OpenFlow 1.0: twelve fields, each of which a bit of `wildcards` can exclude.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub struct StandardMatch {
-        /// One bit per field that is not compared; the low 6 bits of a network mask's length for addresses.
+        /// Excluded fields, one bit for each. For addresses, the number of low bits that are not
+        /// compared, in 6 bits.
         wildcards: u32;
-        /// The port of ingress.
+        /// Ingress port.
         in_port: PortNo;
-        /// The source of the Ethernet frame.
+        /// Ethernet source address.
         eth_src: MacAddress;
-        /// The destination of the Ethernet frame.
+        /// Ethernet destination address.
         eth_dst: MacAddress;
-        /// The VLAN id; 0xffff for frames without a tag.
+        /// VLAN ID. 0xffff for frames without a tag.
         vlan_vid: u16;
-        /// The priority of the VLAN tag.
+        /// Priority of the VLAN tag (PCP).
         vlan_pcp: u8, reserved 1;
-        /// The Ethernet type.
+        /// Ethernet type.
         eth_type: u16;
-        /// The type of service of IP: the upper six bits.
+        /// Type of service of IP, in the upper six bits.
         ip_tos: u8;
-        /// The protocol above IP, or the operation of ARP.
+        /// IP protocol, or ARP operation.
         ip_proto: u8, reserved 2;
-        /// The source of the IPv4 packet.
+        /// IPv4 source address.
         ipv4_src: Ipv4Addr;
-        /// The destination of the IPv4 packet.
+        /// IPv4 destination address.
         ipv4_dst: Ipv4Addr;
-        /// The source port of TCP or UDP, or the type of ICMP.
+        /// TCP or UDP source port, or ICMP type.
         tp_src: u16;
-        /// The destination port of TCP or UDP, or the code of ICMP.
+        /// TCP or UDP destination port, or ICMP code.
         tp_dst: u16;
     }
 }
@@ -129,12 +131,12 @@ mod wildcard {
     pub const IPV4_DST_SHIFT: u32 = 14;
     pub const VLAN_PCP: u32 = 1 << 20;
     pub const IP_TOS: u32 = 1 << 21;
-    /// All fields; 32 of an address's 32 bits.
+    /// Exclusion of all fields, including all 32 bits of both addresses.
     pub const ALL: u32 = 0x0038_20ff;
 }
 
 impl StandardMatch {
-    /// Every packet.
+    /// Match of every packet.
     pub const ANY: Self = Self {
         wildcards: wildcard::ALL,
         in_port: PortNo(0),
@@ -151,7 +153,8 @@ impl StandardMatch {
         tp_dst: 0,
     };
 
-    /// The match of 1.0 that says the same as OXM fields; `None` if there is none, as for masks that are no prefix.
+    /// Converts OXM fields to the equivalent match of 1.0. `None` if there is none, for instance
+    /// for masks that are no prefix.
     pub fn from_fields(fields: &[Oxm]) -> Option<Self> {
         let mut standard = Self::ANY;
         for field in fields {
@@ -230,7 +233,7 @@ impl StandardMatch {
         Some(())
     }
 
-    /// 1.0 counts the low bits of an address that are not compared.
+    /// Sets a prefix. OpenFlow 1.0 counts the low bits of an address that are not compared.
     fn set_prefix(&mut self, shift: u32, value: &Masked<Ipv4Addr>) -> Option<()> {
         let mask = value.mask.map_or(u32::MAX, u32::from);
         let ignored = mask.trailing_zeros();
@@ -263,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_become_the_match_of_1_0() {
+    fn oxm_fields_are_converted_to_the_match_of_1_0() {
         let prefix = Masked::new(Ipv4Addr::new(10, 0, 0, 0), Ipv4Addr::new(255, 255, 255, 0));
         let fields = vec![
             Oxm::InPort(PortNo(3)),
@@ -283,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_match_without_a_form_is_refused() {
+    fn match_without_a_form_in_1_0_is_refused() {
         let holes = Masked::new(Ipv4Addr::LOCALHOST, Ipv4Addr::new(255, 0, 255, 0));
         for field in [
             Oxm::Ipv4Src(holes),
@@ -298,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn prefixes_of_every_length_have_a_form_in_1_0() {
+    fn prefixes_of_every_length_can_be_expressed_in_1_0() {
         for len in 0..=32 {
             let mask = Ipv4Addr::from(u32::MAX.checked_shl(32 - len).unwrap_or(0));
             let fields = [Oxm::Ipv4Src(Masked::new(Ipv4Addr::LOCALHOST, mask))];

@@ -1,4 +1,5 @@
-//! Groups: GROUP_MOD, buckets, and what multipart replies say of groups (OF 1.3.5 §7.3.4.2, §7.3.5.9).
+//! Groups: GROUP_MOD, buckets, and group statistics of multipart replies (
+//! OF 1.3.5 §7.3.4.2, §7.3.5.9).
 
 use alloc::vec::Vec;
 
@@ -8,31 +9,31 @@ use crate::value::{PortNo, Property, read_property, write_property};
 use crate::version::Version;
 use crate::wire::{Reader, Wire, Writer, layout};
 
-/// What a [`GroupMod`] does.
+/// Command of a [`GroupMod`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GroupCommand {
     /// Adds a group.
     Add = 0,
-    /// Changes a group.
+    /// Modifies a group.
     Modify = 1,
-    /// Deletes a group, or all.
+    /// Deletes a group, or all groups.
     Delete = 2,
-    /// Adds buckets to a group; since 1.5.
+    /// Adds buckets to a group. Since 1.5.
     InsertBucket = 3,
-    /// Removes buckets from a group; since 1.5.
+    /// Removes buckets from a group. Since 1.5.
     RemoveBucket = 5,
 }
 
-/// How a group chooses its buckets.
+/// Selection of a group's buckets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GroupType {
-    /// Every bucket gets a copy.
+    /// All buckets, each with a copy of the packet.
     All = 0,
-    /// One bucket, by weight.
+    /// One bucket, selected by weight.
     Select = 1,
-    /// The only bucket.
+    /// The single bucket.
     Indirect = 2,
-    /// The first bucket that is live.
+    /// First live bucket.
     FastFailover = 3,
 }
 
@@ -53,19 +54,19 @@ impl Wire for GroupType {
     }
 }
 
-/// The bucket that INSERT_BUCKET and REMOVE_BUCKET do not name; the value of all other commands.
+/// Bucket ID of INSERT_BUCKET and REMOVE_BUCKET if they name no bucket, and of all other commands.
 pub const BUCKET_ALL: u32 = 0xffff_ffff;
 
-/// A property of a bucket.
+/// Property of a bucket.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum BucketProperty {
-    /// The weight, of SELECT groups.
+    /// Weight of the bucket in a SELECT group.
     Weight(u16),
-    /// The port whose state makes the bucket live.
+    /// Port whose state determines whether the bucket is live.
     WatchPort(PortNo),
-    /// The group whose state makes the bucket live.
+    /// Group whose state determines whether the bucket is live.
     WatchGroup(u32),
-    /// A property without a type here; since 1.5.
+    /// Property without a type in this crate. Since 1.5.
     Other(Property),
 }
 
@@ -99,20 +100,20 @@ impl Wire for BucketProperty {
     }
 }
 
-/// Actions of a group, and when they are executed. Up to 1.4 a bucket has exactly the properties weight, watched port and
-/// watched group; they are written as 0, ANY and ANY where they are missing.
+/// Actions of a group with their liveness properties. Up to 1.4 a bucket has exactly the properties
+/// weight, watched port and watched group. Missing ones are written as 0, ANY and ANY.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Bucket {
-    /// The identifier, which no other bucket of the group has; since 1.5, 0 before.
+    /// Identifier, unique within the group. Since 1.5; 0 before.
     pub id: u32,
-    /// What the bucket does.
+    /// Actions of the bucket.
     pub actions: Vec<Action>,
     /// Weight and liveness.
     pub properties: Vec<BucketProperty>,
 }
 
 impl Bucket {
-    /// A bucket without properties, as ALL and INDIRECT groups have.
+    /// Creates a bucket without properties, as in ALL and INDIRECT groups.
     pub const fn new(actions: Vec<Action>) -> Self {
         Self { id: 0, actions, properties: Vec::new() }
     }
@@ -168,25 +169,25 @@ impl Wire for Bucket {
     }
 }
 
-/// Adds, changes or deletes groups.
+/// Adds, modifies or deletes groups.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GroupMod {
-    /// What to do.
+    /// Command.
     pub command: GroupCommand,
-    /// How the group chooses its buckets.
+    /// Selection of the buckets.
     pub kind: GroupType,
-    /// The group; of deletions also [`crate::value::GROUP_ALL`].
+    /// Group. Deletions may also use [`crate::value::GROUP_ALL`].
     pub group: u32,
-    /// Where buckets are inserted or removed; since 1.5, [`BUCKET_ALL`] before.
+    /// Position at which buckets are inserted or removed. Since 1.5; [`BUCKET_ALL`] before.
     pub command_bucket: u32,
     /// The buckets.
     pub buckets: Vec<Bucket>,
-    /// Experimenters' properties; since 1.5.
+    /// Experimenter properties. Since 1.5.
     pub properties: Vec<Property>,
 }
 
 impl GroupMod {
-    /// Adds a group.
+    /// Returns a message that adds a group.
     pub const fn add(group: u32, kind: GroupType, buckets: Vec<Bucket>) -> Self {
         let (command, command_bucket) = (GroupCommand::Add, BUCKET_ALL);
         Self { command, kind, group, command_bucket, buckets, properties: Vec::new() }
@@ -258,17 +259,17 @@ layout! {
 pub struct GroupStats {
     /// The group.
     pub group: u32,
-    /// Flows and groups that forward to it.
+    /// Number of flows and groups that forward to the group.
     pub ref_count: u32,
     /// Packets that the group processed.
     pub packet_count: u64,
     /// Octets of these packets.
     pub byte_count: u64,
-    /// How long the group has existed, whole seconds.
+    /// Time since the creation of the group, in whole seconds.
     pub duration_sec: u32,
-    /// Nanoseconds beyond them.
+    /// Nanoseconds beyond these seconds.
     pub duration_nsec: u32,
-    /// One for each bucket.
+    /// Counters of each bucket.
     pub buckets: Vec<BucketCounter>,
 }
 
@@ -305,16 +306,16 @@ impl Wire for GroupStats {
     }
 }
 
-/// A group as it was set.
+/// Description of a group.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GroupDesc {
-    /// How the group chooses its buckets.
+    /// Selection of the buckets.
     pub kind: GroupType,
     /// The group.
     pub group: u32,
     /// The buckets.
     pub buckets: Vec<Bucket>,
-    /// Experimenters' properties; since 1.5.
+    /// Experimenter properties. Since 1.5.
     pub properties: Vec<Property>,
 }
 
@@ -356,28 +357,29 @@ impl Wire for GroupDesc {
 }
 
 layout! {
-    /// What groups a switch can have; arrays are indexed by type of group.
+    /// Group features of a switch. Arrays are indexed by group type.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub struct GroupFeatures {
-        /// One bit for each type.
+        /// Supported types, one bit for each.
         types: u32;
-        /// 1: weights, 2: liveness of SELECT groups, 4: chaining, 8: checks for loops.
+        /// Capabilities. 1: weights, 2: liveness of SELECT groups, 4: chaining, 8: checks for
+        /// loops.
         capabilities: u32;
-        /// The most groups of type ALL.
+        /// Maximum number of groups of type ALL.
         max_groups_all: u32;
-        /// The most groups of type SELECT.
+        /// Maximum number of groups of type SELECT.
         max_groups_select: u32;
-        /// The most groups of type INDIRECT.
+        /// Maximum number of groups of type INDIRECT.
         max_groups_indirect: u32;
-        /// The most groups of type FAST_FAILOVER.
+        /// Maximum number of groups of type FAST_FAILOVER.
         max_groups_ff: u32;
-        /// Actions of groups of type ALL, one bit each.
+        /// Supported actions of groups of type ALL, one bit each.
         actions_all: u32;
-        /// Actions of groups of type SELECT.
+        /// Supported actions of groups of type SELECT.
         actions_select: u32;
-        /// Actions of groups of type INDIRECT.
+        /// Supported actions of groups of type INDIRECT.
         actions_indirect: u32;
-        /// Actions of groups of type FAST_FAILOVER.
+        /// Supported actions of groups of type FAST_FAILOVER.
         actions_ff: u32;
     }
 }

@@ -1,4 +1,4 @@
-//! HELLO and the choice of a version (OF 1.3.5 §6.3, §7.5.1).
+//! HELLO and version negotiation (OF 1.3.5 §6.3, §7.5.1).
 
 use alloc::vec::Vec;
 
@@ -6,37 +6,37 @@ use crate::error::Malformed;
 use crate::version::{Version, Versions};
 use crate::wire::{Reader, Wire, Writer};
 
-/// The type of the element that has the bitmap of versions.
+/// Type of the element with the version bitmap.
 const VERSION_BITMAP: u16 = 1;
 
-/// An element of HELLO.
+/// Element of HELLO.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum HelloElement {
-    /// Bit n of word m stands for wire version 32 m + n.
+    /// Version bitmap. Bit n of word m stands for wire version 32 m + n.
     VersionBitmap(Vec<u32>),
-    /// An element without a type here.
+    /// Element without a type in this crate.
     Other {
-        /// The type.
+        /// Type of the element.
         kind: u16,
-        /// What follows the length, without padding.
+        /// Octets after the length, without padding.
         body: Vec<u8>,
     },
 }
 
-/// The first message of both ends. Its header has the highest version of the sender.
+/// First message of both ends. Its header contains the highest version of the sender.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Hello {
-    /// The elements; OpenFlow 1.0 has none.
+    /// Elements of the message. OpenFlow 1.0 has none.
     pub elements: Vec<HelloElement>,
 }
 
 impl Hello {
-    /// A HELLO with the bitmap of `versions`.
+    /// Creates a HELLO with the bitmap of `versions`.
     pub fn new(versions: Versions) -> Self {
         Self { elements: alloc::vec![HelloElement::VersionBitmap(alloc::vec![versions.bitmap()])] }
     }
 
-    /// The versions of the bitmap, if there is one.
+    /// Returns the versions of the bitmap, if there is one.
     pub fn versions(&self) -> Option<Versions> {
         self.elements.iter().find_map(|element| match element {
             HelloElement::VersionBitmap(words) => {
@@ -46,14 +46,16 @@ impl Hello {
         })
     }
 
-    /// Reads the body of a HELLO of any version; `body` begins behind the header.
+    /// Decodes the body of a HELLO of any version. `body` begins after the header.
     pub fn decode_body(body: &[u8]) -> Result<Self, Malformed> {
         Self::read(&mut Reader::new(Version::V1_3, body))
     }
 }
 
-/// The version of a channel: the highest that both bitmaps have; where the peer has sent none, the lower of the two highest,
-/// if `own` has it. `peer` is the version octet of the peer's header.
+/// Negotiates the version of a channel: the highest version in both bitmaps.
+///
+/// If the peer sent no bitmap, it is the lower of the two highest versions, provided that `own`
+/// contains it. `peer` is the version octet of the peer's header.
 pub fn negotiate(own: Versions, peer: u8, hello: &Hello) -> Option<Version> {
     if let Some(versions) = hello.versions() {
         return own.highest_common(versions);
@@ -107,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bitmaps_choose_the_highest_common_version() {
+    fn bitmaps_select_the_highest_common_version() {
         let own = Versions::of(&[Version::V1_0, Version::V1_3, Version::V1_4]);
         let all = Hello::new(Versions::ALL);
         assert_eq!(negotiate(own, 6, &all), Some(Version::V1_4));
@@ -117,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_bitmap_the_lower_of_the_two_highest_is_chosen() {
+    fn without_a_bitmap_the_lower_of_the_two_highest_versions_is_selected() {
         let own = Versions::of(&[Version::V1_0, Version::V1_3]);
         let none = Hello::default();
         assert_eq!(negotiate(own, 6, &none), Some(Version::V1_3));

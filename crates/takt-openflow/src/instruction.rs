@@ -8,38 +8,38 @@ use crate::statistic::{Statistic, read_statistics, write_statistics};
 use crate::version::Version;
 use crate::wire::{Reader, Wire, Writer};
 
-/// What a flow does when it matches.
+/// Instruction of a matching flow.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Instruction {
-    /// Goes on in a later table.
+    /// Continues in a later table.
     GotoTable(u8),
     /// Sets bits of the metadata.
     WriteMetadata {
-        /// The bits.
+        /// Values of the bits.
         metadata: u64,
-        /// Which bits are set.
+        /// Mask of the bits to set.
         mask: u64,
     },
     /// Adds actions to the action set.
     WriteActions(Vec<Action>),
-    /// Executes actions at once. In OpenFlow 1.0, the actions of the flow.
+    /// Executes actions immediately. In OpenFlow 1.0, these are the actions of the flow.
     ApplyActions(Vec<Action>),
-    /// Empties the action set.
+    /// Clears the action set.
     ClearActions,
-    /// Applies a meter; up to 1.4, since 1.5 an action.
+    /// Applies a meter. Up to 1.4; since 1.5 it is an action.
     Meter(u32),
-    /// Reports when statistics cross thresholds; since 1.5.
+    /// Reports statistics that cross thresholds. Since 1.5.
     StatTrigger {
-        /// Flags: 1 for every multiple of a threshold, 2 for the first crossing alone.
+        /// Flags: 1 for every multiple of a threshold, 2 for the first crossing only.
         flags: u32,
         /// The thresholds.
         thresholds: Vec<Statistic>,
     },
-    /// An experimenter's instruction.
+    /// Experimenter instruction.
     Experimenter {
-        /// The experimenter.
+        /// Experimenter ID.
         experimenter: u32,
-        /// What follows.
+        /// Experimenter data.
         body: Vec<u8>,
     },
 }
@@ -138,7 +138,7 @@ pub(crate) fn read_instructions(r: &mut Reader<'_>) -> Result<Vec<Instruction>, 
     Ok(instructions)
 }
 
-/// Writes what [`read_instructions`] reads.
+/// Writes the octets that [`read_instructions`] reads.
 pub(crate) fn write_instructions(w: &mut Writer<'_>, instructions: &[Instruction]) {
     match instructions {
         _ if w.version() != Version::V1_0 => w.list(instructions),
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn instructions_that_a_version_lacks_are_refused() {
+    fn instructions_unknown_to_a_version_are_refused() {
         assert_eq!(written(Version::V1_0, &[Instruction::GotoTable(1)]), None);
         assert_eq!(
             written(Version::V1_0, &[Instruction::ApplyActions(vec![]), Instruction::ApplyActions(vec![])]),

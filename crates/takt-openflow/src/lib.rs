@@ -1,22 +1,28 @@
-//! OpenFlow 1.0, 1.3, 1.4 and 1.5: messages to octets and back, and the channel between controller and switch.
+//! OpenFlow 1.0, 1.3, 1.4 and 1.5: message codec, and the channel between controller and switch.
 //!
-//! One model serves every version: [`Message`]. The version is an argument of [`Message::decode`] and [`Message::encode`].
-//! What a version cannot express is an [`EncodeError`] that names it. What a version has in fixed fields and a later one in
-//! properties, such as the speeds of a port, is a property here.
+//! One model serves every version: [`Message`]. The version is an argument of [`Message::decode`]
+//! and [`Message::encode`]. A part that a version cannot express is an [`EncodeError`] that names
+//! it. Data in fixed fields of one version and properties of a later one, such as the speeds of a
+//! port, are properties here.
 //!
 //! - [`message`]: every message; the other modules define the bodies;
 //! - [`stream`]: messages from the octets of a TCP connection;
-//! - [`channel`]: sans-IO state machines of controller and switch: handshake, echo, requests with deadlines, transactions,
-//!   bundles, multipart replies, back-pressure.
+//! - [`channel`]: sans-IO state machines of controller and switch: handshake, echo, requests with
+//!   deadlines, transactions, bundles, multipart replies, back-pressure.
 //!
-//! Invariants: no I/O, no clock, no random source. Decoding never panics, whatever the octets; lists are bounded by the 16-bit
-//! length of the message, messages enclose others one level deep. Decoded octets are encoded to the same octets, but for reserved
-//! ones, which are ignored when read and zero when written. Every queue of a channel has a limit.
+//! Invariants:
+//! - The crate has no I/O, no clock and no random source.
+//! - Decoding never panics for any octets. Lists are bounded by the 16-bit length of the message.
+//!   Messages enclose others at most one level deep.
+//! - Decoded octets are encoded to the same octets. Reserved octets are ignored when read, and zero
+//!   when written.
+//! - Every queue of a channel has a limit.
 //!
-//! Deliberately not here: TCP and TLS, what a switch does with its flows, prerequisites of matches, flow monitors and features of
-//! bundles (kept as octets), OpenFlow 1.1 and 1.2.
+//! Not included: TCP and TLS, the behavior of a switch, prerequisites of matches, flow monitors and
+//! features of bundles (kept as octets), OpenFlow 1.1 and 1.2.
 //!
-//! Specifications: ONF OpenFlow Switch Specification 1.0.2, 1.3.5, 1.4.1, 1.5.1; ONF extension 230 (bundles in 1.3).
+//! Specifications: ONF OpenFlow Switch Specification 1.0.2, 1.3.5, 1.4.1, 1.5.1; ONF extension 230
+//! (bundles in 1.3).
 //!
 //! ```
 //! use core::time::Duration;
@@ -92,7 +98,7 @@ pub use error::{EncodeError, Malformed};
 pub use message::{HEADER_LEN, Header, MESSAGE_LEN_MAX, Message, Xid};
 pub use version::{Version, Versions};
 
-/// The examples of the document have to work.
+/// The examples of the documentation have to work.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/openflow.md")]
 struct Document;

@@ -1,4 +1,4 @@
-//! Every message, its header, and decoding and encoding by version (OF 1.3.5 §7.1).
+//! OpenFlow messages: header, decoding and encoding by version (OF 1.3.5 §7.1).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -20,41 +20,42 @@ use crate::value::{Experimenter, ONF, PortNo};
 use crate::version::Version;
 use crate::wire::{Reader, Wire, Writer};
 
-/// Octets of the header.
+/// Length of the header, in octets.
 pub const HEADER_LEN: usize = 8;
-/// Octets of the longest message: the length has 16 bits.
+/// Length of the longest message, in octets. The length field has 16 bits.
 pub const MESSAGE_LEN_MAX: usize = 65_535;
 
-/// Identifies a request, and in a reply the request that it answers.
+/// Transaction ID of a request and of its reply.
 pub type Xid = u32;
 
-/// The header of a message.
+/// Header of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
-    /// The version, which need not be one of [`Version`].
+    /// Wire version, which need not be one of [`Version`].
     pub version: u8,
-    /// The type, whose meaning depends on the version.
+    /// Message type, whose meaning depends on the version.
     pub kind: u8,
-    /// Octets of the message, header included.
+    /// Length of the message including the header, in octets.
     pub len: u16,
-    /// The transaction id.
+    /// Transaction ID.
     pub xid: Xid,
 }
 
 impl Header {
-    /// Reads the first octets of a message; `None` if there are less than [`HEADER_LEN`].
+    /// Parses the header of a message. Returns `None` if there are fewer than [`HEADER_LEN`]
+    /// octets.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let [version, kind, a, b, xid @ ..] = *bytes.first_chunk::<HEADER_LEN>()?;
         Some(Self { version, kind, len: u16::from_be_bytes([a, b]), xid: u32::from_be_bytes(xid) })
     }
 }
 
-/// A message in another: of a bundle, or forwarded.
+/// Message within another one: of a bundle, or forwarded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Enclosed {
-    /// Its own transaction id.
+    /// Transaction ID of the enclosed message.
     pub xid: Xid,
-    /// The message; never one that itself encloses another.
+    /// Enclosed message. It never encloses another one.
     pub message: Box<Message>,
 }
 
@@ -84,16 +85,16 @@ macro_rules! messages {
         empty { $($(#[$empty_meta:meta])* $empty:ident;)* }
         with { $($(#[$meta:meta])* $name:ident($body:ty);)* }
     ) => {
-        /// A message of any version.
+        /// Message of any version.
         #[derive(Clone, PartialEq, Eq, Debug)]
         pub enum Message {
             $($(#[$empty_meta])* $empty,)*
             $($(#[$meta])* $name($body),)*
-            /// Checks that the peer is there: any octets.
+            /// Checks that the peer is alive. Any octets.
             EchoRequest(Vec<u8>),
-            /// The octets of the request.
+            /// Reply with the octets of the request.
             EchoReply(Vec<u8>),
-            /// Asks for the queues of a port; up to 1.3.
+            /// Requests the queues of a port. Up to 1.3.
             QueueGetConfigRequest(PortNo),
         }
 
@@ -115,100 +116,103 @@ macro_rules! messages {
 
 messages! {
     empty {
-        /// Asks for the features of the switch.
+        /// Requests the features of the switch.
         FeaturesRequest;
-        /// Asks for the configuration of the switch.
+        /// Requests the configuration of the switch.
         GetConfigRequest;
-        /// Asks for a reply when everything before it is done.
+        /// Requests a reply after all earlier messages are processed.
         BarrierRequest;
-        /// Everything before the request is done.
+        /// Confirms that all messages before the request are processed.
         BarrierReply;
-        /// Asks which asynchronous messages are sent.
+        /// Requests the configuration of asynchronous messages.
         GetAsyncRequest;
     }
     with {
-        /// The first message of both ends.
+        /// First message of both ends.
         Hello(Hello);
-        /// A request failed.
+        /// Report that a request failed.
         Error(ErrorMessage);
-        /// What an experimenter defined.
+        /// Experimenter message.
         Experimenter(Experimenter);
-        /// The features of the switch.
+        /// Features of the switch.
         FeaturesReply(Features);
-        /// The configuration of the switch.
+        /// Configuration of the switch.
         GetConfigReply(SwitchConfig);
         /// Configures the switch.
         SetConfig(SwitchConfig);
-        /// A packet for the controller.
+        /// Packet for the controller.
         PacketIn(PacketIn);
-        /// A flow ended.
+        /// Report that a flow ended.
         FlowRemoved(FlowRemoved);
-        /// A port came, went or changed.
+        /// Report that a port was added, removed or changed.
         PortStatus(PortStatus);
         /// Sends a packet.
         PacketOut(PacketOut);
-        /// Adds, changes or deletes flows.
+        /// Adds, modifies or deletes flows.
         FlowMod(FlowMod);
-        /// Adds, changes or deletes groups; since 1.1.
+        /// Adds, modifies or deletes groups. Since 1.1.
         GroupMod(GroupMod);
         /// Configures a port.
         PortMod(PortMod);
-        /// Configures a table; since 1.1.
+        /// Configures a table. Since 1.1.
         TableMod(TableMod);
-        /// Asks for something that may take several messages to answer.
+        /// Request whose reply may consist of several messages.
         MultipartRequest(MultipartRequest);
-        /// Answers it.
+        /// Reply to a multipart request, or a part of it.
         MultipartReply(MultipartReply);
-        /// The queues of a port; up to 1.3.
+        /// Queues of a port. Up to 1.3.
         QueueGetConfigReply(QueueConfig);
-        /// Asks for a role; since 1.2.
+        /// Requests a role. Since 1.2.
         RoleRequest(RoleMessage);
-        /// The role.
+        /// Role of the controller. Since 1.2.
         RoleReply(RoleMessage);
-        /// Which asynchronous messages are sent; since 1.3.
+        /// Configuration of asynchronous messages. Since 1.3.
         GetAsyncReply(AsyncConfig);
-        /// Sets which asynchronous messages are sent; since 1.3.
+        /// Configures asynchronous messages. Since 1.3.
         SetAsync(AsyncConfig);
-        /// Adds, changes or deletes meters; since 1.3.
+        /// Adds, modifies or deletes meters. Since 1.3.
         MeterMod(MeterMod);
-        /// The role changed; since 1.4.
+        /// Report that the role changed. Since 1.4.
         RoleStatus(RoleStatus);
-        /// A table fills or empties; since 1.4.
+        /// Report that a table reached a vacancy threshold. Since 1.4.
         TableStatus(TableStatus);
-        /// Another controller's request was executed; since 1.4.
+        /// Report that a request of another controller was executed. Since 1.4.
         RequestForward(Enclosed);
-        /// Opens, closes, commits or discards a bundle; since 1.3.
+        /// Opens, closes, commits or discards a bundle. Since 1.3.
         BundleControl(BundleControl);
-        /// Adds a message to a bundle; since 1.3.
+        /// Adds a message to a bundle. Since 1.3.
         BundleAdd(BundleAdd);
-        /// The channel to a controller changed; since 1.5.
+        /// Report that the channel to a controller changed. Since 1.5.
         ControllerStatus(ControllerStatus);
     }
 }
 
-/// The ONF's types of messages in 1.3 (extension 230).
+/// ONF message types in 1.3 (extension 230).
 const ONF_BUNDLE_CONTROL: u32 = 2300;
 const ONF_BUNDLE_ADD: u32 = 2301;
-/// The type of an experimenter's message in every version.
+/// Type of experimenter messages in every version.
 const EXPERIMENTER: u8 = 4;
 
 impl Message {
-    /// Reads one message: `bytes` begin with its header and end where it ends. The header's version must be `version`.
+    /// Decodes one message. `bytes` begin with its header and end where it ends. The version of the
+    /// header must be `version`.
     ///
-    /// Errors name the octet. No input panics. Memory is bounded by 16 times the length of `bytes`, whatever counts they
-    /// claim. Reserved octets are ignored and not kept, everything else is.
+    /// Errors name the offset. No input panics. Memory is bounded by 16 times the length of
+    /// `bytes`, independent of the counts in them. Reserved octets are ignored and not kept, all
+    /// others are kept.
     pub fn decode(version: Version, bytes: &[u8]) -> Result<(Xid, Self), Malformed> {
         read_message(Reader::new(version, bytes))
     }
 
-    /// The octets of the message in `version`; an error if the version cannot express a part of it, or if a part is too long.
+    /// Encodes the message in `version`. It is an error if the version cannot express a part of it,
+    /// or if a part is too long.
     pub fn encode(&self, version: Version, xid: Xid) -> Result<Vec<u8>, EncodeError> {
         let mut out = Vec::new();
         self.encode_into(version, xid, &mut out)?;
         Ok(out)
     }
 
-    /// As [`Self::encode`], but appends to `out`, which an error leaves as it was.
+    /// Like [`Self::encode`], but appends to `out`, which is unchanged after an error.
     pub fn encode_into(&self, version: Version, xid: Xid, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         let start = out.len();
         let mut w = Writer::new(version, out);
@@ -226,7 +230,7 @@ impl Message {
         matches!(self, Self::BundleAdd(_) | Self::RequestForward(_))
     }
 
-    /// The type of the header, `None` where the version lacks it.
+    /// Returns the type in the header, or `None` if the version lacks it.
     fn kind(&self, version: Version) -> Option<u8> {
         let is_1_0 = version == Version::V1_0;
         let by_age = |v1_0: u8, since_1_3: u8| Some(if is_1_0 { v1_0 } else { since_1_3 });
@@ -297,10 +301,10 @@ fn read_message(mut r: Reader<'_>) -> Result<(Xid, Message), Malformed> {
     Ok((xid, message))
 }
 
-/// The error of a type that the version does not have.
+/// Error of a type that the version does not have.
 pub(crate) const UNKNOWN_TYPE: &str = "type of message is not one of this version";
 
-/// Messages whose type and form every version shares.
+/// Reads messages whose type and form are the same in every version.
 fn read_common(kind: u8, r: &mut Reader<'_>) -> Result<Option<Message>, Malformed> {
     Ok(Some(match kind {
         0 => Message::Hello(Wire::read(r)?),
@@ -370,7 +374,7 @@ fn read_body(kind: u8, version: Version, r: &mut Reader<'_>) -> Result<Option<Me
     }))
 }
 
-/// An experimenter's message of 1.3: the ONF's are bundles.
+/// Reads an experimenter message of 1.3. Those of the ONF are bundles.
 fn read_experimenter_1_3(r: &mut Reader<'_>) -> Result<Message, Malformed> {
     let mut ahead = *r;
     let message = match (ahead.u32()?, ahead.u32()?) {
@@ -434,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_that_a_version_lacks_are_refused_and_leave_the_buffer_as_it_was() {
+    fn messages_unknown_to_a_version_are_refused_and_leave_the_buffer_unchanged() {
         let mut out = vec![1, 2, 3];
         let role = Message::SetAsync(AsyncConfig::default());
         assert!(role.encode_into(Version::V1_0, 1, &mut out).is_err());
@@ -447,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn bundles_of_1_3_are_messages_of_the_onf() {
+    fn bundles_of_1_3_are_encoded_as_onf_messages() {
         let kind = BundleControlType::OpenRequest;
         let open =
             Message::BundleControl(BundleControl { bundle: 1, kind, flags: 3, properties: Properties::default() });
@@ -459,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_nested_twice_is_refused_and_malformed() {
+    fn doubly_nested_message_is_refused_and_malformed() {
         let enclose = |message| {
             let message = Enclosed { xid: 1, message: Box::new(message) };
             Message::BundleAdd(BundleAdd { bundle: 1, flags: 0, message, properties: vec![] })

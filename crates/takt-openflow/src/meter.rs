@@ -1,4 +1,5 @@
-//! Meters: METER_MOD, bands, and what multipart replies say of meters (OF 1.3.5 §7.3.4.4, §7.3.5.12).
+//! Meters: METER_MOD, bands, and meter statistics of multipart replies (
+//! OF 1.3.5 §7.3.4.4, §7.3.5.12).
 
 use alloc::vec::Vec;
 
@@ -6,14 +7,14 @@ use crate::error::Malformed;
 use crate::version::Version;
 use crate::wire::{Reader, Wire, Writer, layout};
 
-/// What a [`MeterMod`] does.
+/// Command of a [`MeterMod`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MeterCommand {
     /// Adds a meter.
     Add = 0,
-    /// Changes a meter.
+    /// Modifies a meter.
     Modify = 1,
-    /// Deletes a meter, or all.
+    /// Deletes a meter, or all meters.
     Delete = 2,
 }
 
@@ -25,38 +26,38 @@ pub mod meter_flags {
     pub const PKTPS: u16 = 1 << 1;
     /// The bands have a burst size.
     pub const BURST: u16 = 1 << 2;
-    /// The switch counts.
+    /// The switch counts packets and octets of the meter.
     pub const STATS: u16 = 1 << 3;
 }
 
-/// What happens to packets beyond a rate. Rate and burst are in the units of the meter's flags.
+/// Treatment of packets beyond a rate. Rate and burst are in the units of the meter's flags.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Band {
-    /// They are dropped.
+    /// Drops the packets.
     Drop {
-        /// The rate.
+        /// Rate of the band.
         rate: u32,
-        /// The burst size.
+        /// Burst size of the band.
         burst: u32,
     },
-    /// Their drop precedence is raised.
+    /// Raises the drop precedence of the packets.
     DscpRemark {
-        /// The rate.
+        /// Rate of the band.
         rate: u32,
-        /// The burst size.
+        /// Burst size of the band.
         burst: u32,
-        /// By how many levels.
+        /// Number of levels by which the precedence rises.
         prec_level: u8,
     },
-    /// What an experimenter defined.
+    /// Experimenter band.
     Experimenter {
-        /// The rate.
+        /// Rate of the band.
         rate: u32,
-        /// The burst size.
+        /// Burst size of the band.
         burst: u32,
-        /// The experimenter.
+        /// Experimenter ID.
         experimenter: u32,
-        /// What follows.
+        /// Experimenter data.
         body: Vec<u8>,
     },
 }
@@ -114,14 +115,14 @@ impl Wire for Band {
     }
 }
 
-/// Adds, changes or deletes meters.
+/// Adds, modifies or deletes meters.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MeterMod {
-    /// What to do.
+    /// Command.
     pub command: MeterCommand,
-    /// [`meter_flags`].
+    /// Flags of [`meter_flags`].
     pub flags: u16,
-    /// The meter; of deletions also [`crate::value::METER_ALL`].
+    /// Meter. Deletions may also use [`crate::value::METER_ALL`].
     pub meter: u32,
     /// The bands.
     pub bands: Vec<Band>,
@@ -163,17 +164,17 @@ layout! {
 pub struct MeterStats {
     /// The meter.
     pub meter: u32,
-    /// Flows that use it; since 1.5, flows and other references.
+    /// Number of flows that use the meter. Since 1.5, of flows and other references.
     pub ref_count: u32,
-    /// Packets that the meter saw.
+    /// Packets that the meter processed.
     pub packet_in_count: u64,
     /// Octets of these packets.
     pub byte_in_count: u64,
-    /// How long the meter has existed, whole seconds.
+    /// Time since the creation of the meter, in whole seconds.
     pub duration_sec: u32,
-    /// Nanoseconds beyond them.
+    /// Nanoseconds beyond these seconds.
     pub duration_nsec: u32,
-    /// One for each band.
+    /// Counters of each band.
     pub bands: Vec<BandCounter>,
 }
 
@@ -208,10 +209,10 @@ impl Wire for MeterStats {
     }
 }
 
-/// A meter as it was set.
+/// Configuration of a meter.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MeterConfig {
-    /// [`meter_flags`].
+    /// Flags of [`meter_flags`].
     pub flags: u16,
     /// The meter.
     pub meter: u32,
@@ -236,20 +237,21 @@ impl Wire for MeterConfig {
     }
 }
 
-/// What meters a switch can have.
+/// Meter features of a switch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MeterFeatures {
-    /// The most meters.
+    /// Maximum number of meters.
     pub max_meter: u32,
-    /// One bit for each type of band.
+    /// Supported types of bands, one bit for each.
     pub band_types: u32,
-    /// [`meter_flags`].
+    /// Supported flags of [`meter_flags`].
     pub capabilities: u32,
-    /// The most bands of a meter.
+    /// Maximum number of bands of a meter.
     pub max_bands: u8,
-    /// The most colours.
+    /// Maximum number of colors.
     pub max_color: u8,
-    /// 1: in the action set, 2: anywhere in a list, 4: several times; since 1.5.
+    /// Permitted positions of meter actions. 1: in the action set, 2: anywhere in a list, 4:
+    /// several times. Since 1.5.
     pub features: u32,
 }
 

@@ -1,4 +1,4 @@
-//! MULTIPART requests and replies; STATS in OpenFlow 1.0 (OF 1.3.5 §7.3.5).
+//! MULTIPART requests and replies, which OpenFlow 1.0 calls STATS (OF 1.3.5 §7.3.5).
 
 mod flow;
 
@@ -18,111 +18,111 @@ use crate::value::{Experimenter, GROUP_ALL, PortNo, Text};
 use crate::version::Version;
 use crate::wire::{Reader, Wire, Writer, layout};
 
-/// The flag of a request or reply that more follow.
+/// Flag of a request or reply that is followed by further parts.
 pub const MORE: u16 = 1;
-/// The type of experimenters' requests and replies.
+/// Type of experimenter requests and replies.
 const EXPERIMENTER: u16 = 0xffff;
 
 layout! {
-    /// Who made the switch, and what it is.
+    /// Description of the switch.
     #[derive(Clone, PartialEq, Eq, Debug, Default)]
     pub struct Desc {
-        /// The manufacturer.
+        /// Manufacturer.
         manufacturer: Text<256>;
-        /// The hardware.
+        /// Hardware description.
         hardware: Text<256>;
-        /// The software.
+        /// Software description.
         software: Text<256>;
-        /// The serial number.
+        /// Serial number.
         serial_number: Text<32>;
-        /// The datapath in words.
+        /// Description of the datapath.
         datapath: Text<256>;
     }
 }
 
 layout! {
-    /// A queue of a port.
+    /// Selection of queues of a port.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub struct QueueRequest {
-        /// The port, or [`PortNo::ANY`].
+        /// Port, or [`PortNo::ANY`].
         port: PortNo;
-        /// The queue, or [`crate::value::QUEUE_ALL`].
+        /// Queue, or [`crate::value::QUEUE_ALL`].
         queue: u32;
     }
 }
 
-/// What a request asks for.
+/// Body of a multipart request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RequestBody {
-    /// The switch in words.
+    /// Description of the switch.
     Desc,
-    /// Flows; in 1.5 their descriptions.
+    /// Flows. In 1.5, their descriptions.
     Flow(FlowRequest),
     /// Sums over flows.
     Aggregate(FlowRequest),
     /// Counters of tables.
     Table,
-    /// Counters of a port, or of all: [`PortNo::ANY`].
+    /// Counters of a port, or of all ports: [`PortNo::ANY`].
     Port(PortNo),
     /// Counters of queues.
     Queue(QueueRequest),
-    /// Counters of a group, or of all: [`GROUP_ALL`].
+    /// Counters of a group, or of all groups: [`GROUP_ALL`].
     Group(u32),
-    /// Groups as they were set; up to 1.4, all: [`GROUP_ALL`].
+    /// Configuration of groups. Up to 1.4, of all groups: [`GROUP_ALL`].
     GroupDesc(u32),
-    /// What groups there can be.
+    /// Group features of the switch.
     GroupFeatures,
-    /// Counters of a meter, or of all: [`crate::value::METER_ALL`].
+    /// Counters of a meter, or of all meters: [`crate::value::METER_ALL`].
     Meter(u32),
-    /// Meters as they were set.
+    /// Configuration of meters.
     MeterConfig(u32),
-    /// What meters there can be.
+    /// Meter features of the switch.
     MeterFeatures,
-    /// What tables can do; with tables in it, sets it.
+    /// Features of tables. A request that contains tables sets them.
     TableFeatures(Vec<TableFeatures>),
-    /// Ports; up to 1.4, all: [`PortNo::ANY`].
+    /// Description of ports. Up to 1.4, of all ports: [`PortNo::ANY`].
     PortDesc(PortNo),
-    /// Tables as they are configured; since 1.4.
+    /// Configuration of tables. Since 1.4.
     TableDesc,
-    /// Queues as they are configured; since 1.4.
+    /// Configuration of queues. Since 1.4.
     QueueDesc(QueueRequest),
-    /// Statistics of flows; since 1.5.
+    /// Statistics of flows. Since 1.5.
     FlowStatistics(FlowRequest),
-    /// Channels to controllers; since 1.5.
+    /// Channels to controllers. Since 1.5.
     ControllerStatus,
-    /// What an experimenter defined.
+    /// Experimenter request.
     Experimenter(Experimenter),
-    /// A type without a form here: flow monitors, features of bundles.
+    /// Type without a form in this crate: flow monitors, bundle features.
     Other {
-        /// The type.
+        /// Multipart type.
         kind: u16,
-        /// The body.
+        /// Octets of the body.
         body: Vec<u8>,
     },
 }
 
-/// Asks for something that may take several messages to answer.
+/// Request whose reply may consist of several messages.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MultipartRequest {
-    /// [`MORE`].
+    /// Flags: [`MORE`].
     pub flags: u16,
-    /// What is asked for.
+    /// Body of the request.
     pub body: RequestBody,
 }
 
 impl MultipartRequest {
-    /// A request in one part.
+    /// Creates a request with a single part.
     pub const fn new(body: RequestBody) -> Self {
         Self { flags: 0, body }
     }
 }
 
-/// What a reply, or a part of it, says.
+/// Body of a multipart reply, or of a part of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ReplyBody {
-    /// The switch in words.
+    /// Description of the switch.
     Desc(Box<Desc>),
-    /// Flows; in 1.5 their descriptions.
+    /// Flows. In 1.5, their descriptions.
     Flow(Vec<FlowStats>),
     /// Sums over flows.
     Aggregate(Aggregate),
@@ -134,35 +134,35 @@ pub enum ReplyBody {
     Queue(Vec<QueueStats>),
     /// Counters of groups.
     Group(Vec<GroupStats>),
-    /// Groups as they were set.
+    /// Configuration of groups.
     GroupDesc(Vec<GroupDesc>),
-    /// What groups there can be.
+    /// Group features of the switch.
     GroupFeatures(GroupFeatures),
     /// Counters of meters.
     Meter(Vec<MeterStats>),
-    /// Meters as they were set.
+    /// Configuration of meters.
     MeterConfig(Vec<MeterConfig>),
-    /// What meters there can be.
+    /// Meter features of the switch.
     MeterFeatures(MeterFeatures),
-    /// What tables can do.
+    /// Features of tables.
     TableFeatures(Vec<TableFeatures>),
-    /// Ports.
+    /// Description of ports.
     PortDesc(Vec<Port>),
-    /// Tables as they are configured; since 1.4.
+    /// Configuration of tables. Since 1.4.
     TableDesc(Vec<TableDesc>),
-    /// Queues as they are configured; since 1.4.
+    /// Configuration of queues. Since 1.4.
     QueueDesc(Vec<Queue>),
-    /// Statistics of flows; since 1.5.
+    /// Statistics of flows. Since 1.5.
     FlowStatistics(Vec<FlowStatistics>),
-    /// Channels to controllers; since 1.5.
+    /// Channels to controllers. Since 1.5.
     ControllerStatus(Vec<ControllerStatus>),
-    /// What an experimenter defined.
+    /// Experimenter reply.
     Experimenter(Experimenter),
-    /// A type without a form here: flow monitors, features of bundles.
+    /// Type without a form in this crate: flow monitors, bundle features.
     Other {
-        /// The type.
+        /// Multipart type.
         kind: u16,
-        /// The body.
+        /// Octets of the body.
         body: Vec<u8>,
     },
 }
@@ -177,7 +177,8 @@ macro_rules! lists {
 }
 
 impl ReplyBody {
-    /// Adds the next part of the same reply; gives it back if it is of another type, or one that has no parts.
+    /// Appends the next part of the same reply. Returns the part if it has another type, or a type
+    /// without parts.
     pub fn append(&mut self, next: Self) -> Result<(), Self> {
         macro_rules! append {
             ($($kind:ident)*) => {
@@ -197,7 +198,8 @@ impl ReplyBody {
         Ok(())
     }
 
-    /// Two halves of a list with at least two entries; the body itself if there is nothing to divide.
+    /// Splits a list of at least two entries into two halves. Returns the body unchanged if it
+    /// cannot be split.
     pub(crate) fn halves(self) -> Result<[Self; 2], Self> {
         macro_rules! halves {
             ($($kind:ident)*) => {
@@ -214,12 +216,12 @@ impl ReplyBody {
     }
 }
 
-/// A reply, or a part of it.
+/// Multipart reply, or a part of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MultipartReply {
-    /// [`MORE`].
+    /// Flags: [`MORE`].
     pub flags: u16,
-    /// What it says.
+    /// Body of the reply.
     pub body: ReplyBody,
 }
 
@@ -232,7 +234,8 @@ fn read_header(r: &mut Reader<'_>) -> Result<(u16, u16), Malformed> {
     Ok(header)
 }
 
-/// `has_type` tells a body with a type from octets, whose number is the sender's affair.
+/// Writes type, flags and, since 1.3, reserved octets. Without `has_type`, the body is raw octets
+/// and its type is not checked.
 fn write_header(w: &mut Writer<'_>, kind: u16, flags: u16, has_type: bool) {
     let kind_max = match w.version() {
         Version::V1_0 => 5,
@@ -248,7 +251,7 @@ fn write_header(w: &mut Writer<'_>, kind: u16, flags: u16, has_type: bool) {
     }
 }
 
-/// A number and four reserved octets.
+/// Reads a number and four reserved octets.
 fn read_id(r: &mut Reader<'_>) -> Result<u32, Malformed> {
     let id = r.u32()?;
     r.reserved(4).map(|()| id)
@@ -259,7 +262,7 @@ fn write_id(w: &mut Writer<'_>, id: u32) {
     w.reserved(4);
 }
 
-/// Port and queue; in 1.0 with two reserved octets between them.
+/// Reads port and queue. In 1.0, two reserved octets separate them.
 fn read_queue(r: &mut Reader<'_>) -> Result<QueueRequest, Malformed> {
     if r.version() != Version::V1_0 {
         return QueueRequest::read(r);
@@ -344,7 +347,7 @@ impl Wire for MultipartRequest {
 }
 
 impl RequestBody {
-    /// The type on the wire.
+    /// Returns the type on the wire.
     pub fn kind(&self) -> u16 {
         match self {
             Self::Desc => 0,
@@ -372,7 +375,7 @@ impl RequestBody {
 }
 
 impl ReplyBody {
-    /// The type on the wire.
+    /// Returns the type on the wire.
     pub fn kind(&self) -> u16 {
         match self {
             Self::Desc(_) => 0,
@@ -484,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn halves_have_every_entry_in_order() {
+    fn halves_contain_every_entry_in_order() {
         let [mut first, second] = ReplyBody::Port((0..5).map(port).collect()).halves().expect("five entries");
         first.append(second).expect("the same type");
         assert_eq!(first, ReplyBody::Port((0..5).map(port).collect()));

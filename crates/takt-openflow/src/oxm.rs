@@ -1,8 +1,9 @@
 //! OpenFlow Extensible Match: fields with their masks (OF 1.3.5 §7.2.3).
 //!
-//! A field of the class OPENFLOW_BASIC has a type; where the specification allows a mask, its value is [`Masked`].
-//! Everything else is [`Oxm::Other`] and keeps its octets: other classes, experimenters' fields, unknown fields, and a
-//! mask where the specification allows none. Prerequisites are left to the switch.
+//! A field of the class OPENFLOW_BASIC has a variant. Its value is [`Masked`] if the specification
+//! allows a mask. [`Oxm::Other`] keeps the octets of all other fields: other classes, experimenter
+//! fields, unknown fields, and masks that the specification does not allow. The switch checks
+//! prerequisites.
 
 use alloc::vec::Vec;
 use core::net::{Ipv4Addr, Ipv6Addr};
@@ -11,29 +12,29 @@ use crate::error::Malformed;
 use crate::value::{MacAddress, PortNo};
 use crate::wire::{Reader, Wire, Writer};
 
-/// The class of the standard's fields.
+/// Class of the standard fields.
 pub const OPENFLOW_BASIC: u16 = 0x8000;
-/// The class of experimenters' fields: four octets of the experimenter stand before the value.
+/// Class of experimenter fields. Four octets of the experimenter ID precede the value.
 pub const EXPERIMENTER_CLASS: u16 = 0xffff;
-/// Set in a VLAN id that is there.
+/// Bit of a VLAN ID that indicates a tag.
 pub const VLAN_PRESENT: u16 = 0x1000;
 
-/// A value, and the bits of it that are compared; without a mask, all.
+/// Value with the bits that are compared. Without a mask, all bits are compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Masked<T> {
     /// The value.
     pub value: T,
-    /// One bits are compared.
+    /// Mask with one bits for the bits that are compared.
     pub mask: Option<T>,
 }
 
 impl<T> Masked<T> {
-    /// All bits are compared.
+    /// Creates a value of which all bits are compared.
     pub const fn exact(value: T) -> Self {
         Self { value, mask: None }
     }
 
-    /// The one bits of `mask` are compared.
+    /// Creates a value of which the one bits of `mask` are compared.
     pub const fn new(value: T, mask: T) -> Self {
         Self { value, mask: Some(mask) }
     }
@@ -45,18 +46,18 @@ impl<T> From<T> for Masked<T> {
     }
 }
 
-/// Class, number and mask bit of a field without its value, as lists of features have it.
+/// Class, number and mask bit of a field without its value, as in feature lists.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OxmHeader {
-    /// The class.
+    /// Class of the field.
     pub class: u16,
-    /// The number in the class, below 128.
+    /// Number in the class, below 128.
     pub field: u8,
-    /// Whether the field has, or may have, a mask.
+    /// Whether the field has a mask, or may have one.
     pub has_mask: bool,
-    /// Octets of value and mask, and of the experimenter if there is one.
+    /// Octets of value and mask, and of the experimenter ID if there is one.
     pub len: u8,
-    /// The experimenter, of [`EXPERIMENTER_CLASS`] alone.
+    /// Experimenter ID, for [`EXPERIMENTER_CLASS`] only.
     pub experimenter: Option<u32>,
 }
 
@@ -89,26 +90,26 @@ macro_rules! fields {
         exact { $($(#[$exact_meta:meta])* $exact:ident: $exact_type:ty = $exact_field:literal, $exact_len:literal;)* }
         masked { $($(#[$masked_meta:meta])* $masked:ident: $masked_type:ty = $masked_field:literal, $masked_len:literal;)* }
     ) => {
-        /// A field of a packet, or of the pipeline, with its value.
+        /// Field of a packet or of the pipeline, with its value.
         #[derive(Clone, PartialEq, Eq, Debug)]
         pub enum Oxm {
             $($(#[$exact_meta])* $exact($exact_type),)*
             $($(#[$masked_meta])* $masked(Masked<$masked_type>),)*
-            /// A field without a type here.
+            /// Field without a variant in this crate.
             Other {
-                /// The class.
+                /// Class of the field.
                 class: u16,
-                /// The number in the class, below 128.
+                /// Number in the class, below 128.
                 field: u8,
                 /// Whether the second half of the body is a mask.
                 has_mask: bool,
-                /// Experimenter if there is one, value and mask: at most 255 octets.
+                /// Experimenter ID if there is one, value and mask: at most 255 octets.
                 body: Vec<u8>,
             },
         }
 
         impl Oxm {
-            /// Class, number, mask bit and length.
+            /// Returns class, number, mask bit and length.
             pub fn header(&self) -> OxmHeader {
                 let basic = |field, has_mask, len| {
                     OxmHeader { class: OPENFLOW_BASIC, field, has_mask, len, experimenter: None }
@@ -194,95 +195,95 @@ fn length(body: &Reader<'_>, expected: usize) -> Result<(), Malformed> {
 
 fields! {
     exact {
-        /// The port of ingress.
+        /// Ingress port.
         InPort: PortNo = 0, 4;
-        /// The physical port of ingress, where it differs.
+        /// Physical ingress port, if it differs.
         InPhyPort: PortNo = 1, 4;
-        /// The Ethernet type behind VLAN tags.
+        /// Ethernet type after VLAN tags.
         EthType: u16 = 5, 2;
-        /// The priority of the VLAN tag, 3 bits.
+        /// VLAN priority (PCP), 3 bits.
         VlanPcp: u8 = 7, 1;
-        /// The differentiated services code point, 6 bits.
+        /// Differentiated services code point, 6 bits.
         IpDscp: u8 = 8, 1;
         /// Explicit congestion notification, 2 bits.
         IpEcn: u8 = 9, 1;
-        /// The protocol above IP.
+        /// IP protocol.
         IpProto: u8 = 10, 1;
-        /// The source port of TCP.
+        /// TCP source port.
         TcpSrc: u16 = 13, 2;
-        /// The destination port of TCP.
+        /// TCP destination port.
         TcpDst: u16 = 14, 2;
-        /// The source port of UDP.
+        /// UDP source port.
         UdpSrc: u16 = 15, 2;
-        /// The destination port of UDP.
+        /// UDP destination port.
         UdpDst: u16 = 16, 2;
-        /// The source port of SCTP.
+        /// SCTP source port.
         SctpSrc: u16 = 17, 2;
-        /// The destination port of SCTP.
+        /// SCTP destination port.
         SctpDst: u16 = 18, 2;
-        /// The type of ICMP.
+        /// ICMP type.
         Icmpv4Type: u8 = 19, 1;
-        /// The code of ICMP.
+        /// ICMP code.
         Icmpv4Code: u8 = 20, 1;
-        /// The operation of ARP.
+        /// ARP operation.
         ArpOp: u16 = 21, 2;
-        /// The type of ICMPv6.
+        /// ICMPv6 type.
         Icmpv6Type: u8 = 29, 1;
-        /// The code of ICMPv6.
+        /// ICMPv6 code.
         Icmpv6Code: u8 = 30, 1;
-        /// The target address of neighbour discovery.
+        /// Target address of neighbor discovery.
         Ipv6NdTarget: Ipv6Addr = 31, 16;
-        /// The source's link-layer address in neighbour discovery.
+        /// Source link-layer address of neighbor discovery.
         Ipv6NdSll: MacAddress = 32, 6;
-        /// The target's link-layer address in neighbour discovery.
+        /// Target link-layer address of neighbor discovery.
         Ipv6NdTll: MacAddress = 33, 6;
-        /// The MPLS label, 20 bits.
+        /// MPLS label, 20 bits.
         MplsLabel: u32 = 34, 4;
-        /// The traffic class of MPLS, 3 bits.
+        /// MPLS traffic class, 3 bits.
         MplsTc: u8 = 35, 1;
-        /// MPLS's bottom of stack, 1 bit.
+        /// MPLS bottom of stack, 1 bit.
         MplsBos: u8 = 36, 1;
-        /// PBB's use customer address, 1 bit; since 1.4.
+        /// PBB use customer address, 1 bit. Since 1.4.
         PbbUca: u8 = 41, 1;
-        /// The output port of the action set; since 1.5.
+        /// Output port in the action set. Since 1.5.
         ActsetOutput: PortNo = 43, 4;
-        /// Name space and type of the packet; since 1.5.
+        /// Namespace and type of the packet. Since 1.5.
         PacketType: u32 = 44, 4;
     }
     masked {
-        /// Metadata that tables hand on.
+        /// Metadata that tables pass on.
         Metadata: u64 = 2, 8;
-        /// The destination of the Ethernet frame.
+        /// Ethernet destination address.
         EthDst: MacAddress = 3, 6;
-        /// The source of the Ethernet frame.
+        /// Ethernet source address.
         EthSrc: MacAddress = 4, 6;
-        /// The VLAN id, 12 bits, with [`VLAN_PRESENT`].
+        /// VLAN ID, 12 bits, with [`VLAN_PRESENT`].
         VlanVid: u16 = 6, 2;
-        /// The source of the IPv4 packet.
+        /// IPv4 source address.
         Ipv4Src: Ipv4Addr = 11, 4;
-        /// The destination of the IPv4 packet.
+        /// IPv4 destination address.
         Ipv4Dst: Ipv4Addr = 12, 4;
-        /// The sender's IPv4 address in ARP.
+        /// Sender IPv4 address in ARP.
         ArpSpa: Ipv4Addr = 22, 4;
-        /// The target's IPv4 address in ARP.
+        /// Target IPv4 address in ARP.
         ArpTpa: Ipv4Addr = 23, 4;
-        /// The sender's Ethernet address in ARP.
+        /// Sender Ethernet address in ARP.
         ArpSha: MacAddress = 24, 6;
-        /// The target's Ethernet address in ARP.
+        /// Target Ethernet address in ARP.
         ArpTha: MacAddress = 25, 6;
-        /// The source of the IPv6 packet.
+        /// IPv6 source address.
         Ipv6Src: Ipv6Addr = 26, 16;
-        /// The destination of the IPv6 packet.
+        /// IPv6 destination address.
         Ipv6Dst: Ipv6Addr = 27, 16;
-        /// The flow label of IPv6, 20 bits.
+        /// IPv6 flow label, 20 bits.
         Ipv6Flabel: u32 = 28, 4;
-        /// PBB's service instance, 24 bits.
+        /// PBB service instance, 24 bits.
         PbbIsid: [u8; 3] = 37, 3;
-        /// The logical port's metadata: a tunnel's id.
+        /// Metadata of the logical port: a tunnel ID.
         TunnelId: u64 = 38, 8;
-        /// Which extension headers of IPv6 there are, 9 bits.
+        /// Present IPv6 extension headers, 9 bits.
         Ipv6Exthdr: u16 = 39, 2;
-        /// The flags of TCP, 12 bits; since 1.5.
+        /// TCP flags, 12 bits. Since 1.5.
         TcpFlags: u16 = 42, 2;
     }
 }
@@ -343,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_that_does_not_fit_its_field_is_malformed() {
+    fn field_with_a_wrong_length_is_malformed() {
         for octets in [
             &[0x80, 0, 0, 3, 0, 0, 0][..],
             &[0x80, 0, 0x17, 4, 1, 2, 3, 4],

@@ -11,46 +11,46 @@ use crate::value::{NO_BUFFER, PortNo};
 use crate::version::Version;
 use crate::wire::{Reader, Wire, Writer};
 
-/// Why a packet came to the controller: a number of OFPR.
+/// Reason why a packet was sent to the controller, as a number of OFPR.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PacketInReason(pub u8);
 
 impl PacketInReason {
-    /// No flow matched, or the table-miss flow did.
+    /// No flow matched, or the table-miss flow matched.
     pub const NO_MATCH: Self = Self(0);
-    /// An action sent it.
+    /// An action sent the packet.
     pub const ACTION: Self = Self(1);
-    /// Its TTL is invalid.
+    /// The TTL of the packet is invalid.
     pub const INVALID_TTL: Self = Self(2);
-    /// The action set sent it; since 1.4.
+    /// The action set sent the packet. Since 1.4.
     pub const ACTION_SET: Self = Self(3);
-    /// A bucket of a group sent it; since 1.4.
+    /// A bucket of a group sent the packet. Since 1.4.
     pub const GROUP: Self = Self(4);
-    /// A packet-out sent it; since 1.4.
+    /// A packet-out sent the packet. Since 1.4.
     pub const PACKET_OUT: Self = Self(5);
 }
 
-/// A packet that the switch sends to the controller.
+/// Packet that the switch sends to the controller.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PacketIn {
-    /// The buffer of the switch that has it, or [`NO_BUFFER`].
+    /// Buffer of the switch with the packet, or [`NO_BUFFER`].
     pub buffer: u32,
-    /// The length of the whole frame in octets.
+    /// Length of the whole frame, in octets.
     pub total_len: u16,
-    /// Why it was sent.
+    /// Reason why the packet was sent.
     pub reason: PacketInReason,
-    /// The table; not in 1.0.
+    /// Table of the flow. Not in 1.0.
     pub table: u8,
-    /// The cookie of the flow; not in 1.0.
+    /// Cookie of the flow. Not in 1.0.
     pub cookie: u64,
-    /// Fields of the pipeline; in 1.0, the port of ingress alone.
+    /// Fields of the pipeline. In 1.0, only the ingress port.
     pub fields: Vec<Oxm>,
-    /// The frame, or its first octets.
+    /// Frame, or its beginning.
     pub data: Vec<u8>,
 }
 
 impl PacketIn {
-    /// The port of ingress.
+    /// Returns the ingress port.
     pub fn in_port(&self) -> Option<PortNo> {
         in_port(&self.fields)
     }
@@ -63,7 +63,7 @@ fn in_port(fields: &[Oxm]) -> Option<PortNo> {
     })
 }
 
-/// The port of ingress where it is all there is; the writer refuses anything else.
+/// Returns the ingress port if it is the only field. The writer refuses other fields.
 fn only_in_port(fields: &[Oxm], w: &mut Writer<'_>) -> PortNo {
     match fields {
         [Oxm::InPort(port)] => *port,
@@ -110,26 +110,26 @@ impl Wire for PacketIn {
     }
 }
 
-/// A packet that the controller sends through the switch.
+/// Packet that the controller sends through the switch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PacketOut {
-    /// The buffer of the switch that has it, or [`NO_BUFFER`].
+    /// Buffer of the switch with the packet, or [`NO_BUFFER`].
     pub buffer: u32,
-    /// Fields of the pipeline; up to 1.4, the port of ingress alone.
+    /// Fields of the pipeline. Up to 1.4, only the ingress port.
     pub fields: Vec<Oxm>,
-    /// What happens to the packet.
+    /// Actions on the packet.
     pub actions: Vec<Action>,
-    /// The frame, where no buffer has it.
+    /// Frame, if it is not in a buffer.
     pub data: Vec<u8>,
 }
 
 impl PacketOut {
-    /// A frame that came in at `in_port`, or [`PortNo::CONTROLLER`].
+    /// Creates a packet-out of a frame from `in_port`, which may be [`PortNo::CONTROLLER`].
     pub fn new(in_port: PortNo, actions: Vec<Action>, data: Vec<u8>) -> Self {
         Self { buffer: NO_BUFFER, fields: vec![Oxm::InPort(in_port)], actions, data }
     }
 
-    /// The port of ingress.
+    /// Returns the ingress port.
     pub fn in_port(&self) -> Option<PortNo> {
         in_port(&self.fields)
     }
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_besides_the_port_are_of_1_5_alone() {
+    fn fields_other_than_the_port_require_1_5() {
         let fields = vec![Oxm::InPort(PortNo(1)), Oxm::Metadata(3.into())];
         let packet = PacketOut { buffer: NO_BUFFER, fields, actions: vec![], data: vec![] };
         assert!(written(Version::V1_5, &packet).is_some());

@@ -1,4 +1,5 @@
-//! Ports: their description, PORT_STATUS, PORT_MOD and counters (OF 1.3.5 §7.2.1, §7.3.4.3, §7.4.3).
+//! Ports: their description, PORT_STATUS, PORT_MOD and counters (OF 1.3.5 §7.2.1, §7.3.4.3,
+//! §7.4.3).
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -10,63 +11,64 @@ use crate::version::Version;
 use crate::wire::{Reader, Wire, Writer, layout};
 
 layout! {
-    /// What a port of Ethernet can do, and at what speed it does it.
+    /// Capabilities and speeds of an Ethernet port.
     #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
     pub struct EthernetPort {
-        /// Speeds and kinds of medium in use, one bit each.
+        /// Current speeds and media, one bit each.
         current: u32;
-        /// Those that it advertises.
+        /// Advertised speeds and media.
         advertised: u32;
-        /// Those that it supports.
+        /// Supported speeds and media.
         supported: u32;
-        /// Those that its peer advertises.
+        /// Speeds and media that the link partner advertises.
         peer: u32;
-        /// The current bit rate in kbit/s; not in 1.0.
+        /// Current bit rate in kbit/s. Not in 1.0.
         current_kbps: u32;
-        /// The greatest bit rate in kbit/s; not in 1.0.
+        /// Maximum bit rate in kbit/s. Not in 1.0.
         max_kbps: u32;
     }
 }
 
 layout! {
-    /// What an optical port can do. Frequencies in MHz, wavelengths in units of 0.01 nm, powers in 0.1 dBm.
+    /// Capabilities of an optical port. Frequencies in MHz, wavelengths in units of 0.01 nm, powers
+    /// in 0.1 dBm.
     #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
     pub struct OpticalPort {
-        /// What it supports, one bit each.
+        /// Supported features, one bit each.
         supported: u32;
-        /// The least frequency or wavelength of transmission.
+        /// Minimum transmit frequency or wavelength.
         tx_min_freq_lmda: u32;
-        /// The greatest.
+        /// Maximum transmit frequency or wavelength.
         tx_max_freq_lmda: u32;
-        /// The grid's spacing.
+        /// Grid spacing of transmission.
         tx_grid_freq_lmda: u32;
-        /// The least frequency or wavelength of reception.
+        /// Minimum receive frequency or wavelength.
         rx_min_freq_lmda: u32;
-        /// The greatest.
+        /// Maximum receive frequency or wavelength.
         rx_max_freq_lmda: u32;
-        /// The grid's spacing.
+        /// Grid spacing of reception.
         rx_grid_freq_lmda: u32;
-        /// The least power of transmission.
+        /// Minimum transmit power.
         tx_pwr_min: u16;
-        /// The greatest.
+        /// Maximum transmit power.
         tx_pwr_max: u16;
     }
 }
 
-/// A property of a port.
+/// Property of a port.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PortProperty {
-    /// Ethernet. Up to 1.3, every port has exactly this property.
+    /// Ethernet properties. Up to 1.3, every port has exactly this property.
     Ethernet(EthernetPort),
-    /// Optical; since 1.4.
+    /// Optical properties. Since 1.4.
     Optical(OpticalPort),
-    /// Fields of the pipeline that come with packets from the port; since 1.5.
+    /// Pipeline fields that accompany packets from the port. Since 1.5.
     PipelineInput(Vec<OxmHeader>),
-    /// Fields of the pipeline that go with packets to the port; since 1.5.
+    /// Pipeline fields that accompany packets to the port. Since 1.5.
     PipelineOutput(Vec<OxmHeader>),
-    /// Ports where packets come in again; since 1.5.
+    /// Ports at which packets reenter the pipeline. Since 1.5.
     Recirculate(Vec<PortNo>),
-    /// A property without a type here.
+    /// Property without a type in this crate.
     Other(Property),
 }
 
@@ -120,7 +122,7 @@ pub mod port_config {
     pub const NO_RECV: u32 = 1 << 2;
     /// Packets to the port are dropped.
     pub const NO_FWD: u32 = 1 << 5;
-    /// Packets from the port never go to the controller.
+    /// Packets from the port cause no packet-in.
     pub const NO_PACKET_IN: u32 = 1 << 6;
 }
 
@@ -134,25 +136,25 @@ pub mod port_state {
     pub const LIVE: u32 = 1 << 2;
 }
 
-/// A port of a switch.
+/// Port of a switch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Port {
-    /// The number.
+    /// Number of the port.
     pub number: PortNo,
-    /// The Ethernet address.
+    /// Ethernet address of the port.
     pub address: MacAddress,
-    /// The name.
+    /// Name of the port.
     pub name: Text<16>,
-    /// [`port_config`].
+    /// Configuration bits of [`port_config`].
     pub config: u32,
-    /// [`port_state`].
+    /// State bits of [`port_state`].
     pub state: u32,
-    /// What it can do.
+    /// Capabilities of the port.
     pub properties: Vec<PortProperty>,
 }
 
 impl Port {
-    /// The properties that a port of OpenFlow 1.0 or 1.3 has in fixed fields.
+    /// Returns the property that OpenFlow 1.0 and 1.3 have in fixed fields.
     fn ethernet(&self, w: &mut Writer<'_>) -> EthernetPort {
         match self.properties.as_slice() {
             [] => EthernetPort::default(),
@@ -231,23 +233,23 @@ impl Wire for Port {
     }
 }
 
-/// What became of a port.
+/// Reason of a PORT_STATUS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PortReason {
-    /// It is there.
+    /// The port was added.
     Add = 0,
-    /// It is gone.
+    /// The port was removed.
     Delete = 1,
-    /// It changed.
+    /// The port was changed.
     Modify = 2,
 }
 
-/// A port came, went or changed.
+/// Report that a port was added, removed or changed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PortStatus {
-    /// What became of it.
+    /// Reason of the report.
     pub reason: PortReason,
-    /// The port.
+    /// Description of the port.
     pub port: Port,
 }
 
@@ -271,30 +273,31 @@ impl Wire for PortStatus {
 }
 
 layout! {
-    /// What to set of an optical port.
+    /// Settings of an optical port.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub struct OpticalPortMod {
-        /// Which fields to use, one bit each.
+        /// Fields to use, one bit each.
         configure: u32;
-        /// The central frequency or wavelength.
+        /// Central frequency or wavelength.
         freq_lmda: u32;
-        /// Its offset from the grid, signed.
+        /// Offset from the grid, signed.
         fl_offset: u32;
-        /// The grid's spacing.
+        /// Grid spacing.
         grid_span: u32;
-        /// The power of transmission.
+        /// Transmit power.
         tx_pwr: u32;
     }
 }
 
-/// A property of a change of a port.
+/// Property of a port modification.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PortModProperty {
-    /// What to advertise; 0 leaves it. Up to 1.3, every change has exactly this property.
+    /// Speeds and media to advertise. 0 keeps them. Up to 1.3, every modification has exactly this
+    /// property.
     Ethernet(u32),
-    /// What to set of an optical port; since 1.4.
+    /// Settings of an optical port. Since 1.4.
     Optical(OpticalPortMod),
-    /// A property without a type here; since 1.4.
+    /// Property without a type in this crate. Since 1.4.
     Other(Property),
 }
 
@@ -319,18 +322,18 @@ impl Wire for PortModProperty {
     }
 }
 
-/// Changes the configuration of a port.
+/// Modifies the configuration of a port.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PortMod {
-    /// The port.
+    /// Number of the port.
     pub port: PortNo,
-    /// Its Ethernet address.
+    /// Ethernet address of the port.
     pub address: MacAddress,
-    /// [`port_config`].
+    /// Configuration bits of [`port_config`].
     pub config: u32,
-    /// Which bits of the configuration to change.
+    /// Mask of the configuration bits to change.
     pub mask: u32,
-    /// What else to change.
+    /// Further settings.
     pub properties: Vec<PortModProperty>,
 }
 
@@ -381,7 +384,7 @@ impl Wire for PortMod {
 }
 
 layout! {
-    /// Errors of Ethernet.
+    /// Ethernet errors.
     #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
     pub struct EthernetErrors {
         /// Frames with alignment errors.
@@ -395,12 +398,12 @@ layout! {
     }
 }
 
-/// A property of the counters of a port.
+/// Property of a port's counters.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PortStatsProperty {
-    /// Errors of Ethernet. Up to 1.3, every port has exactly this property.
+    /// Ethernet errors. Up to 1.3, every port has exactly this property.
     Ethernet(EthernetErrors),
-    /// A property without a type here, those of optical ports among them; since 1.4.
+    /// Property without a type in this crate, including those of optical ports. Since 1.4.
     Other(Property),
 }
 
@@ -428,7 +431,7 @@ impl Wire for PortStatsProperty {
 }
 
 layout! {
-    /// Counters that every port has; all ones where the switch does not count.
+    /// Counters that every port has. All ones if the switch does not count.
     #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
     pub struct PortCounters {
         /// Packets received.
@@ -443,9 +446,9 @@ layout! {
         rx_dropped: u64;
         /// Packets dropped on transmission.
         tx_dropped: u64;
-        /// Errors of reception.
+        /// Receive errors.
         rx_errors: u64;
-        /// Errors of transmission.
+        /// Transmit errors.
         tx_errors: u64;
     }
 }
@@ -453,15 +456,15 @@ layout! {
 /// Counters of a port.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PortStats {
-    /// The port.
+    /// Number of the port.
     pub port: PortNo,
-    /// How long the port has existed, whole seconds; not in 1.0.
+    /// Time since the creation of the port, in whole seconds. Not in 1.0.
     pub duration_sec: u32,
-    /// Nanoseconds beyond them; not in 1.0.
+    /// Nanoseconds beyond these seconds. Not in 1.0.
     pub duration_nsec: u32,
-    /// The counters.
+    /// Counters of every kind of port.
     pub counters: PortCounters,
-    /// Counters of its kind.
+    /// Counters specific to the kind of port.
     pub properties: Vec<PortStatsProperty>,
 }
 
@@ -545,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn properties_that_a_version_lacks_are_refused() {
+    fn properties_unknown_to_a_version_are_refused() {
         let optical = port(vec![PortProperty::Optical(OpticalPort::default())]);
         assert_eq!(written(Version::V1_3, &optical), None);
         assert!(written(Version::V1_4, &optical).is_some());

@@ -7,14 +7,16 @@ use crate::value::{PortNo, Property, read_property, write_property};
 use crate::version::Version;
 use crate::wire::{Reader, Wire, Writer};
 
-/// A property of a queue. Rates are in tenths of a percent of the port's; more than 1000 is "not configured".
+/// Property of a queue. Rates are in tenths of a percent of the port's rate. More than 1000 means
+/// "not configured".
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum QueueProperty {
-    /// The rate that it is guaranteed.
+    /// Guaranteed rate.
     MinRate(u16),
-    /// The rate that it is limited to.
+    /// Maximum rate.
     MaxRate(u16),
-    /// A property without a type here. Up to 1.3, the body begins behind the four reserved octets.
+    /// Property without a type in this crate. Up to 1.3, the body begins after the four reserved
+    /// octets.
     Other(Property),
 }
 
@@ -67,23 +69,23 @@ impl Wire for QueueProperty {
     }
 }
 
-/// A queue as it is configured.
+/// Configuration of a queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Queue {
-    /// The port; in 1.0, that of the reply.
+    /// Port of the queue. In 1.0, that of the reply.
     pub port: PortNo,
-    /// The queue.
+    /// Number of the queue.
     pub id: u32,
-    /// Its rates.
+    /// Rates of the queue.
     pub properties: Vec<QueueProperty>,
 }
 
-/// The reply to QUEUE_GET_CONFIG, up to 1.3.
+/// Reply to QUEUE_GET_CONFIG. Up to 1.3.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct QueueConfig {
-    /// The port that was asked for.
+    /// Port of the request.
     pub port: PortNo,
-    /// Its queues.
+    /// Queues of the port.
     pub queues: Vec<Queue>,
 }
 
@@ -151,9 +153,9 @@ impl Wire for QueueConfig {
 /// Counters of a queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct QueueStats {
-    /// The port.
+    /// Port of the queue.
     pub port: PortNo,
-    /// The queue.
+    /// Number of the queue.
     pub queue: u32,
     /// Octets sent.
     pub tx_bytes: u64,
@@ -161,11 +163,11 @@ pub struct QueueStats {
     pub tx_packets: u64,
     /// Packets dropped.
     pub tx_errors: u64,
-    /// How long the queue has existed, whole seconds; not in 1.0.
+    /// Time since the creation of the queue, in whole seconds. Not in 1.0.
     pub duration_sec: u32,
-    /// Nanoseconds beyond them; not in 1.0.
+    /// Nanoseconds beyond these seconds. Not in 1.0.
     pub duration_nsec: u32,
-    /// Experimenters' properties; since 1.4.
+    /// Experimenter properties. Since 1.4.
     pub properties: Vec<Property>,
 }
 

@@ -1,4 +1,5 @@
-//! Counters of a flow: fixed fields up to OpenFlow 1.4, OpenFlow Extensible Statistics in 1.5 (OF 1.3.5 §7.3.5).
+//! Flow counters: fixed fields up to OpenFlow 1.4, OpenFlow Extensible Statistics in 1.5 (
+//! OF 1.3.5 §7.3.5).
 
 use alloc::vec::Vec;
 
@@ -6,39 +7,39 @@ use crate::error::Malformed;
 use crate::version::Version;
 use crate::wire::{Reader, Wire, Writer};
 
-/// The class of the standard's statistics.
+/// Class of the standard statistics.
 const OPENFLOW_BASIC: u16 = 0x8002;
 
-/// One statistic of OpenFlow 1.5.
+/// Statistic of OpenFlow 1.5.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Statistic {
-    /// How long the flow has existed.
+    /// Time since the creation of the flow.
     Duration {
         /// Whole seconds.
         sec: u32,
-        /// Nanoseconds beyond them.
+        /// Nanoseconds beyond these seconds.
         nsec: u32,
     },
-    /// How long the flow has matched no packet.
+    /// Time since the flow last matched a packet.
     IdleTime {
         /// Whole seconds.
         sec: u32,
-        /// Nanoseconds beyond them.
+        /// Nanoseconds beyond these seconds.
         nsec: u32,
     },
-    /// Flows that were added up.
+    /// Number of aggregated flows.
     FlowCount(u32),
-    /// Packets that matched.
+    /// Matched packets.
     PacketCount(u64),
     /// Octets of these packets.
     ByteCount(u64),
-    /// A statistic without a type here, an experimenter's among them.
+    /// Statistic without a variant in this crate, including experimenter statistics.
     Other {
-        /// The class.
+        /// Class of the statistic.
         class: u16,
-        /// The octet of field number and reserved bit.
+        /// Octet with field number and reserved bit.
         field: u8,
-        /// The value, at most 255 octets.
+        /// Value of at most 255 octets.
         body: Vec<u8>,
     },
 }
@@ -117,7 +118,7 @@ pub(crate) fn read_statistics(r: &mut Reader<'_>) -> Result<Vec<Statistic>, Malf
     Ok(statistics)
 }
 
-/// Writes what [`read_statistics`] reads.
+/// Writes the octets that [`read_statistics`] reads.
 pub(crate) fn write_statistics(w: &mut Writer<'_>, statistics: &[Statistic]) {
     let start = w.position();
     w.reserved(4);
@@ -126,21 +127,21 @@ pub(crate) fn write_statistics(w: &mut Writer<'_>, statistics: &[Statistic]) {
     w.align(start);
 }
 
-/// The counters of a flow.
+/// Counters of a flow.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FlowCounters {
-    /// Those of OpenFlow 1.0 to 1.4.
+    /// Counters of OpenFlow 1.0 to 1.4.
     Fixed {
-        /// How long the flow has existed, whole seconds.
+        /// Time since the creation of the flow, in whole seconds.
         duration_sec: u32,
-        /// Nanoseconds beyond them.
+        /// Nanoseconds beyond these seconds.
         duration_nsec: u32,
-        /// Packets that matched; all ones where the switch does not count.
+        /// Matched packets. All ones if the switch does not count.
         packet_count: u64,
-        /// Octets of these packets; all ones where the switch does not count.
+        /// Octets of these packets. All ones if the switch does not count.
         byte_count: u64,
     },
-    /// Those of OpenFlow 1.5.
+    /// Counters of OpenFlow 1.5.
     Extensible(Vec<Statistic>),
 }
 
@@ -151,7 +152,7 @@ impl Default for FlowCounters {
 }
 
 impl FlowCounters {
-    /// Packets that matched, if the switch says.
+    /// Returns the number of matched packets, if the switch counts them.
     pub fn packet_count(&self) -> Option<u64> {
         match self {
             Self::Fixed { packet_count, .. } => Some(*packet_count).filter(|count| *count != u64::MAX),
@@ -162,7 +163,7 @@ impl FlowCounters {
         }
     }
 
-    /// Octets of these packets, if the switch says.
+    /// Returns the octets of these packets, if the switch counts them.
     pub fn byte_count(&self) -> Option<u64> {
         match self {
             Self::Fixed { byte_count, .. } => Some(*byte_count).filter(|count| *count != u64::MAX),
@@ -173,7 +174,7 @@ impl FlowCounters {
         }
     }
 
-    /// Fixed fields: of versions below 1.5. `None` is refused by the writer.
+    /// Returns the fixed fields of versions below 1.5. The writer refuses extensible statistics.
     pub(crate) fn fixed(&self, w: &mut Writer<'_>) -> (u32, u32, u64, u64) {
         match self {
             Self::Fixed { duration_sec, duration_nsec, packet_count, byte_count } => {
@@ -186,7 +187,7 @@ impl FlowCounters {
         }
     }
 
-    /// The list of 1.5.
+    /// Writes the list of 1.5. The writer refuses fixed fields.
     pub(crate) fn write_extensible(&self, w: &mut Writer<'_>) {
         match self {
             Self::Extensible(statistics) => write_statistics(w, statistics),
@@ -195,19 +196,19 @@ impl FlowCounters {
     }
 }
 
-/// The sums of an aggregate request (OF 1.3.5 §7.3.5.3).
+/// Sums of an aggregate request (OF 1.3.5 §7.3.5.3).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Aggregate {
-    /// Those of OpenFlow 1.0 to 1.4.
+    /// Sums of OpenFlow 1.0 to 1.4.
     Fixed {
         /// Packets of the flows.
         packet_count: u64,
         /// Octets of these packets.
         byte_count: u64,
-        /// Flows that match the request.
+        /// Number of flows that match the request.
         flow_count: u32,
     },
-    /// Those of OpenFlow 1.5.
+    /// Sums of OpenFlow 1.5.
     Extensible(Vec<Statistic>),
 }
 

@@ -1,4 +1,4 @@
-//! Messages from the octets of a TCP connection, at most one message of memory.
+//! Framing of the octets of a TCP connection into messages, with the memory of at most one message.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -6,19 +6,19 @@ use core::fmt;
 use crate::message::{HEADER_LEN, Header};
 use crate::version::Version;
 
-/// Octets that are no sequence of messages. Nothing behind them can be read.
+/// Error of octets that are not a sequence of messages. The octets after them cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StreamError {
-    /// A length that is shorter than the header.
+    /// The length is shorter than the header.
     TooShort {
-        /// The length.
+        /// Length in the header.
         len: u16,
     },
-    /// A version that is not that of the channel.
+    /// The version differs from that of the channel.
     ForeignVersion {
-        /// The octet of the header.
+        /// Version in the header.
         found: u8,
-        /// The version of the channel.
+        /// Version of the channel.
         expected: Version,
     },
 }
@@ -40,30 +40,31 @@ impl fmt::Display for StreamError {
 
 impl core::error::Error for StreamError {}
 
-/// The message that is being received.
+/// Message that is being received.
 #[derive(Debug, Default)]
 pub struct MessageStream {
-    /// At most one message of 65,535 octets.
+    /// Received octets, at most one message of 65,535 octets.
     buffer: Vec<u8>,
-    /// The version that every message must have.
+    /// Version that every message must have.
     version: Option<Version>,
 }
 
 impl MessageStream {
-    /// A stream that takes messages of every version, as before HELLO.
+    /// Creates a stream that accepts messages of every version, as before HELLO.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// From now on, messages of other versions are errors.
+    /// Sets the version. Messages of other versions are errors from now on.
     pub fn set_version(&mut self, version: Version) {
         self.version = Some(version);
     }
 
-    /// Takes octets up to the end of a message, and says how many. It takes none while a whole message is waiting.
+    /// Takes octets up to the end of a message and returns how many. It takes none while a complete
+    /// message is waiting.
     ///
     /// # Errors
-    /// A header that cannot begin a message; the stream is of no use then.
+    /// The octets cannot be the header of a message. The stream is unusable afterwards.
     pub fn push(&mut self, bytes: &[u8]) -> Result<usize, StreamError> {
         let mut taken = self.fill(bytes, HEADER_LEN);
         if let Some(header) = Header::parse(&self.buffer) {
@@ -73,13 +74,13 @@ impl MessageStream {
         Ok(taken)
     }
 
-    /// The message, once it is whole.
+    /// Returns the message, once it is complete.
     pub fn message(&self) -> Option<(Header, &[u8])> {
         let header = Header::parse(&self.buffer)?;
         (self.buffer.len() == usize::from(header.len)).then_some((header, &self.buffer))
     }
 
-    /// Forgets the message, so that the next one can be taken.
+    /// Removes the message, so that the next one can be received.
     pub fn pop(&mut self) {
         self.buffer.clear();
     }
@@ -110,7 +111,7 @@ mod tests {
     use crate::message::Message;
 
     #[test]
-    fn messages_come_whole_whatever_the_cuts() {
+    fn messages_are_reassembled_from_any_fragments() {
         let messages = [Message::EchoRequest(vec![1; 300]), Message::BarrierRequest, Message::EchoReply(vec![])];
         let mut octets = Vec::new();
         for (message, xid) in messages.iter().zip(1..) {
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_message_is_not_written_over() {
+    fn complete_message_is_not_overwritten() {
         let octets = Message::BarrierRequest.encode(Version::V1_3, 1).expect("short");
         let mut stream = MessageStream::new();
         assert_eq!(stream.push(&[&octets[..], &octets].concat()), Ok(8));
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_headers_are_named() {
+    fn invalid_headers_are_reported() {
         let mut stream = MessageStream::new();
         let error = stream.push(&[4, 0, 0, 7, 0, 0, 0, 0]).expect_err("shorter than its header");
         assert_eq!(error.to_string(), "message of 7 octets is shorter than its header of 8");

@@ -1,4 +1,5 @@
-//! The switch itself: FEATURES, configuration, roles, asynchronous messages (OF 1.3.5 §7.3.1, §7.3.2, §7.3.9, §7.3.10).
+//! Switch properties: FEATURES, configuration, roles, asynchronous messages (
+//! OF 1.3.5 §7.3.1, §7.3.2, §7.3.9, §7.3.10).
 
 use alloc::vec::Vec;
 
@@ -8,22 +9,22 @@ use crate::value::{Property, read_property, write_property};
 use crate::version::Version;
 use crate::wire::{Reader, Wire, Writer, layout};
 
-/// The reply to FEATURES_REQUEST.
+/// Reply to FEATURES_REQUEST.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Features {
-    /// The datapath: in the lower 48 bits an Ethernet address.
+    /// Datapath ID. Its lower 48 bits are an Ethernet address.
     pub datapath: u64,
-    /// Packets that the switch can buffer.
+    /// Number of packets that the switch can buffer.
     pub n_buffers: u32,
-    /// Tables.
+    /// Number of tables.
     pub n_tables: u8,
-    /// The auxiliary connection, 0 for the main one; not in 1.0.
+    /// Number of the auxiliary connection, 0 for the main one. Not in 1.0.
     pub auxiliary: u8,
-    /// What the switch can do, one bit each.
+    /// Capabilities of the switch, one bit each.
     pub capabilities: u32,
-    /// In 1.0 the actions, one bit each; reserved in later versions.
+    /// Supported actions in 1.0, one bit each. Reserved in later versions.
     pub actions: u32,
-    /// In 1.0 the ports.
+    /// Ports in 1.0. Empty in later versions.
     pub ports: Vec<Port>,
 }
 
@@ -57,26 +58,27 @@ impl Wire for Features {
 }
 
 layout! {
-    /// The configuration that a controller sets.
+    /// Configuration that a controller sets.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub struct SwitchConfig {
-        /// What to do with IP fragments: 0 nothing special, 1 drop, 2 reassemble.
+        /// Treatment of IP fragments. 0: normal, 1: drop, 2: reassemble.
         flags: u16;
-        /// Octets of a packet without a flow that go to the controller; [`crate::value::NO_BUFFER_LEN`] for all.
+        /// Octets of a packet without a flow that are sent to the controller.
+        /// [`crate::value::NO_BUFFER_LEN`] means all.
         miss_send_len: u16;
     }
 }
 
-/// The role of a controller (OF 1.3.5 §6.3).
+/// Role of a controller (OF 1.3.5 §6.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ControllerRole {
-    /// As it is.
+    /// The role does not change.
     NoChange = 0,
-    /// Full access, as others.
+    /// Full access, shared with other controllers.
     Equal = 1,
-    /// Full access, and no other controller has it.
+    /// Full access of exactly one controller.
     Master = 2,
-    /// Access to read.
+    /// Read-only access.
     Slave = 3,
 }
 
@@ -97,14 +99,14 @@ impl Wire for ControllerRole {
     }
 }
 
-/// The body of ROLE_REQUEST and ROLE_REPLY.
+/// Body of ROLE_REQUEST and ROLE_REPLY.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RoleMessage {
-    /// The role.
+    /// Role of the controller.
     pub role: ControllerRole,
-    /// The controller's short identifier, 0 for none; since 1.5.
+    /// Short identifier of the controller, 0 for none. Since 1.5.
     pub short_id: u16,
-    /// Increases with every election of a master.
+    /// Generation, which increases with every election of a master.
     pub generation: u64,
 }
 
@@ -131,16 +133,16 @@ impl Wire for RoleMessage {
     }
 }
 
-/// The role of this controller changed by another's request; since 1.4.
+/// Report that the role of this controller changed. Since 1.4.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RoleStatus {
-    /// The new role.
+    /// New role.
     pub role: ControllerRole,
-    /// 0: another controller is master, 1: configuration, 2: an experimenter's.
+    /// Reason. 0: another controller is master, 1: configuration, 2: experimenter.
     pub reason: u8,
-    /// The generation.
+    /// Generation of the election.
     pub generation: u64,
-    /// Experimenters' properties.
+    /// Experimenter properties.
     pub properties: Vec<Property>,
 }
 
@@ -160,7 +162,7 @@ impl Wire for RoleStatus {
     }
 }
 
-/// A kind of asynchronous message, for one role: a number of OFPACPT.
+/// Kind of asynchronous message for one role, as a number of OFPACPT.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct AsyncKind(pub u16);
 
@@ -178,7 +180,7 @@ impl AsyncKind {
     /// FLOW_REMOVED to a master or equal.
     pub const FLOW_REMOVED_MASTER: Self = Self(5);
 
-    /// The kinds of 1.3, in the order of its structure.
+    /// Kinds of 1.3, in the order of its structure.
     const V1_3: [Self; 6] = [
         Self::PACKET_IN_MASTER,
         Self::PACKET_IN_SLAVE,
@@ -187,21 +189,21 @@ impl AsyncKind {
         Self::FLOW_REMOVED_MASTER,
         Self::FLOW_REMOVED_SLAVE,
     ];
-    /// Where the kinds of experimenters begin.
+    /// First kind of experimenters.
     const EXPERIMENTER: Self = Self(0xfffe);
 }
 
-/// Which reasons of a kind of message are sent, or an experimenter's.
+/// Reasons for which a kind of message is sent, or an experimenter property.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum AsyncProperty {
-    /// One bit for each reason.
+    /// Mask with one bit for each reason.
     Mask {
-        /// The kind.
+        /// Kind of the message.
         kind: AsyncKind,
-        /// The reasons.
+        /// Reasons for which it is sent.
         mask: u32,
     },
-    /// An experimenter's.
+    /// Experimenter property.
     Other(Property),
 }
 
@@ -224,23 +226,23 @@ impl Wire for AsyncProperty {
     }
 }
 
-/// Which asynchronous messages are sent: the body of SET_ASYNC and GET_ASYNC_REPLY. In 1.3, exactly the six masks of
-/// [`AsyncKind`].
+/// Configuration of asynchronous messages: the body of SET_ASYNC and GET_ASYNC_REPLY. In 1.3, it
+/// consists of exactly the six masks of [`AsyncKind`].
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct AsyncConfig {
-    /// The masks.
+    /// Masks and experimenter properties.
     pub properties: Vec<AsyncProperty>,
 }
 
 impl AsyncConfig {
-    /// The six masks of 1.3, for master and equal first, then for slave.
+    /// Creates the six masks of 1.3, each pair for master and equal first, then for slave.
     pub fn new(packet_in: [u32; 2], port_status: [u32; 2], flow_removed: [u32; 2]) -> Self {
         let masks = [packet_in, port_status, flow_removed].concat();
         let mask = |(kind, mask)| AsyncProperty::Mask { kind, mask };
         Self { properties: AsyncKind::V1_3.into_iter().zip(masks).map(mask).collect() }
     }
 
-    /// The reasons of a kind that are sent, if it is configured.
+    /// Returns the reasons for which a kind is sent, if it is configured.
     pub fn mask(&self, wanted: AsyncKind) -> Option<u32> {
         self.properties.iter().find_map(|property| match property {
             AsyncProperty::Mask { kind, mask } if *kind == wanted => Some(*mask),
@@ -273,18 +275,18 @@ impl Wire for AsyncConfig {
     }
 }
 
-/// The channel to a controller changed; since 1.5.
+/// Report that the channel to a controller changed. Since 1.5.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ControllerStatus {
-    /// The controller's short identifier.
+    /// Short identifier of the controller.
     pub short_id: u16,
-    /// Its role.
+    /// Role of the controller.
     pub role: ControllerRole,
-    /// Why: a number of OFPCSR.
+    /// Reason, as a number of OFPCSR.
     pub reason: u8,
-    /// 0: the channel is up, 1: it is down.
+    /// Status of the channel. 0: up, 1: down.
     pub channel_status: u8,
-    /// The URI of the connection and experimenters' properties.
+    /// URI of the connection, and experimenter properties.
     pub properties: Vec<Property>,
 }
 
@@ -336,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn short_identifiers_are_of_1_5() {
+    fn short_identifiers_require_1_5() {
         let role = RoleMessage { role: ControllerRole::Master, short_id: 3, generation: 4 };
         assert_eq!(written(Version::V1_4, &role), None);
         let out = written(Version::V1_5, &role).expect("1.5 has it");

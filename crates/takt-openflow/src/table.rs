@@ -9,21 +9,21 @@ use crate::value::{Property, Text, read_property, write_property};
 use crate::version::Version;
 use crate::wire::{Reader, Wire, Writer, layout};
 
-/// A property of a table.
+/// Property of a table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TableProperty {
-    /// By what the switch evicts flows: 1 other, 2 importance, 4 lifetime.
+    /// Eviction criteria of the switch. 1: other, 2: importance, 4: lifetime.
     Eviction(u32),
-    /// Events when the table fills and empties, in percent of free entries.
+    /// Vacancy thresholds and current vacancy, in percent of free entries.
     Vacancy {
-        /// The event "down" comes when fewer are free.
+        /// Threshold of the event "down", which occurs when the vacancy falls below it.
         down: u8,
-        /// The event "up" comes when more are free.
+        /// Threshold of the event "up", which occurs when the vacancy rises above it.
         up: u8,
-        /// How many are free.
+        /// Current vacancy.
         current: u8,
     },
-    /// A property without a type here.
+    /// Property without a type in this crate.
     Other(Property),
 }
 
@@ -58,11 +58,11 @@ impl Wire for TableProperty {
 /// Configures a table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TableMod {
-    /// The table, or [`crate::value::TABLE_ALL`].
+    /// Table, or [`crate::value::TABLE_ALL`].
     pub table: u8,
-    /// 4: eviction, 8: vacancy events; since 1.4.
+    /// Configuration. 4: eviction, 8: vacancy events. Since 1.4.
     pub config: u32,
-    /// Eviction and vacancy; since 1.4.
+    /// Eviction and vacancy properties. Since 1.4.
     pub properties: Vec<TableProperty>,
 }
 
@@ -84,14 +84,14 @@ impl Wire for TableMod {
     }
 }
 
-/// A table as it is configured; since 1.4.
+/// Configuration of a table. Since 1.4.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TableDesc {
-    /// The table.
+    /// Number of the table.
     pub table: u8,
-    /// As in [`TableMod`].
+    /// Configuration as in [`TableMod`].
     pub config: u32,
-    /// Eviction and vacancy.
+    /// Eviction and vacancy properties.
     pub properties: Vec<TableProperty>,
 }
 
@@ -116,35 +116,35 @@ impl Wire for TableDesc {
 }
 
 layout! {
-    /// A table fills or empties; since 1.4.
+    /// Report that a table reached a vacancy threshold. Since 1.4.
     #[derive(Clone, PartialEq, Eq, Debug)]
     pub struct TableStatus {
-        /// 3: fewer entries are free than `down`, 4: more than `up`.
+        /// Reason. 3: fewer entries are free than `down`, 4: more than `up`.
         reason: u8, reserved 7;
-        /// The table.
+        /// Configuration of the table.
         table: TableDesc;
     }
 }
 
-/// The fields of the counters of a table that OpenFlow 1.0 alone has.
+/// Table counters that only OpenFlow 1.0 has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TableStatsV1_0 {
-    /// The name.
+    /// Name of the table.
     pub name: Text<32>,
-    /// The wildcards that it supports.
+    /// Supported wildcards.
     pub wildcards: u32,
-    /// The most entries.
+    /// Maximum number of entries.
     pub max_entries: u32,
 }
 
 /// Counters of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TableStats {
-    /// The table.
+    /// Number of the table.
     pub table: u8,
-    /// In 1.0, name and size.
+    /// Name and size, in 1.0 only.
     pub v1_0: Option<TableStatsV1_0>,
-    /// Flows.
+    /// Number of flows.
     pub active_count: u32,
     /// Packets looked up.
     pub lookup_count: u64,
@@ -183,27 +183,27 @@ impl Wire for TableStats {
     }
 }
 
-/// What a [`TableFeatureProperty`] lists.
+/// List of a [`TableFeatureProperty`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TableFeatureList {
     /// Types of instructions or actions.
     Ids(Vec<FeatureId>),
-    /// Tables.
+    /// Numbers of tables.
     Tables(Vec<u8>),
     /// Fields.
     Fields(Vec<OxmHeader>),
-    /// Fields with values: types of packets.
+    /// Fields with values: packet types.
     Values(Vec<Oxm>),
-    /// What an experimenter defined, and kinds without a type here.
+    /// Experimenter data, and kinds without a type in this crate.
     Other(Vec<u8>),
 }
 
-/// A property of the features of a table: OFPTFPT number and list.
+/// Property of a table's features: OFPTFPT number and list.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TableFeatureProperty {
-    /// The number: even for flows, odd for the table-miss flow where the two differ.
+    /// OFPTFPT number: even for flows, odd for the table-miss flow if the two differ.
     pub kind: u16,
-    /// The list.
+    /// List of the property.
     pub list: TableFeatureList,
 }
 
@@ -239,26 +239,26 @@ impl Wire for TableFeatureProperty {
     }
 }
 
-/// What a table can do.
+/// Features of a table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TableFeatures {
-    /// The table.
+    /// Number of the table.
     pub table: u8,
-    /// Of requests: replaces, changes, enables or disables; since 1.5.
+    /// Command of a request: replace, modify, enable or disable. Since 1.5.
     pub command: u8,
-    /// 1: ingress table, 2: egress table, 16: first egress table; since 1.5.
+    /// Feature bits. 1: ingress table, 2: egress table, 16: first egress table. Since 1.5.
     pub features: u32,
-    /// The name.
+    /// Name of the table.
     pub name: Text<32>,
     /// Bits of metadata that can be matched.
     pub metadata_match: u64,
     /// Bits of metadata that can be written.
     pub metadata_write: u64,
-    /// Bits of [`TableMod::config`]; since 1.4 named capabilities.
+    /// Bits of [`TableMod::config`]. Since 1.4 called capabilities.
     pub config: u32,
-    /// The most entries.
+    /// Maximum number of entries.
     pub max_entries: u32,
-    /// Instructions, actions, fields.
+    /// Supported instructions, actions and fields.
     pub properties: Vec<TableFeatureProperty>,
 }
 
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_version_lacks_is_refused() {
+    fn parts_unknown_to_a_version_are_refused() {
         let values = TableFeatureProperty { kind: 22, list: TableFeatureList::Values(vec![]) };
         assert_eq!(written(Version::V1_4, &features(values.clone())), None);
         assert!(written(Version::V1_5, &features(values)).is_some());

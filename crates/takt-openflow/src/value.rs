@@ -1,4 +1,4 @@
-//! Small values of many messages: port numbers, MAC addresses, names, properties (OF 1.3.5 §7.2.1).
+//! Common values of messages: port numbers, MAC addresses, names, properties (OF 1.3.5 §7.2.1).
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -9,44 +9,47 @@ use crate::error::Malformed;
 use crate::version::Version;
 use crate::wire::{Reader, Wire, Writer};
 
-/// "No buffer": a packet-in has the whole frame, a packet-out or flow_mod refers to none.
+/// Absence of a buffer: a packet-in contains the whole frame, a packet-out or flow_mod refers to no
+/// buffer.
 pub const NO_BUFFER: u32 = 0xffff_ffff;
-/// Length of an output to the controller, or of `miss_send_len`: the whole frame, without a buffer in the switch.
+/// Length of an output to the controller, or of `miss_send_len`, that stands for the whole frame
+/// without a buffer in the switch.
 pub const NO_BUFFER_LEN: u16 = 0xffff;
-/// Every table: of requests for statistics and of deletions.
+/// All tables, in requests for statistics and in deletions.
 pub const TABLE_ALL: u8 = 0xff;
-/// Every group: of deletions and of requests for statistics.
+/// All groups, in requests for statistics and in deletions.
 pub const GROUP_ALL: u32 = 0xffff_fffc;
-/// No group named.
+/// Any group, as a filter.
 pub const GROUP_ANY: u32 = 0xffff_ffff;
-/// Every queue of a port.
+/// All queues of a port.
 pub const QUEUE_ALL: u32 = 0xffff_ffff;
-/// Every meter: of deletions and of requests for statistics.
+/// All meters, in requests for statistics and in deletions.
 pub const METER_ALL: u32 = 0xffff_ffff;
 
-/// The number of a port: 32 bits, in OpenFlow 1.0 16 bits. The reserved ports of 1.0 are read as those of the other versions.
+/// Number of a port: 32 bits, in OpenFlow 1.0 16 bits. The reserved ports of 1.0 are decoded as
+/// those of the other versions.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortNo(pub u32);
 
 impl PortNo {
-    /// The port where the packet came in.
+    /// Ingress port of the packet.
     pub const IN_PORT: Self = Self(0xffff_fff8);
-    /// The flow tables; of packet-out alone.
+    /// Flow tables. Only in packet-out.
     pub const TABLE: Self = Self(0xffff_fff9);
-    /// The pipeline of the switch without OpenFlow.
+    /// Non-OpenFlow pipeline of the switch.
     pub const NORMAL: Self = Self(0xffff_fffa);
-    /// Flooding by the pipeline without OpenFlow.
+    /// Flooding by the non-OpenFlow pipeline.
     pub const FLOOD: Self = Self(0xffff_fffb);
-    /// Every port but that of ingress.
+    /// All ports except the ingress port.
     pub const ALL: Self = Self(0xffff_fffc);
-    /// The controller.
+    /// Controller.
     pub const CONTROLLER: Self = Self(0xffff_fffd);
-    /// The port of the switch itself.
+    /// Local port of the switch.
     pub const LOCAL: Self = Self(0xffff_fffe);
-    /// No port named; OFPP_NONE in 1.0.
+    /// Any port, as a filter. OFPP_NONE in 1.0.
     pub const ANY: Self = Self(0xffff_ffff);
 
-    /// Where the reserved ports of 1.0 begin.
+    /// First reserved port of 1.0.
     const RESERVED_V1_0: u16 = 0xfff8;
 }
 
@@ -94,7 +97,7 @@ impl fmt::Display for PortNo {
     }
 }
 
-/// An Ethernet address.
+/// Ethernet address.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct MacAddress(pub [u8; 6]);
 
@@ -121,18 +124,20 @@ impl fmt::Display for MacAddress {
     }
 }
 
-/// Text in a field of `N` octets, ended by a NUL where it is shorter. All octets are kept, those behind the NUL too.
+/// Text in a field of `N` octets, with a NUL after a shorter text. All octets are kept, including
+/// those after the NUL.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Text<const N: usize>(pub [u8; N]);
 
 impl<const N: usize> Text<N> {
-    /// The octets before the first NUL; octets that are no UTF-8 are replaced.
+    /// Returns the octets before the first NUL as text. Octets that are not UTF-8 are replaced.
     pub fn to_text(&self) -> Cow<'_, str> {
         let end = self.0.iter().position(|octet| *octet == 0).unwrap_or(N);
         String::from_utf8_lossy(&self.0[..end])
     }
 
-    /// A text of at most `N` - 1 octets, so that a NUL ends it; `None` if it is longer or has a NUL in it.
+    /// Creates a text of at most `N` - 1 octets, so that a NUL follows. Returns `None` for a longer
+    /// text or one with a NUL.
     pub fn new(text: &str) -> Option<Self> {
         let fits = text.len() < N && !text.as_bytes().contains(&0);
         fits.then(|| {
@@ -165,13 +170,13 @@ impl<const N: usize> Wire for Text<N> {
     }
 }
 
-/// A property that this crate has no type for, an experimenter's among them: its type and the octets behind its length,
-/// without padding.
+/// Property without a type in this crate, including experimenter properties: its type, and the
+/// octets after its length without padding.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Property {
-    /// The type, 0xffff for an experimenter's.
+    /// Type of the property, 0xffff for an experimenter property.
     pub kind: u16,
-    /// What follows the length.
+    /// Octets after the length.
     pub body: Vec<u8>,
 }
 
@@ -186,7 +191,7 @@ impl Wire for Property {
     }
 }
 
-/// Reads a property's type, and gives a reader of its body; `r` stands behind the padding.
+/// Reads the type of a property and returns a reader of its body. `r` continues after the padding.
 pub(crate) fn read_property<'a>(r: &mut Reader<'a>) -> Result<(u16, Reader<'a>), Malformed> {
     let start = r.position();
     let kind = r.u16()?;
@@ -196,7 +201,7 @@ pub(crate) fn read_property<'a>(r: &mut Reader<'a>) -> Result<(u16, Reader<'a>),
     Ok((kind, body))
 }
 
-/// Writes a property: type, length, body, padding to 8 octets that the length does not count.
+/// Writes a property: type, length, body, and padding to 8 octets that the length does not include.
 pub(crate) fn write_property(w: &mut Writer<'_>, kind: u16, body: impl FnOnce(&mut Writer<'_>)) {
     let start = w.position();
     w.u16(kind);
@@ -206,18 +211,19 @@ pub(crate) fn write_property(w: &mut Writer<'_>, kind: u16, body: impl FnOnce(&m
     w.align(start);
 }
 
-/// What an experimenter defined for itself: kept as octets (OF 1.3.5 §7.5.4).
+/// Experimenter data, kept as octets (OF 1.3.5 §7.5.4).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Experimenter {
-    /// The experimenter: an OUI, or a number that the ONF assigned.
+    /// Experimenter ID: an OUI, or a number that the ONF assigned.
     pub experimenter: u32,
-    /// The experimenter's type of message. OpenFlow 1.0 does not define it, but its experimenters have it in this place.
+    /// Message type of the experimenter. OpenFlow 1.0 does not define it, but its experimenters use
+    /// it in this place.
     pub kind: u32,
-    /// What follows.
+    /// Octets after the type.
     pub body: Vec<u8>,
 }
 
-/// The Open Networking Foundation as an experimenter.
+/// Experimenter ID of the Open Networking Foundation.
 pub const ONF: u32 = 0x4f4e_4600;
 
 impl Wire for Experimenter {
@@ -259,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn text_ends_at_its_nul_and_keeps_all_octets() {
+    fn text_ends_at_the_first_nul_and_keeps_all_octets() {
         let text = Text(*b"ab\0c");
         assert_eq!(text.to_text(), "ab");
         assert_eq!(written(Version::V1_3, &text), Ok(b"ab\0c".to_vec()));
@@ -270,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn property_is_padded_and_its_length_is_not() {
+    fn property_is_padded_and_its_length_excludes_the_padding() {
         let property = Property { kind: 7, body: alloc::vec![1] };
         let octets = written(Version::V1_4, &property).expect("short");
         assert_eq!(octets, [0, 7, 0, 5, 1, 0, 0, 0]);
@@ -282,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_and_ports_print_as_people_write_them() {
+    fn addresses_and_ports_are_displayed_in_their_usual_form() {
         assert_eq!(MacAddress([0, 1, 2, 3, 4, 0xff]).to_string(), "00:01:02:03:04:ff");
         assert_eq!(PortNo(3).to_string(), "3");
         assert_eq!(PortNo::LOCAL.to_string(), "LOCAL");

@@ -1,8 +1,8 @@
-//! Versions of the OpenFlow protocol, and the bitmap of them that HELLO carries (OF 1.3.5 §7.5.1).
+//! Versions of the OpenFlow protocol, and their bitmap in HELLO (OF 1.3.5 §7.5.1).
 
 use core::fmt;
 
-/// A version of the wire protocol that this crate encodes and decodes.
+/// Version of the wire protocol that this crate encodes and decodes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Version {
     /// OpenFlow 1.0, wire version 0x01.
@@ -16,15 +16,15 @@ pub enum Version {
 }
 
 impl Version {
-    /// All of them, the lowest first.
+    /// All versions, in ascending order.
     pub const ALL: [Self; 4] = [Self::V1_0, Self::V1_3, Self::V1_4, Self::V1_5];
 
-    /// The octet of the header.
+    /// Returns the octet in the header.
     pub const fn octet(self) -> u8 {
         self as u8
     }
 
-    /// The version of a header's octet, if it is one of [`Self::ALL`].
+    /// Returns the version of an octet in the header, if it is one of [`Self::ALL`].
     pub const fn from_octet(octet: u8) -> Option<Self> {
         match octet {
             1 => Some(Self::V1_0),
@@ -47,18 +47,18 @@ impl fmt::Display for Version {
     }
 }
 
-/// A set of [`Version`]s: the versions that one end of a channel is willing to speak.
+/// Set of [`Version`]s that one end of a channel supports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Versions {
-    /// Bit n stands for wire version n, as in the bitmap of HELLO.
+    /// Bitmap as in HELLO. Bit n stands for wire version n.
     bits: u32,
 }
 
 impl Versions {
-    /// Every version that this crate has.
+    /// All versions of this crate.
     pub const ALL: Self = Self { bits: 0x72 };
 
-    /// The versions of a slice.
+    /// Creates a set from a slice.
     pub const fn of(versions: &[Version]) -> Self {
         let mut bits = 0;
         let mut index = 0;
@@ -69,27 +69,27 @@ impl Versions {
         Self { bits }
     }
 
-    /// The versions of a bitmap; bits of versions that this crate does not have are left out.
+    /// Creates a set from a bitmap. Bits of versions that this crate does not have are ignored.
     pub const fn from_bitmap(bits: u32) -> Self {
         Self { bits: bits & Self::ALL.bits }
     }
 
-    /// The bitmap, bit n for wire version n.
+    /// Returns the bitmap, with bit n for wire version n.
     pub const fn bitmap(self) -> u32 {
         self.bits
     }
 
-    /// Whether `version` is one of them.
+    /// Reports whether the set contains `version`.
     pub const fn contains(self, version: Version) -> bool {
         self.bits & 1 << version.octet() != 0
     }
 
-    /// The highest of them.
+    /// Returns the highest version of the set.
     pub fn highest(self) -> Option<Version> {
         Version::ALL.into_iter().rev().find(|version| self.contains(*version))
     }
 
-    /// The highest that both sets have.
+    /// Returns the highest version in both sets.
     pub fn highest_common(self, other: Self) -> Option<Version> {
         Self { bits: self.bits & other.bits }.highest()
     }

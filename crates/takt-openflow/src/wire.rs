@@ -1,7 +1,9 @@
-//! Bounds-checked reading and writing of network byte order, and the macro that derives both from one field list.
+//! Bounds-checked reading and writing in network byte order, and the macro that derives both from
+//! one field list.
 //!
-//! Octets that OpenFlow reserves are skipped when read, whatever they are, and written as zero (OF 1.3.5 §7.1).
-//! A writer keeps its first error and goes on, so that the code of a layout is a plain list of fields.
+//! Octets that OpenFlow reserves are ignored when read, and written as zero (OF 1.3.5 §7.1). A
+//! writer keeps its first error and continues, so that the code of a layout is a plain list of
+//! fields.
 
 use alloc::vec::Vec;
 use core::net::{Ipv4Addr, Ipv6Addr};
@@ -9,20 +11,20 @@ use core::net::{Ipv4Addr, Ipv6Addr};
 use crate::error::{EncodeError, Malformed};
 use crate::version::Version;
 
-/// A value with one form on the wire for each version.
+/// Value with one wire form for each version.
 pub(crate) trait Wire: Sized {
-    /// Reads the value; the reader stands behind it afterwards.
+    /// Reads the value. The reader continues after it.
     fn read(r: &mut Reader<'_>) -> Result<Self, Malformed>;
     /// Appends the value.
     fn write(&self, w: &mut Writer<'_>);
 }
 
-/// Reads one message, or a part of it.
+/// Reader of a message, or of a part of it.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
     position: usize,
-    /// Octets of the message before `bytes`, for the offsets of errors.
+    /// Offset of `bytes` in the message, for errors.
     base: usize,
     version: Version,
 }
@@ -48,7 +50,7 @@ impl<'a> Reader<'a> {
         self.remaining() == 0
     }
 
-    /// An error at the current position.
+    /// Returns an error at the current position.
     pub(crate) const fn malformed(&self, what: &'static str) -> Malformed {
         Malformed { offset: self.base + self.position, what }
     }
@@ -69,19 +71,20 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// The octets that are left.
+    /// Returns the remaining octets.
     pub(crate) fn rest(&mut self) -> &'a [u8] {
         let rest = &self.bytes[self.position..];
         self.position = self.bytes.len();
         rest
     }
 
-    /// Passes over reserved octets.
+    /// Skips reserved octets.
     pub(crate) fn reserved(&mut self, len: usize) -> Result<(), Malformed> {
         self.bytes(len).map(|_| ())
     }
 
-    /// Passes over padding to the next multiple of 8 octets behind `from`, a position of this reader.
+    /// Skips padding to the next multiple of 8 octets after `from`, which is a position of this
+    /// reader.
     pub(crate) fn align(&mut self, from: usize) -> Result<(), Malformed> {
         self.reserved((self.position - from).wrapping_neg() & 7)
     }
@@ -102,14 +105,15 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// A reader of the next `len` octets.
+    /// Returns a reader of the next `len` octets.
     pub(crate) fn sub(&mut self, len: usize) -> Result<Reader<'a>, Malformed> {
         let base = self.base + self.position;
         let bytes = self.bytes(len)?;
         Ok(Reader { bytes, position: 0, base, version: self.version })
     }
 
-    /// A reader of the rest of a structure of `len` octets, of which `read` octets have been read, the length among them.
+    /// Returns a reader of the rest of a structure of `len` octets. `read` octets of it, including
+    /// the length, have been read.
     pub(crate) fn sub_behind(&mut self, len: u16, read: usize) -> Result<Reader<'a>, Malformed> {
         match usize::from(len).checked_sub(read) {
             Some(rest) => self.sub(rest),
@@ -117,12 +121,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Nothing may be left.
+    /// Fails if octets remain.
     pub(crate) fn finish(&self, what: &'static str) -> Result<(), Malformed> {
         if self.is_empty() { Ok(()) } else { Err(self.malformed(what)) }
     }
 
-    /// Values up to the end.
+    /// Reads values up to the end.
     pub(crate) fn list<T: Wire>(&mut self) -> Result<Vec<T>, Malformed> {
         let mut values = Vec::new();
         while !self.is_empty() {
@@ -132,7 +136,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Appends one message to a buffer.
+/// Writer that appends one message to a buffer.
 pub(crate) struct Writer<'a> {
     out: &'a mut Vec<u8>,
     version: Version,
@@ -152,18 +156,18 @@ impl<'a> Writer<'a> {
         self.error
     }
 
-    /// Octets of the buffer so far.
+    /// Returns the length of the buffer.
     pub(crate) fn position(&self) -> usize {
         self.out.len()
     }
 
-    /// The version has no form for `what`.
+    /// Records that the version has no form for `what`.
     pub(crate) fn refuse(&mut self, what: &'static str) {
         let version = self.version;
         self.error.get_or_insert(EncodeError::NotInVersion { version, what });
     }
 
-    /// Refuses `what` if it is there.
+    /// Refuses `what` if it is present.
     pub(crate) fn refuse_if(&mut self, is_there: bool, what: &'static str) {
         if is_there {
             self.refuse(what);
@@ -194,7 +198,7 @@ impl<'a> Writer<'a> {
         self.out.resize(self.out.len() + len, 0);
     }
 
-    /// Zeroes up to the next multiple of 8 octets behind `from`.
+    /// Writes zeros up to the next multiple of 8 octets after `from`.
     pub(crate) fn align(&mut self, from: usize) {
         self.reserved((self.out.len() - from).wrapping_neg() & 7);
     }
@@ -205,7 +209,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes the octets since `from` into the length field of 16 bits at `at`.
+    /// Writes the number of octets since `from` into the 16-bit length field at `at`.
     pub(crate) fn set_len(&mut self, at: usize, from: usize, what: &'static str) {
         let len = self.out.len() - from;
         match u16::try_from(len) {
@@ -264,8 +268,8 @@ impl Wire for Ipv6Addr {
     }
 }
 
-/// A structure whose form is its fields in order, the same in every version. `field: type, reserved n;` leaves n reserved
-/// octets behind the field.
+/// Derives [`Wire`] for a structure whose wire form is its fields in order, the same in every
+/// version. `field: type, reserved n;` adds n reserved octets after the field.
 macro_rules! layout {
     (
         $(#[$meta:meta])*
@@ -305,7 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_read_past_the_end_fails_and_names_its_offset_in_the_message() {
+    fn read_past_the_end_fails_with_its_offset_in_the_message() {
         let mut r = Reader::new(Version::V1_3, &[1, 2, 3, 4]);
         r.reserved(1).expect("one octet is there");
         let mut inner = r.sub(2).expect("two octets are there");
@@ -317,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn padding_counts_from_the_start_of_its_structure() {
+    fn padding_is_relative_to_the_start_of_its_structure() {
         let mut r = Reader::new(Version::V1_3, &[0; 13]);
         r.reserved(3).expect("they are there");
         r.reserved(2).expect("they are there");
@@ -331,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_keeps_its_first_error() {
+    fn writer_keeps_its_first_error() {
         let mut out = Vec::new();
         let mut w = Writer::new(Version::V1_0, &mut out);
         w.refuse("groups");
@@ -342,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_beyond_sixteen_bits_is_refused() {
+    fn length_beyond_sixteen_bits_is_refused() {
         let mut out = vec![0; 65_538];
         let mut w = Writer::new(Version::V1_3, &mut out);
         w.set_len(0, 2, "list");

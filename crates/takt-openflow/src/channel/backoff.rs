@@ -1,9 +1,9 @@
-//! Waiting times between attempts to connect: doubled after each failure, with jitter.
+//! Reconnection backoff: the delay doubles after each failure, with jitter.
 
 use core::time::Duration;
 
-/// Waiting times that double up to a greatest one. Each is drawn from its upper half, so that switches that lost the same
-/// controller do not come back together.
+/// Delays that double up to a maximum. Each delay is drawn from its upper half, so that switches
+/// that lost the same controller do not reconnect at once.
 #[derive(Clone, Copy, Debug)]
 pub struct Backoff {
     first: Duration,
@@ -12,12 +12,14 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Waits `first` after the first failure, and never longer than `longest`.
+    /// Creates a backoff with the delay `first` after the first failure, and `longest` as the
+    /// maximum.
     pub const fn new(first: Duration, longest: Duration) -> Self {
         Self { first, longest, next: first }
     }
 
-    /// How long to wait before the next attempt; `random` is any number, of the caller's source of randomness.
+    /// Returns the delay before the next attempt. `random` is any number from the caller's random
+    /// source.
     pub fn wait(&mut self, random: u64) -> Duration {
         let whole = self.next.min(self.longest);
         self.next = whole.saturating_mul(2);
@@ -26,7 +28,7 @@ impl Backoff {
         whole - Duration::from_nanos(jitter)
     }
 
-    /// A connection succeeded: the next failure waits the first time again.
+    /// Resets the delay after a successful connection.
     pub fn reset(&mut self) {
         self.next = self.first;
     }
@@ -37,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_double_up_to_the_longest_and_begin_again_after_a_reset() {
+    fn delays_double_up_to_the_maximum_and_restart_after_a_reset() {
         let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_millis(350));
         let waits = [100, 200, 350, 350].map(Duration::from_millis);
         assert_eq!([0; 4].map(|random| backoff.wait(random)), waits);

@@ -1,4 +1,4 @@
-//! Bundles that controllers fill at a switch, bounded in number and length.
+//! Open bundles in a switch, bounded in number and length.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -8,19 +8,19 @@ use crate::bundle::{BundleAdd, BundleControl, BundleControlType};
 use crate::cause::BundleFailed;
 use crate::message::{Message, Xid};
 
-/// What was added to a bundle.
+/// Messages that were added to a bundle.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StoredBundle {
-    /// The number.
+    /// Number of the bundle.
     pub bundle: u32,
-    /// The flags of [`crate::bundle::bundle_flags`].
+    /// Flags of [`crate::bundle::bundle_flags`].
     pub flags: u16,
-    /// The messages, in the order of their arrival.
+    /// Messages in the order of their arrival.
     pub messages: Vec<Request>,
     is_closed: bool,
 }
 
-/// The bundles of one connection.
+/// Bundles of one connection.
 #[derive(Debug)]
 pub(super) struct Bundles {
     bundles: BTreeMap<u32, StoredBundle>,
@@ -33,7 +33,7 @@ impl Bundles {
         Self { bundles: BTreeMap::new(), bundles_max: limits.bundles, messages_max: limits.bundle_messages }
     }
 
-    /// Opens, closes or discards; a commit gives the bundle.
+    /// Opens, closes or discards a bundle. A commit removes the bundle and returns it.
     pub(super) fn control(&mut self, control: &BundleControl) -> Result<Option<StoredBundle>, BundleFailed> {
         let number = control.bundle;
         match control.kind {
@@ -56,7 +56,7 @@ impl Bundles {
         }
     }
 
-    /// A bundle of this number and these flags; one whose flags differ is discarded.
+    /// Returns the bundle of this number and these flags. A bundle with other flags is discarded.
     fn existing(&mut self, control: &BundleControl) -> Result<&mut StoredBundle, BundleFailed> {
         match self.bundles.get(&control.bundle) {
             None => return Err(BundleFailed::BadId),
@@ -77,7 +77,7 @@ impl Bundles {
         Ok(self.bundles.entry(bundle).or_insert(empty))
     }
 
-    /// Adds a message; the bundle is opened if it does not exist.
+    /// Adds a message. A bundle that does not exist is opened.
     pub(super) fn add(&mut self, xid: Xid, add: BundleAdd) -> Result<(), BundleFailed> {
         let messages_max = self.messages_max;
         let bundle = match self.bundles.contains_key(&add.bundle) {

@@ -1,4 +1,4 @@
-//! The controller's end of a channel: handshake, requests, transactions, bundles.
+//! Controller end of a channel: handshake, requests, transactions, bundles.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -18,16 +18,17 @@ use crate::switch::{AsyncConfig, Features, SwitchConfig};
 use crate::value::NO_BUFFER_LEN;
 use crate::version::{Version, Versions};
 
-/// How a controller begins.
+/// Configuration of a controller's channel.
 #[derive(Clone, Debug)]
 pub struct ControllerConfig {
-    /// The versions that it speaks.
+    /// Supported versions.
     pub versions: Versions,
-    /// What it sets of the switch; by default, packets come whole.
+    /// Configuration of the switch. By default, the switch sends whole packets.
     pub switch_config: SwitchConfig,
-    /// Which asynchronous messages it wants, if not those of the switch's default; since 1.3, left out in 1.0.
+    /// Asynchronous messages to receive. `None` keeps the default of the switch. Since 1.3; omitted
+    /// in 1.0.
     pub asynchronous: Option<AsyncConfig>,
-    /// What the channel may hold.
+    /// Limits of the channel.
     pub limits: Limits,
 }
 
@@ -42,51 +43,53 @@ impl Default for ControllerConfig {
     }
 }
 
-/// What happened on a controller's channel.
+/// Events of a controller's channel.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// The switch is configured, and takes messages.
+    /// The switch is configured and accepts messages.
     Up {
         /// The version of the channel.
         version: Version,
-        /// What the switch is.
+        /// Features of the switch.
         features: Box<Features>,
     },
-    /// A message that answers nothing: PACKET_IN, PORT_STATUS, FLOW_REMOVED and others. They may come before [`Event::Up`].
+    /// Asynchronous message such as PACKET_IN, PORT_STATUS or FLOW_REMOVED. It may precede
+    /// [`Event::Up`].
     Message {
-        /// Its transaction id.
+        /// Transaction ID.
         xid: Xid,
         /// The message.
         message: Box<Message>,
     },
-    /// An ERROR about a message of [`Controller::send`], or about nothing.
+    /// ERROR for a message of [`Controller::send`], or without a matching message.
     Error {
-        /// The transaction id of the message.
+        /// Transaction ID of the message.
         xid: Xid,
-        /// Why.
+        /// Content of the ERROR.
         error: ErrorMessage,
     },
     /// An operation ended.
     Completed {
-        /// Which.
+        /// Operation that ended.
         operation: OperationId,
-        /// How.
+        /// Outcome of the operation.
         outcome: Outcome,
     },
-    /// A message that cannot be read and that answers nothing.
+    /// Malformed message that answers no request.
     Malformed {
-        /// The type of its header.
+        /// Type in the header.
         kind: u8,
-        /// Its transaction id.
+        /// Transaction ID.
         xid: Xid,
-        /// What is wrong.
+        /// Violated rule.
         error: Malformed,
     },
-    /// The connection ended. It is the last event.
+    /// The connection ended. This is the last event.
     Down(Down),
 }
 
-/// Where the handshake stands: the transaction ids of FEATURES_REQUEST, of the last message, and what came.
+/// State of the handshake: the transaction IDs of FEATURES_REQUEST and of the last message, and the
+/// answers so far.
 struct Handshake {
     deadline: Instant,
     first: Xid,
@@ -95,26 +98,26 @@ struct Handshake {
     is_configured: bool,
 }
 
-/// One connection of a controller to a switch.
+/// Connection of a controller to a switch.
 pub struct Controller {
     config: ControllerConfig,
     link: Link,
-    /// `None` once the switch is configured.
+    /// State of the handshake. `None` after the switch is configured.
     handshake: Option<Handshake>,
     events: VecDeque<Event>,
     operations: BTreeMap<OperationId, Operation>,
     deadlines: BTreeSet<(Instant, OperationId)>,
-    /// What each transaction id in flight stands for.
+    /// Operation and part of each transaction ID in flight.
     in_flight: BTreeMap<Xid, (OperationId, Part)>,
     next_operation: u64,
     next_bundle: u32,
     is_down: bool,
-    /// Reported once everything else is.
+    /// Reason of the end. It is reported after all other events.
     down: Option<Down>,
 }
 
 impl Controller {
-    /// A new connection; HELLO waits for transmission.
+    /// Creates the channel of a new connection. HELLO waits for transmission.
     pub fn new(now: Instant, config: ControllerConfig) -> Self {
         let link = Link::new(now, config.versions, &config.limits, false);
         let deadline = now.after(config.limits.handshake);
@@ -134,26 +137,29 @@ impl Controller {
         }
     }
 
-    /// The version, once it is chosen.
+    /// Returns the version, once it is negotiated.
     pub fn version(&self) -> Option<Version> {
         self.link.version()
     }
 
-    /// Whether the switch is configured, and takes messages.
+    /// Reports whether the switch is configured and accepts messages.
     pub fn is_up(&self) -> bool {
         self.handshake.is_none() && !self.link.is_closed()
     }
 
-    /// What the channel counted.
+    /// Returns the counters of the channel.
     pub fn counters(&self) -> Counters {
         self.link.counters
     }
 
-    /// Octets of the peer. Returns how many were taken: fewer than there are while events or answers wait for room. The rest is
-    /// given again after [`Self::poll_event`] and [`Self::poll_transmit`]; an empty slice lets a message go on that waits inside.
+    /// Handles octets of the peer. Returns the number of octets taken.
+    ///
+    /// It takes fewer while events or answers have no room. The caller passes the rest again after
+    /// [`Self::poll_event`] and [`Self::poll_transmit`]. An empty slice continues with a message
+    /// that is buffered inside.
     pub fn handle_bytes(&mut self, now: Instant, bytes: &[u8]) -> usize {
         let mut rest = bytes;
-        // A message causes at most one event; the close of a bundle none.
+        // A message causes at most one event, the close of a bundle none.
         while self.events.len() < self.config.limits.events {
             match self.link.receive(now, &mut rest) {
                 None => break,
@@ -168,22 +174,22 @@ impl Controller {
                 Some(Received::Down(down)) => self.go_down(down),
             }
         }
-        // What comes on a connection that is closed is of no use.
+        // Octets that arrive on a closed connection are discarded.
         if self.link.is_closed() { bytes.len() } else { bytes.len() - rest.len() }
     }
 
-    /// Octets for the peer. [`Self::transmitted`] says how many the connection took.
+    /// Returns the octets for the peer. [`Self::transmitted`] reports how many the connection took.
     pub fn poll_transmit(&self) -> &[u8] {
         self.link.untransmitted()
     }
 
-    /// The connection took the first `len` octets of [`Self::poll_transmit`].
+    /// Reports that the connection took the first `len` octets of [`Self::poll_transmit`].
     pub fn transmitted(&mut self, len: usize) {
         self.link.transmitted(len);
     }
 
-    /// What happened next. After the connection ended, each operation in flight is reported as lost, and then
-    /// [`Event::Down`].
+    /// Returns the next event. After the connection ended, each operation in flight is reported as
+    /// lost, followed by [`Event::Down`].
     pub fn poll_event(&mut self) -> Option<Event> {
         if let Some(event) = self.events.pop_front() {
             return Some(event);
@@ -196,7 +202,7 @@ impl Controller {
         self.down.take().map(Event::Down)
     }
 
-    /// When [`Self::handle_timeout`] is to be called next.
+    /// Returns the time of the next call of [`Self::handle_timeout`].
     pub fn poll_timeout(&self) -> Option<Instant> {
         if self.link.is_closed() {
             return None;
@@ -206,7 +212,7 @@ impl Controller {
         [handshake, operation, self.link.deadline()].into_iter().flatten().min()
     }
 
-    /// Ends what has passed its deadline: at most as many operations as events have room.
+    /// Ends operations whose deadline has passed, at most as many as there is room for events.
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.link.is_closed() {
             return;
@@ -225,7 +231,7 @@ impl Controller {
         }
     }
 
-    /// The connection ended at the peer's side, or by the network.
+    /// Reports that the peer or the network ended the connection.
     pub fn handle_disconnect(&mut self) {
         self.go_down(Down::PeerClosed);
     }
@@ -235,7 +241,7 @@ impl Controller {
         self.go_down(Down::Closed);
     }
 
-    /// Sends a message without waiting for anything. An ERROR about it is [`Event::Error`].
+    /// Sends a message without waiting for a reply. An ERROR for it becomes [`Event::Error`].
     pub fn send(&mut self, message: &Message) -> Result<Xid, SendError> {
         self.require_up()?;
         let xid = self.link.xid();
@@ -243,8 +249,11 @@ impl Controller {
         Ok(xid)
     }
 
-    /// Sends a request and waits for its reply: FEATURES, GET_CONFIG, BARRIER, ROLE, GET_ASYNC, QUEUE_GET_CONFIG, MULTIPART and
-    /// experimenters' requests. Ends with [`Outcome::Reply`] or [`Outcome::Multipart`].
+    /// Sends a request and waits for its reply. The operation ends with [`Outcome::Reply`] or
+    /// [`Outcome::Multipart`].
+    ///
+    /// Requests are FEATURES, GET_CONFIG, BARRIER, ROLE, GET_ASYNC, QUEUE_GET_CONFIG, MULTIPART and
+    /// experimenter requests.
     pub fn request(&mut self, now: Instant, timeout: Duration, request: &Message) -> Result<OperationId, SendError> {
         let kind = match request {
             Message::MultipartRequest(request) => Kind::Multipart { kind: request.body.kind(), body: None, octets: 0 },
@@ -256,7 +265,7 @@ impl Controller {
         Ok(self.begin(kind, now.after(timeout), vec![(xid, Part::Message(0))]))
     }
 
-    /// Sends a multipart request in parts.
+    /// Sends a multipart request in several parts.
     pub fn request_in_parts(
         &mut self,
         now: Instant,
@@ -277,7 +286,8 @@ impl Controller {
         Ok(self.begin(kind, now.after(timeout), vec![(xid, Part::Message(0))]))
     }
 
-    /// Sends messages and then a barrier. Ends once: with [`Outcome::Done`], or with every ERROR by the message that caused it.
+    /// Sends messages, followed by a barrier. The operation ends once: with [`Outcome::Done`], or
+    /// with every ERROR and the message that caused it.
     pub fn transaction(
         &mut self,
         now: Instant,
@@ -293,8 +303,9 @@ impl Controller {
         Ok(self.begin(Kind::Transaction, now.after(timeout), xids))
     }
 
-    /// Opens a bundle, fills it, closes it, and commits it once the closing is answered without an error before; otherwise discards
-    /// it. `flags` are those of [`crate::bundle::bundle_flags`]. Not in 1.0.
+    /// Opens a bundle, fills it and closes it. The bundle is committed if the close is confirmed
+    /// without an earlier error, otherwise discarded. `flags` are those of
+    /// [`crate::bundle::bundle_flags`]. Not in 1.0.
     pub fn bundle(
         &mut self,
         now: Instant,
@@ -340,7 +351,7 @@ impl Controller {
         id
     }
 
-    /// Forgets an operation and reports its outcome.
+    /// Removes an operation and reports its outcome.
     fn complete(&mut self, id: OperationId, outcome: impl FnOnce(Vec<Failure>) -> Outcome) {
         let Some(operation) = self.operations.remove(&id) else { return };
         self.deadlines.remove(&(operation.deadline, id));
@@ -350,7 +361,7 @@ impl Controller {
         self.events.push_back(Event::Completed { operation: id, outcome: outcome(operation.failures) });
     }
 
-    /// The deadline passed. A bundle that is not being committed is discarded.
+    /// Ends an operation whose deadline has passed. A bundle without a commit is discarded.
     fn abandon(&mut self, id: OperationId) {
         if let Some(Operation { kind: Kind::Bundle { bundle, flags, stage: Stage::Filling, .. }, .. }) =
             self.operations.get(&id)
@@ -379,7 +390,7 @@ impl Controller {
         }
     }
 
-    /// Takes a message of the handshake; gives back one that is not.
+    /// Handles a message of the handshake. Returns any other message.
     fn handle_handshake(&mut self, xid: Xid, message: Message) -> Option<Message> {
         let Some(handshake) = &mut self.handshake else { return Some(message) };
         match message {
@@ -435,7 +446,8 @@ impl Controller {
         matches!(self.operations.get(id), Some(Operation { kind: Kind::Transaction, .. }))
     }
 
-    /// Ends the operation that `xid` belongs to, if `end` says how; whether there is one.
+    /// Ends the operation of `xid` if `end` returns an outcome. Returns whether the operation
+    /// exists.
     fn answer(&mut self, xid: Xid, end: impl FnOnce(&mut Operation) -> Option<Outcome>) -> bool {
         let Some((id, _)) = self.in_flight.get(&xid).copied() else { return false };
         if let Some(outcome) = self.operations.get_mut(&id).and_then(end) {
@@ -461,7 +473,8 @@ impl Controller {
             }
             (Kind::Bundle { stage: Stage::Filling, is_open: true, .. }, Part::Control) => self.end_filling(id),
             (Kind::Bundle { .. }, Part::Control) => self.complete(id, Outcome::Failed),
-            // What failed is known; the barrier or the answer to the bundle's closing ends it.
+            // The failure is recorded. The barrier, or the reply that closes the bundle, ends the
+            // operation.
             (Kind::Transaction | Kind::Bundle { .. }, _) => {}
         }
     }
@@ -523,7 +536,7 @@ impl Controller {
         }
     }
 
-    /// The closing of a bundle is answered: nothing but a bundle without errors is committed.
+    /// Handles the reply that closes a bundle: commits a bundle without errors, discards any other.
     fn end_filling(&mut self, id: OperationId) {
         let Some(operation) = self.operations.get_mut(&id) else { return };
         let Kind::Bundle { bundle, flags, stage, .. } = &mut operation.kind else { return };
@@ -549,7 +562,7 @@ impl Controller {
     }
 }
 
-/// A message about a bundle as a whole.
+/// Returns a message that concerns a bundle as a whole.
 fn control(bundle: u32, kind: BundleControlType, flags: u16) -> Message {
     Message::BundleControl(BundleControl { bundle, kind, flags, properties: Properties::default() })
 }

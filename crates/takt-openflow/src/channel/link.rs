@@ -1,4 +1,4 @@
-//! What both ends of a channel share: framing, HELLO, ECHO, and the octets that wait for transmission.
+//! Common part of both ends of a channel: framing, HELLO, ECHO, and the transmit queue.
 
 use alloc::vec::Vec;
 
@@ -10,41 +10,42 @@ use crate::message::{HEADER_LEN, Header, Message, UNKNOWN_TYPE, Xid};
 use crate::stream::{MessageStream, StreamError};
 use crate::version::{Version, Versions};
 
-/// Octets of a failed message that an ERROR carries (OF 1.3.5 §7.4.4).
+/// Octets of a failed message in an ERROR (OF 1.3.5 §7.4.4).
 const ERROR_DATA_LEN: usize = 64;
 /// The types of HELLO and ERROR in every version.
 const HELLO: u8 = 0;
 const ERROR: u8 = 1;
 
 enum State {
-    /// HELLO is sent, the peer's has not come.
+    /// HELLO is sent, and that of the peer has not arrived.
     Hello,
     Open(Version),
     Closed,
 }
 
-/// What came of the octets of the peer.
+/// Result of received octets.
 pub(super) enum Received {
-    /// HELLO came: the version is chosen.
+    /// HELLO arrived and the version is negotiated.
     Open(Version),
-    /// A message that the channel does not answer itself.
+    /// Message that the channel does not answer itself.
     Message {
-        /// Its transaction id.
+        /// Transaction ID.
         xid: Xid,
         /// The message.
         message: Message,
-        /// Its octets on the wire.
+        /// Length on the wire, in octets.
         len: usize,
     },
-    /// A message that cannot be read. It has been answered by an ERROR where it is a request.
+    /// Malformed message. A switch has answered it with an ERROR.
     Malformed(Header, Malformed),
-    /// The connection is of no more use.
+    /// The connection has ended.
     Down(Down),
 }
 
 pub(super) struct Link {
     versions: Versions,
-    /// A switch answers what it cannot read; a controller only counts it.
+    /// Whether malformed messages are answered. A switch answers them, a controller only counts
+    /// them.
     answers_malformed: bool,
     state: State,
     stream: MessageStream,
@@ -53,9 +54,9 @@ pub(super) struct Link {
     sent: usize,
     transmit_bytes: usize,
     next_xid: Xid,
-    /// When the peer was last heard.
+    /// Time of the last message of the peer.
     heard: Instant,
-    /// When an ECHO_REQUEST was sent that nothing has followed.
+    /// Time of an ECHO_REQUEST after which no message has arrived.
     asked: Option<Instant>,
     echo_idle: core::time::Duration,
     echo_timeout: core::time::Duration,
@@ -63,7 +64,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Sends HELLO. Of an empty set of versions, no connection comes.
+    /// Queues HELLO. With an empty set of versions, no connection is established.
     pub(super) fn new(now: Instant, versions: Versions, limits: &Limits, answers_malformed: bool) -> Self {
         let mut link = Self {
             versions,
@@ -104,7 +105,7 @@ impl Link {
         self.state = State::Closed;
     }
 
-    /// A transaction id that the last 2^32 - 1 ones did not have.
+    /// Returns a transaction ID that differs from the last 2^32 - 1 ones.
     pub(super) fn xid(&mut self) -> Xid {
         let xid = self.next_xid;
         self.next_xid = xid.checked_add(1).unwrap_or(1);
@@ -117,14 +118,14 @@ impl Link {
 
     pub(super) fn transmitted(&mut self, len: usize) {
         self.sent = self.out.len().min(self.sent.saturating_add(len));
-        // Sent octets are removed once they are at least half of the buffer.
+        // Transmitted octets are removed once they are at least half of the buffer.
         if self.sent * 2 >= self.out.len() {
             self.out.drain(..self.sent);
             self.sent = 0;
         }
     }
 
-    /// Queues messages of the application, all or none.
+    /// Queues all messages of the application, or none.
     pub(super) fn send<'m>(&mut self, messages: impl Iterator<Item = (Xid, &'m Message)>) -> Result<(), SendError> {
         let version = self.version().ok_or(SendError::NotConnected)?;
         let start = self.out.len();
@@ -144,20 +145,20 @@ impl Link {
         Ok(())
     }
 
-    /// Queues a message of the channel itself, for which [`Self::has_reserve`] keeps room.
+    /// Queues a message of the channel itself. [`Self::has_reserve`] keeps room for it.
     fn answer(&mut self, version: Version, xid: Xid, message: &Message) {
         let result = message.encode_into(version, xid, &mut self.out);
         debug_assert!(result.is_ok(), "messages of the channel have a form in every version: {result:?}");
     }
 
-    /// Queues a message that follows from one received; as [`Self::answer`].
+    /// Queues a message that results from a received one, like [`Self::answer`].
     pub(super) fn follow_up(&mut self, xid: Xid, message: &Message) {
         if let Some(version) = self.version() {
             self.answer(version, xid, message);
         }
     }
 
-    /// Queues an ERROR about a message. A cause that the version lacks is sent as BAD_REQUEST, EPERM.
+    /// Queues an ERROR for a message. A cause that the version lacks is sent as BAD_REQUEST, EPERM.
     pub(super) fn refuse(&mut self, xid: Xid, cause: Cause, failed: &[u8]) {
         let data = failed[..failed.len().min(ERROR_DATA_LEN)].to_vec();
         let version = self.version().unwrap_or(self.own_version());
@@ -168,12 +169,14 @@ impl Link {
         self.answer(version, xid, &Message::Error(error));
     }
 
-    /// Whether the answers to one message may be queued: at most the longest message more than the limit.
+    /// Reports whether the answers to one message may be queued. They may exceed the limit by at
+    /// most the longest message.
     fn has_reserve(&self) -> bool {
         self.out.len() - self.sent <= self.transmit_bytes
     }
 
-    /// Takes octets until a message is whole that the channel does not answer itself; `bytes` are what is left.
+    /// Takes octets until there is a message that the channel does not answer itself. `bytes`
+    /// becomes the remaining octets.
     pub(super) fn receive(&mut self, now: Instant, bytes: &mut &[u8]) -> Option<Received> {
         while !self.is_closed() && self.has_reserve() {
             match self.stream.push(bytes) {
@@ -218,7 +221,7 @@ impl Link {
         Received::Down(Down::Stream(error))
     }
 
-    /// The first message of the peer.
+    /// Handles the first message of the peer.
     fn hello(&mut self, header: Header, hello: Result<Hello, Down>) -> Received {
         let down = match hello {
             Ok(hello) => match negotiate(self.versions, header.version, &hello) {
@@ -250,7 +253,7 @@ impl Link {
                 self.answer(version, xid, &Message::EchoReply(octets));
                 None
             }
-            // That the peer is there has been noted. A second HELLO changes nothing.
+            // The activity of the peer has been recorded. A second HELLO has no effect.
             Message::EchoReply(_) | Message::Hello(_) => None,
             message => Some(Received::Message { xid, message, len }),
         }
@@ -265,7 +268,7 @@ impl Link {
         Received::Malformed(header, error)
     }
 
-    /// When the peer is next asked, or given up.
+    /// Returns the time at which an ECHO_REQUEST is due, or the connection ends.
     pub(super) fn deadline(&self) -> Option<Instant> {
         match (&self.state, self.asked) {
             (State::Open(_), Some(asked)) => Some(asked.after(self.echo_timeout)),
@@ -274,7 +277,7 @@ impl Link {
         }
     }
 
-    /// Asks a peer that is silent, or gives it up.
+    /// Sends an ECHO_REQUEST to a silent peer, or ends the connection.
     pub(super) fn handle_timeout(&mut self, now: Instant) -> Option<Down> {
         if self.deadline().is_none_or(|deadline| now < deadline) {
             return None;
@@ -283,7 +286,8 @@ impl Link {
             self.close();
             return Some(Down::PeerSilent);
         }
-        // A peer that takes no octets is silent, too: nothing is sent to it again, but the time runs.
+        // A peer that takes no octets is silent as well. No further request is queued, but the
+        // timeout runs.
         self.asked = Some(now);
         if self.has_reserve() {
             let xid = self.xid();
@@ -293,7 +297,7 @@ impl Link {
     }
 }
 
-/// An ERROR instead of HELLO: the peer refuses, in whatever version it has.
+/// Returns the reason of an ERROR instead of HELLO, decoded in the version of the peer.
 fn refusal(header: Header, octets: &[u8]) -> Down {
     let version = Version::from_octet(header.version).unwrap_or(Version::V1_0);
     let mut octets = octets.to_vec();

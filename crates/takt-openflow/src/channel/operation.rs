@@ -1,4 +1,4 @@
-//! What the controller has asked for and not yet been answered.
+//! Operations of the controller that wait for an answer.
 
 use alloc::vec::Vec;
 
@@ -8,111 +8,111 @@ use crate::error::Malformed;
 use crate::message::{Message, Xid};
 use crate::multipart::ReplyBody;
 
-/// A request, transaction or bundle of one connection.
+/// Identifier of a request, transaction or bundle of one connection.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct OperationId(pub(super) u64);
 
-/// An ERROR about a part of a transaction or bundle.
+/// ERROR for a part of a transaction or bundle.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failure {
-    /// The index of the message that failed; `None` for the barrier, or for the bundle itself.
+    /// Index of the failed message. `None` for the barrier, or for the bundle itself.
     pub message: Option<usize>,
-    /// Why.
+    /// Content of the ERROR.
     pub error: ErrorMessage,
 }
 
-/// How an operation ended. Each ends once.
+/// Outcome of an operation. Each operation ends once.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// The reply to a request.
+    /// Reply to a request.
     Reply(Message),
-    /// The reply to a multipart request, all parts together.
+    /// Complete reply to a multipart request.
     Multipart(ReplyBody),
-    /// Every message of the transaction or bundle was executed.
+    /// All messages of the transaction or bundle were executed.
     Done,
-    /// The request, or messages of the transaction, failed. Of a bundle, nothing was executed.
+    /// The request, or messages of the transaction, failed. No message of a bundle was executed.
     Failed(Vec<Failure>),
-    /// The deadline passed. What the switch did is unknown; the errors so far are listed.
+    /// The deadline passed. It is unknown what the switch executed. The errors so far are listed.
     TimedOut(Vec<Failure>),
-    /// The connection ended. What the switch did is unknown; the errors so far are listed.
+    /// The connection ended. It is unknown what the switch executed. The errors so far are listed.
     Lost(Vec<Failure>),
-    /// The reply has more octets than [`super::Limits::multipart_bytes`].
+    /// The reply is longer than [`super::Limits::multipart_bytes`].
     TooLarge {
-        /// The limit.
+        /// Limit in octets.
         limit: usize,
     },
-    /// The reply is of another type than the request, or of a multipart type that changed between parts.
+    /// The reply has another type than the request, or its multipart type changed between parts.
     Unexpected(Message),
-    /// The reply cannot be read.
+    /// The reply is malformed.
     Malformed(Malformed),
 }
 
-/// Where a bundle stands.
+/// State of a bundle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
-    /// Opened, filled and closed; the closing is not answered.
+    /// Open, add and close messages are sent; the close is not confirmed.
     Filling,
-    /// The commit is not answered.
+    /// The commit is not confirmed.
     Committing,
-    /// The discard is not answered.
+    /// The discard is not confirmed.
     Discarding,
 }
 
-/// What is asked for.
+/// Kind of an operation.
 #[derive(Debug)]
 pub(super) enum Kind {
-    /// One reply of the type that belongs to the request.
+    /// One reply of the type of the request.
     Request {
         /// Whether a message answers the request.
         is_reply: fn(&Message) -> bool,
     },
-    /// Parts of one reply.
+    /// Multipart reply.
     Multipart {
-        /// The type.
+        /// Multipart type.
         kind: u16,
-        /// The parts so far.
+        /// Parts so far.
         body: Option<ReplyBody>,
-        /// Their octets.
+        /// Octets of the parts so far.
         octets: usize,
     },
-    /// Messages, then a barrier.
+    /// Messages, followed by a barrier.
     Transaction,
     /// A bundle.
     Bundle {
-        /// The number.
+        /// Number of the bundle.
         bundle: u32,
-        /// The flags.
+        /// Flags of the bundle.
         flags: u16,
-        /// Where it stands.
+        /// State of the bundle.
         stage: Stage,
-        /// Whether it was opened.
+        /// Whether the open was confirmed.
         is_open: bool,
     },
 }
 
-/// Something in flight.
+/// Operation in flight.
 #[derive(Debug)]
 pub(super) struct Operation {
     pub(super) kind: Kind,
     pub(super) deadline: Instant,
-    /// The transaction ids that belong to it.
+    /// Transaction IDs of the operation.
     pub(super) xids: Vec<Xid>,
     pub(super) failures: Vec<Failure>,
 }
 
-/// What a transaction id stands for in its operation.
+/// Part of an operation that a transaction ID stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Part {
-    /// A message of the application.
+    /// Message of the application, by its index.
     Message(usize),
-    /// The barrier of a transaction, or the opening of a bundle.
+    /// Barrier of a transaction, or open of a bundle.
     First,
-    /// The closing, commit or discard of a bundle.
+    /// Close, commit or discard of a bundle.
     Control,
 }
 
-/// Whether `reply` answers `request`; `None` for a message that has no reply.
+/// Returns a predicate for replies to `request`, or `None` for a message without reply.
 pub(super) fn reply_to(request: &Message) -> Option<fn(&Message) -> bool> {
     Some(match request {
         Message::FeaturesRequest => |reply| matches!(reply, Message::FeaturesReply(_)),

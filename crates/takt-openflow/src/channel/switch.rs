@@ -1,4 +1,4 @@
-//! The switch's end of a channel: answers of its own, and requests for the switch behind it.
+//! Switch end of a channel: own answers, and requests for the switch behind it.
 
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -16,63 +16,65 @@ use crate::packet::PacketInReason;
 use crate::switch::{AsyncConfig, AsyncKind, AsyncProperty, ControllerRole, Features, SwitchConfig};
 use crate::version::{Version, Versions};
 
-/// How a switch begins.
+/// Configuration of a switch's channel.
 #[derive(Clone, Debug)]
 pub struct SwitchChannelConfig {
-    /// The versions that it speaks.
+    /// Supported versions.
     pub versions: Versions,
-    /// What it is; ports are sent in 1.0 alone.
+    /// Features of the switch. Ports are sent in 1.0 only.
     pub features: Features,
-    /// What the channel may hold.
+    /// Limits of the channel.
     pub limits: Limits,
 }
 
-/// A message of the controller.
+/// Message of the controller.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// Its transaction id.
+    /// Transaction ID.
     pub xid: Xid,
-    /// The message.
+    /// Content of the message.
     pub message: Message,
 }
 
-/// What happened on a switch's channel.
+/// Events of a switch's channel.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SwitchEvent {
-    /// The version is chosen.
+    /// The version is negotiated.
     Up {
         /// The version.
         version: Version,
     },
-    /// The switch executes this, and answers by [`Switch::reply`] or [`Switch::refuse`] what has an answer. Requests come in the
-    /// order of the controller; a barrier is answered when everything before it is done.
+    /// The switch executes the request, and answers it with [`Switch::reply`] or [`Switch::refuse`]
+    /// if it has a reply. Requests are in the order of the controller. A barrier is answered after
+    /// everything before it is done.
     Request(Request),
-    /// The switch applies these messages, and answers by [`Switch::committed`] or [`Switch::commit_failed`].
+    /// The switch applies these messages, and answers with [`Switch::committed`] or
+    /// [`Switch::commit_failed`].
     Commit {
-        /// The transaction id of the commit.
+        /// Transaction ID of the commit.
         xid: Xid,
-        /// The bundle.
+        /// Committed bundle.
         bundle: StoredBundle,
     },
     /// The controller configured the switch.
     Configured(SwitchConfig),
-    /// A message that cannot be read. It has been answered by an ERROR.
+    /// Malformed message. It has been answered with an ERROR.
     Malformed {
-        /// The type of its header.
+        /// Type in the header.
         kind: u8,
-        /// Its transaction id.
+        /// Transaction ID.
         xid: Xid,
-        /// What is wrong.
+        /// Violated rule.
         error: Malformed,
     },
-    /// The connection ended. It is the last event.
+    /// The connection ended. This is the last event.
     Down(Down),
 }
 
-/// One connection of a switch to a controller.
+/// Connection of a switch to a controller.
 ///
-/// HELLO, ECHO, FEATURES, GET_CONFIG, SET_CONFIG, GET_ASYNC, SET_ASYNC and the filling of bundles are answered here. Everything
-/// else is a [`SwitchEvent::Request`].
+/// The channel answers HELLO, ECHO, FEATURES, GET_CONFIG, SET_CONFIG, GET_ASYNC and SET_ASYNC, and
+/// fills bundles. All other messages become a [`SwitchEvent::Request`].
 pub struct Switch {
     config: SwitchChannelConfig,
     link: Link,
@@ -86,7 +88,7 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// A new connection; HELLO waits for transmission.
+    /// Creates the channel of a new connection. HELLO waits for transmission.
     pub fn new(now: Instant, config: SwitchChannelConfig) -> Self {
         Self {
             link: Link::new(now, config.versions, &config.limits, true),
@@ -102,22 +104,23 @@ impl Switch {
         }
     }
 
-    /// The version, once it is chosen.
+    /// Returns the version, once it is negotiated.
     pub fn version(&self) -> Option<Version> {
         self.link.version()
     }
 
-    /// What the channel counted.
+    /// Returns the counters of the channel.
     pub fn counters(&self) -> Counters {
         self.link.counters
     }
 
-    /// The configuration that the controller set.
+    /// Returns the configuration that the controller set.
     pub fn switch_config(&self) -> SwitchConfig {
         self.switch_config
     }
 
-    /// Octets of the peer. Returns how many were taken; see [`super::Controller::handle_bytes`].
+    /// Handles octets of the peer. Returns the number of octets taken; see
+    /// [`super::Controller::handle_bytes`].
     pub fn handle_bytes(&mut self, now: Instant, bytes: &[u8]) -> usize {
         let mut rest = bytes;
         while self.events.len() < self.config.limits.events {
@@ -134,34 +137,34 @@ impl Switch {
         if self.link.is_closed() { bytes.len() } else { bytes.len() - rest.len() }
     }
 
-    /// Octets for the peer. [`Self::transmitted`] says how many the connection took.
+    /// Returns the octets for the peer. [`Self::transmitted`] reports how many the connection took.
     pub fn poll_transmit(&self) -> &[u8] {
         self.link.untransmitted()
     }
 
-    /// The connection took the first `len` octets of [`Self::poll_transmit`].
+    /// Reports that the connection took the first `len` octets of [`Self::poll_transmit`].
     pub fn transmitted(&mut self, len: usize) {
         self.link.transmitted(len);
     }
 
-    /// What happened next.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<SwitchEvent> {
         self.events.pop_front().or_else(|| self.down.take().map(SwitchEvent::Down))
     }
 
-    /// When [`Self::handle_timeout`] is to be called next.
+    /// Returns the time of the next call of [`Self::handle_timeout`].
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.link.deadline()
     }
 
-    /// Asks a silent controller, or gives it up.
+    /// Sends an ECHO_REQUEST to a silent controller, or ends the connection.
     pub fn handle_timeout(&mut self, now: Instant) {
         if let Some(down) = self.link.handle_timeout(now) {
             self.go_down(down);
         }
     }
 
-    /// The connection ended at the peer's side, or by the network.
+    /// Reports that the peer or the network ended the connection.
     pub fn handle_disconnect(&mut self) {
         self.go_down(Down::PeerClosed);
     }
@@ -176,7 +179,8 @@ impl Switch {
         self.link.send([(xid, reply)].into_iter())
     }
 
-    /// Answers a multipart request, in as many parts as its length needs: all or none.
+    /// Answers a multipart request, in as many parts as its length requires. All parts are queued,
+    /// or none.
     pub fn reply_multipart(&mut self, xid: Xid, body: ReplyBody) -> Result<(), SendError> {
         let version = self.link.version().ok_or(SendError::NotConnected)?;
         let mut rest = vec![body];
@@ -199,7 +203,8 @@ impl Switch {
         self.link.send(parts.iter().map(|part| (xid, part)))
     }
 
-    /// Refuses a request with an ERROR that carries its first octets. A cause that the version lacks is sent as BAD_REQUEST, EPERM.
+    /// Refuses a request with an ERROR that contains its beginning. A cause that the version lacks
+    /// is sent as BAD_REQUEST, EPERM.
     pub fn refuse(&mut self, request: &Request, cause: Cause) {
         if let Some(version) = self.link.version() {
             let failed = request.message.encode(version, request.xid).unwrap_or_default();
@@ -207,12 +212,13 @@ impl Switch {
         }
     }
 
-    /// The messages of a bundle are applied.
+    /// Confirms that the messages of a bundle are applied.
     pub fn committed(&mut self, xid: Xid, bundle: &StoredBundle) -> Result<(), SendError> {
         self.reply(xid, &control(bundle, BundleControlType::CommitReply))
     }
 
-    /// A message of a bundle failed, and none is applied: an ERROR for it, and one for the commit.
+    /// Reports that a message of a bundle failed and none is applied: an ERROR for the message, and
+    /// one for the commit.
     pub fn commit_failed(&mut self, xid: Xid, bundle: &StoredBundle, message: usize, cause: Cause) {
         if let Some(request) = bundle.messages.get(message) {
             self.refuse(request, cause);
@@ -221,15 +227,15 @@ impl Switch {
         self.refuse(&commit, Cause::BundleFailed(BundleFailed::MsgFailed));
     }
 
-    /// Sets the role of the controller, after a ROLE_REQUEST of it or of another.
+    /// Sets the role of the controller, after its own ROLE_REQUEST or that of another controller.
     pub fn set_role(&mut self, role: ControllerRole) {
         if role != ControllerRole::NoChange {
             self.role = role;
         }
     }
 
-    /// Sends PACKET_IN, PORT_STATUS, FLOW_REMOVED or another asynchronous message, if role and SET_ASYNC let the controller have
-    /// it; whether they do.
+    /// Sends an asynchronous message such as PACKET_IN, PORT_STATUS or FLOW_REMOVED if role and
+    /// SET_ASYNC permit it. Returns whether they do.
     pub fn notify(&mut self, message: &Message) -> Result<bool, SendError> {
         if !self.wants(message) {
             return Ok(false);
@@ -288,13 +294,13 @@ impl Switch {
                     self.refuse(&failed, Cause::BundleFailed(failure));
                 }
             }
-            // An ERROR of the controller concerns nothing that the switch could do.
+            // An ERROR of the controller matches no request of the switch.
             Message::Error(_) => self.link.counters.unmatched += 1,
             message => self.events.push_back(SwitchEvent::Request(Request { xid, message })),
         }
     }
 
-    /// Since 1.4, kinds that are not named stay as they are.
+    /// Applies SET_ASYNC. Since 1.4, kinds that are not listed remain unchanged.
     fn set_async(&mut self, config: AsyncConfig) {
         for property in config.properties {
             let AsyncProperty::Mask { kind, mask } = property else { continue };
@@ -331,7 +337,7 @@ impl Switch {
     }
 }
 
-/// Whether a slave may not send it (OF 1.3.5 §6.3).
+/// Reports whether a slave controller must not send the message (OF 1.3.5 §6.3).
 fn changes_the_switch(message: &Message) -> bool {
     matches!(
         message,
@@ -351,14 +357,16 @@ fn control(bundle: &StoredBundle, kind: BundleControlType) -> Message {
     Message::BundleControl(BundleControl { bundle, kind, flags, properties: Default::default() })
 }
 
-/// The greatest generation of an election of a master that a switch has seen, of all its controllers (OF 1.3.5 §6.3).
+/// Greatest generation of a master election that a switch has seen, over all its controllers
+/// (OF 1.3.5 §6.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Generation {
     greatest: Option<u64>,
 }
 
 impl Generation {
-    /// Takes the generation of a request for the role master or slave. One before the greatest is stale; numbers wrap round.
+    /// Accepts the generation of a request for the role master or slave. A generation before the
+    /// greatest is stale; numbers wrap around.
     pub fn accept(&mut self, generation: u64) -> Result<(), Cause> {
         let is_stale = self.greatest.is_some_and(|greatest| generation.wrapping_sub(greatest).cast_signed() < 0);
         if is_stale {
@@ -374,7 +382,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_generation_before_the_greatest_is_stale() {
+    fn generation_before_the_greatest_is_stale() {
         let mut generation = Generation::default();
         for (number, is_good) in [(u64::MAX - 1, true), (u64::MAX - 2, false), (3, true), (u64::MAX, false), (3, true)]
         {

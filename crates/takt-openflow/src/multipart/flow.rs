@@ -1,4 +1,4 @@
-//! Multipart messages about flows: requests, flows with counters, statistics (OF 1.3.5 §7.3.5.2).
+//! Multipart messages on flows: requests, flows with counters, statistics (OF 1.3.5 §7.3.5.2).
 
 use alloc::vec::Vec;
 
@@ -11,25 +11,25 @@ use crate::value::{GROUP_ANY, PortNo, TABLE_ALL};
 use crate::version::Version;
 use crate::wire::{Reader, Wire, Writer};
 
-/// Which flows a request is about.
+/// Selection of flows in a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FlowRequest {
-    /// The table, or [`TABLE_ALL`].
+    /// Table, or [`TABLE_ALL`].
     pub table: u8,
-    /// Only flows that send to this port, or [`PortNo::ANY`].
+    /// Output port of the selected flows, or [`PortNo::ANY`].
     pub out_port: PortNo,
-    /// Only flows that send to this group, or [`GROUP_ANY`]; not in 1.0.
+    /// Output group of the selected flows, or [`GROUP_ANY`]. Not in 1.0.
     pub out_group: u32,
-    /// Only flows of this cookie; not in 1.0.
+    /// Cookie of the selected flows. Not in 1.0.
     pub cookie: u64,
-    /// Which bits of the cookie must agree; not in 1.0.
+    /// Bits of the cookie that must be equal. Not in 1.0.
     pub cookie_mask: u64,
-    /// Only flows that match no more than this.
+    /// Match that is at least as general as that of the selected flows.
     pub matching: Match,
 }
 
 impl Default for FlowRequest {
-    /// Every flow.
+    /// Returns a request for all flows.
     fn default() -> Self {
         Self {
             table: TABLE_ALL,
@@ -77,28 +77,28 @@ impl Wire for FlowRequest {
     }
 }
 
-/// A flow with its counters.
+/// Flow with its counters.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FlowStats {
-    /// The table.
+    /// Table of the flow.
     pub table: u8,
     /// Duration, packets and octets.
     pub counters: FlowCounters,
-    /// The priority.
+    /// Priority of the flow.
     pub priority: u16,
-    /// The idle timeout in seconds.
+    /// Idle timeout in seconds.
     pub idle_timeout: u16,
-    /// The hard timeout in seconds.
+    /// Hard timeout in seconds.
     pub hard_timeout: u16,
-    /// [`crate::flow::flow_flags`]; not in 1.0.
+    /// Flags of [`crate::flow::flow_flags`]. Not in 1.0.
     pub flags: u16,
-    /// What to evict last; since 1.4.
+    /// Eviction precedence: the switch evicts flows of lower importance first. Since 1.4.
     pub importance: u16,
-    /// The controller's own identifier of the flow.
+    /// Identifier of the flow, chosen by the controller.
     pub cookie: u64,
-    /// Which packets.
+    /// Match of the flow.
     pub matching: Match,
-    /// What happens to them.
+    /// Instructions of the flow.
     pub instructions: Vec<Instruction>,
 }
 
@@ -249,18 +249,18 @@ impl Wire for FlowStats {
     }
 }
 
-/// Statistics of a flow without its instructions; since 1.5.
+/// Statistics of a flow, without its instructions. Since 1.5.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FlowStatistics {
-    /// The table.
+    /// Table of the flow.
     pub table: u8,
-    /// 0: it was asked for, 1: a trigger of statistics sent it.
+    /// Reason of the message. 0: it was requested, 1: a statistics trigger sent it.
     pub reason: u8,
-    /// The priority.
+    /// Priority of the flow.
     pub priority: u16,
-    /// Which packets.
+    /// Match of the flow.
     pub matching: Match,
-    /// The statistics.
+    /// Statistics of the flow.
     pub statistics: Vec<Statistic>,
 }
 

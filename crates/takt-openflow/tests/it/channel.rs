@@ -1,4 +1,5 @@
-//! Controller and switch against one another: handshake, requests, transactions, bundles, multipart, echo, ends.
+//! Controller and switch connected to each other: handshake, requests, transactions, bundles,
+//! multipart, echo, end of the connection.
 
 use std::time::Duration;
 
@@ -53,7 +54,7 @@ fn outcome(pair: &mut Pair) -> Outcome {
 }
 
 #[test]
-fn handshake_ends_at_the_highest_common_version_whatever_the_cuts() {
+fn handshake_selects_the_highest_common_version_for_any_fragments() {
     for seed in 1..50 {
         for version in Version::ALL {
             let pair = Pair::up(seed, version);
@@ -67,7 +68,7 @@ fn handshake_ends_at_the_highest_common_version_whatever_the_cuts() {
 }
 
 #[test]
-fn without_a_common_version_both_ends_say_why() {
+fn both_ends_report_the_lack_of_a_common_version() {
     let (new, old) = (Versions::of(&[Version::V1_5]), Versions::of(&[Version::V1_0]));
     let mut pair = Pair::new(1, new, old, Limits::default());
     pair.run();
@@ -83,7 +84,7 @@ fn without_a_common_version_both_ends_say_why() {
 }
 
 #[test]
-fn hello_failed_of_the_peer_is_its_reason() {
+fn hello_failed_of_the_peer_is_reported_as_its_reason() {
     let mut controller = controller_of(Versions::ALL, Limits::default());
     let refusal = [&[6, 1, 0, 15, 0, 0, 0, 1, 0, 0, 0, 1][..], b"no."].concat();
     assert_eq!(controller.handle_bytes(Instant(0), &refusal), refusal.len());
@@ -93,7 +94,7 @@ fn hello_failed_of_the_peer_is_its_reason() {
 }
 
 #[test]
-fn a_first_message_other_than_hello_ends_the_connection() {
+fn first_message_other_than_hello_ends_the_connection() {
     let mut controller = controller_of(Versions::ALL, Limits::default());
     controller.handle_bytes(Instant(0), &[4, 5, 0, 8, 0, 0, 0, 1]);
     assert_eq!(controller.poll_event(), Some(Event::Down(Down::NoHello { kind: 5 })));
@@ -120,7 +121,7 @@ fn foreign_versions_and_short_lengths_end_the_connection() {
 }
 
 #[test]
-fn a_message_that_cannot_be_read_is_answered_by_the_switch_and_the_channel_goes_on() {
+fn malformed_message_is_answered_with_an_error_and_the_channel_continues() {
     let mut pair = Pair::up(1, Version::V1_3);
     let mut octets = flow(1).encode(Version::V1_3, 77).expect("it has a form");
     octets[25] = 9;
@@ -141,7 +142,7 @@ fn a_message_that_cannot_be_read_is_answered_by_the_switch_and_the_channel_goes_
 }
 
 #[test]
-fn a_transaction_names_the_messages_that_failed() {
+fn transaction_names_the_messages_that_failed() {
     for version in Version::ALL {
         for seed in 1..20 {
             let mut pair = Pair::up(seed, version);
@@ -170,7 +171,7 @@ fn a_transaction_names_the_messages_that_failed() {
 }
 
 #[test]
-fn a_request_without_an_answer_ends_at_its_deadline_and_a_late_reply_is_counted() {
+fn request_without_an_answer_ends_at_its_deadline_and_a_late_reply_is_counted() {
     let mut pair = Pair::up(1, Version::V1_3);
     let id = pair.controller.request(pair.now, Duration::from_secs(1), &Message::BarrierRequest).expect("room");
     pair.run();
@@ -185,7 +186,7 @@ fn a_request_without_an_answer_ends_at_its_deadline_and_a_late_reply_is_counted(
 }
 
 #[test]
-fn a_reply_of_another_type_is_the_outcome() {
+fn reply_of_another_type_is_the_outcome() {
     let mut pair = Pair::up(1, Version::V1_3);
     let role = RoleMessage { role: ControllerRole::Master, short_id: 0, generation: 1 };
     pair.controller.request(pair.now, TIMEOUT, &Message::RoleRequest(role)).expect("there is room");
@@ -198,7 +199,7 @@ fn a_reply_of_another_type_is_the_outcome() {
 }
 
 #[test]
-fn a_reply_that_cannot_be_read_is_the_outcome() {
+fn malformed_reply_is_the_outcome() {
     let mut pair = Pair::up(1, Version::V1_3);
     pair.controller.request(pair.now, TIMEOUT, &Message::GetConfigRequest).expect("there is room");
     let xid = pair.controller.poll_transmit()[4..8].to_vec();
@@ -207,13 +208,13 @@ fn a_reply_that_cannot_be_read_is_the_outcome() {
 }
 
 #[test]
-fn messages_without_a_reply_are_no_requests() {
+fn messages_without_a_reply_are_refused_as_requests() {
     let mut pair = Pair::up(1, Version::V1_3);
     assert_eq!(pair.controller.request(pair.now, TIMEOUT, &flow(1)), Err(SendError::NoReply));
 }
 
 #[test]
-fn a_bundle_is_committed_once_it_is_filled() {
+fn bundle_is_committed_after_it_is_filled() {
     for version in SINCE_1_3 {
         for seed in 1..20 {
             let mut pair = Pair::up(seed, version);
@@ -232,7 +233,7 @@ fn a_bundle_is_committed_once_it_is_filled() {
 }
 
 #[test]
-fn a_bundle_that_cannot_be_filled_is_discarded() {
+fn bundle_that_cannot_be_filled_is_discarded() {
     for version in SINCE_1_3 {
         let mut pair = Pair::up(5, version);
         let messages = vec![flow(1), Message::BarrierRequest, flow(2)];
@@ -247,7 +248,7 @@ fn a_bundle_that_cannot_be_filled_is_discarded() {
 }
 
 #[test]
-fn a_failed_commit_names_the_message_and_the_bundle() {
+fn failed_commit_names_the_message_and_the_bundle() {
     let mut pair = Pair::up(5, Version::V1_3);
     pair.controller.bundle(pair.now, TIMEOUT, ATOMIC, vec![flow(1), flow(2)]).expect("there is room");
     pair.run();
@@ -261,7 +262,7 @@ fn a_failed_commit_names_the_message_and_the_bundle() {
 }
 
 #[test]
-fn a_switch_has_a_limit_of_bundles_and_of_their_messages() {
+fn switch_limits_bundles_and_their_messages() {
     let limits = Limits { bundles: 1, bundle_messages: 2, ..Limits::default() };
     let mut pair = Pair::new(1, Versions::of(&[Version::V1_4]), Versions::ALL, limits);
     pair.run();
@@ -308,7 +309,7 @@ fn stats(count: u16, version: Version) -> ReplyBody {
 }
 
 #[test]
-fn a_reply_in_parts_comes_whole_and_in_order() {
+fn multipart_reply_is_reassembled_in_order() {
     for version in SINCE_1_3 {
         let mut pair = Pair::up(9, version);
         let request = Message::MultipartRequest(MultipartRequest::new(RequestBody::Flow(FlowRequest::default())));
@@ -323,7 +324,7 @@ fn a_reply_in_parts_comes_whole_and_in_order() {
 }
 
 #[test]
-fn a_reply_beyond_the_limit_is_too_large() {
+fn multipart_reply_beyond_the_limit_is_too_large() {
     let limits = Limits { multipart_bytes: 100_000, ..Limits::default() };
     let mut pair = Pair::new(1, Versions::of(&[Version::V1_3]), Versions::ALL, limits);
     pair.run();
@@ -340,13 +341,13 @@ fn a_reply_beyond_the_limit_is_too_large() {
 }
 
 #[test]
-fn a_silent_peer_is_asked_and_then_given_up() {
+fn silent_peer_is_probed_and_then_disconnected() {
     let mut pair = Pair::up(1, Version::V1_3);
     pair.pass(Duration::from_secs(5));
     assert_eq!((pair.controller.counters().echoes, pair.switch.counters().echoes), (1, 1), "both asked");
     assert_eq!(pair.controller_events(), vec![]);
     let pending = pair.controller.request(pair.now, Duration::from_secs(60), &Message::BarrierRequest).expect("room");
-    // Nothing reaches the switch any more.
+    // From now on, no octets reach the switch.
     let asked = pair.controller.poll_timeout().expect("an echo is due");
     pair.controller.handle_timeout(asked);
     let given_up = pair.controller.poll_timeout().expect("its answer is due");
@@ -358,7 +359,7 @@ fn a_silent_peer_is_asked_and_then_given_up() {
 }
 
 #[test]
-fn a_handshake_that_does_not_end_is_given_up() {
+fn handshake_ends_at_its_deadline() {
     let mut controller = controller_of(Versions::ALL, Limits::default());
     let deadline = controller.poll_timeout().expect("the handshake has a deadline");
     assert_eq!(deadline, Instant(0).after(Duration::from_secs(10)));
@@ -394,7 +395,7 @@ fn asynchronous_messages_follow_role_and_masks() {
 }
 
 #[test]
-fn a_full_queue_refuses_what_does_not_fit_and_takes_it_later() {
+fn full_transmit_queue_refuses_messages_until_there_is_room() {
     let limits = Limits { transmit_bytes: 1000, ..Limits::default() };
     let mut pair = Pair::new(1, Versions::of(&[Version::V1_3]), Versions::ALL, limits);
     pair.run();
@@ -412,7 +413,7 @@ fn a_full_queue_refuses_what_does_not_fit_and_takes_it_later() {
 }
 
 #[test]
-fn so_many_messages_wait_for_an_answer_and_no_more() {
+fn messages_beyond_the_in_flight_limit_are_refused() {
     let limits = Limits { in_flight: 3, ..Limits::default() };
     let mut pair = Pair::new(1, Versions::of(&[Version::V1_3]), Versions::ALL, limits);
     pair.run();
@@ -428,7 +429,7 @@ fn so_many_messages_wait_for_an_answer_and_no_more() {
 }
 
 #[test]
-fn full_events_hold_back_octets_and_nothing_is_lost() {
+fn full_event_queue_stops_reception_without_loss() {
     let limits = Limits { events: 2, ..Limits::default() };
     let mut pair = Pair::new(1, Versions::of(&[Version::V1_3]), Versions::ALL, limits);
     pair.run();
@@ -467,7 +468,7 @@ fn echoes_are_answered_only_while_there_is_room() {
 }
 
 #[test]
-fn everything_in_flight_is_lost_once_when_the_connection_ends() {
+fn operations_in_flight_are_reported_lost_once_when_the_connection_ends() {
     let mut pair = Pair::up(1, Version::V1_4);
     let first = pair.controller.transaction(pair.now, TIMEOUT, &[flow(1), flow(2)]).expect("room");
     let second = pair.controller.bundle(pair.now, TIMEOUT, ATOMIC, vec![flow(3)]).expect("room");
@@ -486,13 +487,14 @@ fn everything_in_flight_is_lost_once_when_the_connection_ends() {
 }
 
 #[test]
-fn a_bundle_past_its_deadline_is_discarded() {
+fn bundle_past_its_deadline_is_discarded() {
     let mut pair = Pair::up(1, Version::V1_4);
     pair.controller.bundle(pair.now, Duration::from_secs(1), ATOMIC, vec![flow(1)]).expect("there is room");
     let deadline = pair.now.after(Duration::from_secs(1));
     pair.controller.handle_timeout(deadline);
     assert_eq!(outcome(&mut pair), Outcome::TimedOut(vec![]));
-    // The switch gets the bundle, its closing and the discard: nothing is committed, and its answers match nothing.
+    // The switch receives the bundle, its close and the discard. It commits nothing, and its
+    // answers match no request.
     pair.run();
     assert_eq!(pair.switch.poll_event(), None);
     assert_eq!(pair.controller_events(), vec![]);
@@ -500,7 +502,7 @@ fn a_bundle_past_its_deadline_is_discarded() {
 }
 
 #[test]
-fn a_request_in_parts_has_one_transaction_id_and_one_reply() {
+fn multipart_request_has_one_transaction_id_and_one_reply() {
     let mut pair = Pair::up(4, Version::V1_3);
     let part = || MultipartRequest::new(RequestBody::TableFeatures(vec![]));
     let parts = vec![part(), part(), part()];

@@ -1,4 +1,5 @@
-//! The committed corpus of the fuzz target `openflow`, replayed. `TAKT_WRITE_CORPUS=1` writes it from the samples.
+//! Replay of the committed corpus of the fuzz target `openflow`. `TAKT_WRITE_CORPUS=1` writes the
+//! corpus from the samples.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +16,7 @@ fn directory() -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "..", "..", "fuzz", "corpus", "openflow"].iter().collect()
 }
 
-/// Name and octets of each sample.
+/// Returns name and octets of each sample.
 fn samples() -> BTreeSet<(String, Vec<u8>)> {
     let encode = |version: Version| {
         let octets = move |(index, message): (usize, takt_openflow::Message)| {
@@ -28,7 +29,7 @@ fn samples() -> BTreeSet<(String, Vec<u8>)> {
 }
 
 #[test]
-fn committed_corpus_is_that_of_the_samples_and_does_no_harm() {
+fn committed_corpus_equals_the_samples_and_causes_no_panic() {
     let write = std::env::var_os("TAKT_WRITE_CORPUS").is_some();
     for (name, octets) in samples() {
         if write {

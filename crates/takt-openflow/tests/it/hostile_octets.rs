@@ -1,4 +1,5 @@
-//! Every sample, cut and damaged: it comes back as it was, prefixes are malformed, nothing panics or grows.
+//! Decoding of complete, truncated and damaged samples: complete ones round-trip, prefixes are
+//! malformed, and no input causes a panic or excessive memory.
 
 use takt_openflow::hello::Hello;
 use takt_openflow::{Message, Version};
@@ -7,10 +8,10 @@ use takt_testkit::memory::peak_octets;
 
 use crate::samples::{XID, all};
 
-/// Octets of memory that decoding may take for each octet on the wire, the growth of vectors included.
+/// Maximum octets of memory for each octet on the wire, including the growth of vectors.
 const GROWTH_MAX: usize = 16;
 
-/// Reads octets; what can be read is written and read again as the same.
+/// Decodes octets. A decoded message must round-trip.
 fn read(version: Version, octets: &[u8]) -> bool {
     let Ok((xid, message)) = Message::decode(version, octets) else { return false };
     let written = message.encode(version, xid).expect("what was read has a form in its version");
@@ -29,7 +30,7 @@ fn samples() -> Vec<(Version, Vec<u8>)> {
 }
 
 #[test]
-fn samples_come_back_as_they_were() {
+fn samples_round_trip() {
     for version in Version::ALL {
         for message in all(version) {
             let octets = message.encode(version, XID).unwrap_or_else(|error| panic!("{error}: {message:?}"));
@@ -39,7 +40,7 @@ fn samples_come_back_as_they_were() {
 }
 
 #[test]
-fn every_prefix_is_malformed_and_every_shortened_length_does_no_harm() {
+fn prefixes_are_malformed_and_shortened_lengths_cause_no_panic() {
     for (version, octets) in samples() {
         for len in 0..octets.len() {
             let mut cut = octets[..len].to_vec();
@@ -53,7 +54,7 @@ fn every_prefix_is_malformed_and_every_shortened_length_does_no_harm() {
 }
 
 #[test]
-fn every_damaged_bit_does_no_harm() {
+fn single_bit_errors_cause_no_panic() {
     for (version, mut octets) in samples() {
         for at in 0..octets.len().min(1500) * 8 {
             octets[at / 8] ^= 1 << (at % 8);
@@ -64,7 +65,7 @@ fn every_damaged_bit_does_no_harm() {
 }
 
 #[test]
-fn random_damage_and_random_octets_do_no_harm() {
+fn random_damage_and_random_octets_cause_no_panic() {
     let mut random = Random(1);
     let samples = samples();
     for _ in 0..60_000 {
@@ -94,7 +95,7 @@ fn random_damage_and_random_octets_do_no_harm() {
 
 #[test]
 fn memory_of_a_message_is_bounded_by_its_length() {
-    // The densest lists: the least octets for an entry of the greatest size.
+    // The densest lists have the shortest entries on the wire with the largest size in memory.
     let repeat = |entry: &[u8], count| entry.repeat(count);
     let dense = [
         (14u8, 48usize, repeat(&[0, 5, 0, 8, 0, 0, 0, 0], 8000)),

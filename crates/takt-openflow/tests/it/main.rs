@@ -1,4 +1,5 @@
-//! takt-openflow from outside: published vectors, other decoders, random messages, hostile octets, a real switch.
+//! Integration tests of takt-openflow: published vectors, other decoders, random messages, hostile
+//! octets, a real switch.
 
 mod channel;
 mod corpus;

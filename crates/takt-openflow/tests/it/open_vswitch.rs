@@ -1,4 +1,5 @@
-//! A real switch: Open vSwitch in a network namespace of the test, over its management socket, in every version.
+//! Tests against a real switch in every version: Open vSwitch in a network namespace of the test,
+//! over its management socket.
 
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read, Write};
@@ -26,7 +27,7 @@ use takt_testkit::{not_run, require};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A switch in this thread's namespace with the bridge `s1`, which has the port `eth0`.
+/// Starts a switch in this thread's namespace with the bridge `s1`, whose port is `eth0`.
 fn start() -> OpenVSwitch {
     let switch = OpenVSwitch::start();
     switch.vsctl(&["--no-wait", "init"]);
@@ -37,7 +38,7 @@ fn start() -> OpenVSwitch {
     switch
 }
 
-/// A controller's channel over a socket.
+/// Controller channel over a socket.
 struct Session {
     controller: Controller,
     socket: UnixStream,
@@ -63,7 +64,7 @@ impl Session {
         Instant(u64::try_from(self.start.elapsed().as_nanos()).expect("a test does not take so long"))
     }
 
-    /// Moves octets until an event comes that is wanted; others are passed over.
+    /// Transfers octets until a wanted event occurs. Other events are discarded.
     fn until(&mut self, is_wanted: impl Fn(&Event) -> bool) -> Event {
         let begin = Clock::now();
         let mut buffer = [0; 4096];
@@ -120,7 +121,7 @@ impl Session {
         }
     }
 
-    /// Priorities and cookies of the flows of the switch.
+    /// Returns priorities and cookies of the switch's flows.
     fn flows(&mut self) -> BTreeSet<(u16, u64)> {
         let ReplyBody::Flow(flows) = self.read(RequestBody::Flow(FlowRequest::default())) else { panic!("flows") };
         flows.iter().map(|flow| (flow.priority, flow.cookie)).collect()
@@ -137,7 +138,7 @@ fn added(priority: u16) -> Message {
     Message::FlowMod(flow(priority, Action::output(PortNo(1))))
 }
 
-/// Every flow is deleted.
+/// Returns a message that deletes all flows.
 fn deleted(version: Version) -> Message {
     let table = if version == Version::V1_0 { 0 } else { TABLE_ALL };
     Message::FlowMod(FlowMod { command: FlowCommand::Delete, table, ..FlowMod::default() })
@@ -183,7 +184,7 @@ fn bundles_are_atomic(session: &mut Session) {
 
 fn groups_and_meters_are_as_written(session: &mut Session) {
     let version = session.version;
-    // The identifiers of buckets, which 1.5 has, are each one's own.
+    // Bucket identifiers exist since 1.5 and are unique.
     let bucket = |port| Bucket {
         id: if version == Version::V1_5 { port } else { 0 },
         ..Bucket::new(vec![Action::output(PortNo(port))])
@@ -258,7 +259,7 @@ fn the_switch_describes_itself(session: &mut Session) {
 }
 
 #[test]
-fn open_vswitch_does_what_it_is_told_in_every_version() {
+fn open_vswitch_executes_messages_of_every_version() {
     if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }

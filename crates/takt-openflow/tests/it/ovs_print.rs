@@ -1,4 +1,5 @@
-//! What this crate writes, `ovs-ofctl ofp-print` of Open vSwitch reads, and prints what was meant.
+//! Encoded messages, read by `ovs-ofctl ofp-print` of Open vSwitch: its output contains the encoded
+//! values.
 
 use std::process::Command;
 
@@ -14,14 +15,15 @@ use takt_testkit::{not_run, require};
 
 use crate::samples::{XID, usual};
 
-/// What `ovs-ofctl ofp-print` prints of a message, warnings included.
+/// Returns the output of `ovs-ofctl ofp-print` for a message, including warnings.
 fn print(octets: &[u8]) -> String {
     let hex: String = octets.iter().map(|octet| format!("{octet:02x}")).collect();
     let output = Command::new("ovs-ofctl").args(["ofp-print", &hex, "2"]).output().expect("it is installed");
     String::from_utf8_lossy(&[output.stderr, output.stdout].concat()).into_owned()
 }
 
-/// INTEROP(Open vSwitch 3.1.0): it reads METER_FEATURES of 1.5 in the form of 1.3, without the flags and padding behind it.
+/// INTEROP(Open vSwitch 3.1.0): it reads METER_FEATURES of 1.5 in the form of 1.3, without the
+/// flags and padding after it.
 fn is_unknown_to_ovs(version: Version, message: &Message) -> bool {
     let Message::MultipartReply(reply) = message else { return false };
     version == Version::V1_5 && matches!(reply.body, ReplyBody::MeterFeatures(_))
@@ -34,7 +36,8 @@ fn masked<T: std::fmt::Display>(name: &str, value: &Masked<T>) -> String {
     }
 }
 
-/// A field as Open vSwitch prints it; `None` for those of which it makes the name of the protocol.
+/// Returns a field as Open vSwitch prints it. `None` for fields that it prints as the name of the
+/// protocol.
 fn field(oxm: &Oxm) -> Option<String> {
     let prefix = |name: &str, value: u128, len: u32, text: String| {
         format!("{name}={text}/{}", len - (value.trailing_zeros().min(len)))
@@ -113,7 +116,7 @@ fn flow_texts(flow: &FlowMod) -> Vec<String> {
     if flow.command == FlowCommand::Add {
         texts.push(format!("cookie:{:#x}", flow.cookie));
     }
-    // Open vSwitch keeps the importance of additions alone.
+    // Open vSwitch keeps the importance of additions only.
     if flow.importance != 0 && flow.command == FlowCommand::Add {
         texts.push(format!("importance:{}", flow.importance));
     }
@@ -137,7 +140,7 @@ fn flow_texts(flow: &FlowMod) -> Vec<String> {
     texts
 }
 
-/// What has to be in the text of a message.
+/// Returns the texts that the output for a message must contain.
 fn texts(message: &Message) -> Vec<String> {
     let words = |text: &str| text.split('|').map(str::to_owned).collect();
     match message {
@@ -189,7 +192,7 @@ fn texts(message: &Message) -> Vec<String> {
 }
 
 #[test]
-fn open_vswitch_reads_every_message_and_prints_what_was_meant() {
+fn open_vswitch_prints_the_values_of_every_message() {
     if let Err(why) = require::program("ovs-ofctl") {
         return not_run(why);
     }

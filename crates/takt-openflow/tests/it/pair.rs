@@ -1,4 +1,4 @@
-//! A controller and a switch, joined by two byte pipes that cut as they like.
+//! Controller and switch, connected by two byte pipes with random fragments.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use takt_testkit::Random;
 
 pub const TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Both ends.
+/// Controller and switch with their pipes.
 pub struct Pair {
     pub now: Instant,
     pub controller: Controller,
@@ -47,7 +47,7 @@ impl Pair {
         }
     }
 
-    /// A pair that is up, of one version.
+    /// Creates a connected pair of one version.
     pub fn up(seed: u64, version: Version) -> Self {
         let mut pair = Self::new(seed, Versions::of(&[version]), Versions::ALL, Limits::default());
         pair.run();
@@ -63,7 +63,7 @@ impl Pair {
         pair
     }
 
-    /// Moves octets, in pieces of random length, until none move.
+    /// Transfers octets, in fragments of random length, until there are none.
     pub fn run(&mut self) {
         loop {
             let mut moved = 0;
@@ -93,7 +93,8 @@ impl Pair {
         }
     }
 
-    /// What the switch has to do; barriers among it are answered, and the answers delivered.
+    /// Returns the events of the switch. Barriers among them are answered, and the answers
+    /// delivered.
     pub fn answer_barriers(&mut self) -> Vec<SwitchEvent> {
         let mut events = Vec::new();
         while let Some(event) = self.switch.poll_event() {
@@ -114,7 +115,7 @@ impl Pair {
         std::iter::from_fn(|| self.controller.poll_event()).collect()
     }
 
-    /// Lets time pass at both ends.
+    /// Advances the time of both ends.
     pub fn pass(&mut self, span: Duration) {
         self.now = self.now.after(span);
         self.controller.handle_timeout(self.now);

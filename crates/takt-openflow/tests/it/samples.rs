@@ -1,4 +1,5 @@
-//! Messages to start from: one of each kind, with every kind of field, action, instruction, band and property, by version.
+//! Sample messages: one of each kind, with every kind of field, action, instruction, band and
+//! property, by version.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -23,7 +24,7 @@ use takt_openflow::table::*;
 use takt_openflow::value::*;
 use takt_openflow::{Message, Version, Versions};
 
-/// Fields that go together: each list fulfils its prerequisites.
+/// Returns lists of fields that fulfill their prerequisites.
 pub fn matches() -> Vec<Vec<Oxm>> {
     let mac = MacAddress([2, 0, 0, 0, 0, 7]);
     let vendor = MacAddress([2, 0, 1, 0, 0, 0]);
@@ -63,7 +64,7 @@ pub fn matches() -> Vec<Vec<Oxm>> {
     ]
 }
 
-/// Fields that Open vSwitch does not have.
+/// Returns fields that Open vSwitch does not support.
 pub fn rare_fields(version: Version) -> Vec<Oxm> {
     let mut fields = vec![
         Oxm::InPhyPort(PortNo(4)),
@@ -80,7 +81,7 @@ pub fn rare_fields(version: Version) -> Vec<Oxm> {
     fields
 }
 
-/// Lists of actions, each of which a flow for IP may have.
+/// Returns lists of actions, each of which is valid for an IP flow.
 pub fn actions(version: Version) -> Vec<Action> {
     let mac = MacAddress([2, 0, 0, 0, 0, 9]);
     if version == Version::V1_0 {
@@ -121,7 +122,7 @@ pub fn actions(version: Version) -> Vec<Action> {
     actions
 }
 
-/// Actions that Open vSwitch does not have, or not here.
+/// Returns actions that Open vSwitch does not support, or not in this place.
 fn rare_actions(version: Version) -> Vec<Action> {
     let header = Oxm::EthType(0).header();
     let mut actions = vec![
@@ -141,7 +142,7 @@ fn rare_actions(version: Version) -> Vec<Action> {
     actions
 }
 
-/// In 1.0, the fixed match that says the same.
+/// Converts a match to the equivalent fixed match in 1.0.
 fn of_version(version: Version, matching: Match) -> Match {
     match matching {
         Match::Oxm(fields) if version == Version::V1_0 => {
@@ -151,7 +152,7 @@ fn of_version(version: Version, matching: Match) -> Match {
     }
 }
 
-/// Asks for every flow.
+/// Returns a request for all flows.
 fn every_flow(version: Version) -> FlowRequest {
     FlowRequest { matching: of_version(version, Match::ANY), ..FlowRequest::default() }
 }
@@ -163,7 +164,7 @@ fn flow(version: Version, matching: impl Into<Match>, instructions: Vec<Instruct
     FlowMod { cookie, priority, importance, matching, instructions, idle_timeout: 30, flags: 1, ..FlowMod::default() }
 }
 
-/// FLOW_MODs that Open vSwitch accepts: every field, action, instruction and command.
+/// Returns FLOW_MODs that Open vSwitch accepts: every field, action, instruction and command.
 pub fn flows(version: Version) -> Vec<Message> {
     let output = || vec![Instruction::ApplyActions(vec![Action::output(PortNo(1))])];
     let ip = || vec![Oxm::EthType(0x800)];
@@ -192,7 +193,7 @@ pub fn flows(version: Version) -> Vec<Message> {
     flows.into_iter().map(Message::FlowMod).collect()
 }
 
-/// FLOW_MODs with what Open vSwitch does not have.
+/// Returns FLOW_MODs with features that Open vSwitch does not support.
 fn rare_flows(version: Version) -> Vec<Message> {
     if version == Version::V1_0 {
         return vec![];
@@ -255,7 +256,7 @@ pub fn groups(version: Version) -> Vec<GroupMod> {
     ]
 }
 
-/// Up to 1.4, all three are there.
+/// Returns the three properties that every bucket has up to 1.4.
 fn default_properties(version: Version) -> Vec<BucketProperty> {
     if version == Version::V1_5 {
         return vec![];
@@ -459,7 +460,7 @@ fn replies(version: Version) -> Vec<ReplyBody> {
     bodies
 }
 
-/// `current` is 0 where the controller sets the property.
+/// Returns table properties. `current` is 0 if the controller sets them.
 fn table_properties(current: u8) -> Vec<TableProperty> {
     vec![TableProperty::Eviction(2), TableProperty::Vacancy { down: 10, up: 20, current }]
 }
@@ -470,7 +471,7 @@ fn multipart(version: Version) -> Vec<Message> {
     requests(version).into_iter().map(request).chain(replies(version).into_iter().map(reply)).collect()
 }
 
-/// Messages that every version has.
+/// Returns messages that every version has.
 fn of_every_version(version: Version) -> Vec<Message> {
     let is_1_0 = version == Version::V1_0;
     let config = SwitchConfig { flags: 0, miss_send_len: 0xffff };
@@ -518,7 +519,7 @@ fn of_every_version(version: Version) -> Vec<Message> {
     ]
 }
 
-/// Messages that Open vSwitch has as well.
+/// Returns messages that Open vSwitch supports as well.
 pub fn usual(version: Version) -> Vec<Message> {
     let mut messages = of_every_version(version);
     messages.extend(flows(version));
@@ -566,10 +567,10 @@ pub fn usual(version: Version) -> Vec<Message> {
     messages
 }
 
-/// The transaction id that samples are encoded with.
+/// Transaction ID of encoded samples.
 pub const XID: u32 = 0x0a0b_0c0d;
 
-/// Everything: with what Open vSwitch does not have.
+/// Returns all messages, including those that Open vSwitch does not support.
 pub fn all(version: Version) -> Vec<Message> {
     let mut messages = usual(version);
     messages.extend(rare_flows(version));

@@ -1,7 +1,9 @@
-//! What this crate writes, tshark's dissectors of OpenFlow read: a capture of every sample, and fields that come back.
+//! Encoded messages, read by tshark's OpenFlow dissectors: a capture of every sample, and the
+//! fields that tshark prints.
 //!
-//! 1.3 and 1.4 alone: the dissector of 1.0 in tshark 4.0 leaves most messages undissected and reads lists of actions beyond
-//! their end, that of 1.5 calls every match malformed.
+//! The tests use 1.3 and 1.4 only. The dissector of 1.0 in tshark 4.0 leaves most messages
+//! undissected and reads lists of actions beyond their end. The dissector of 1.5 reports every
+//! match as malformed.
 
 use std::fs;
 use std::process::Command;
@@ -12,16 +14,17 @@ use takt_testkit::{not_run, require};
 
 use crate::samples::{XID, usual};
 
-/// The link type "exported PDU": the name of a dissector, then what it dissects.
+/// Link type "exported PDU": the name of a dissector, followed by its data.
 const EXPORTED_PDU: u32 = 252;
-/// The tag of a dissector's name.
+/// Tag of a dissector's name.
 const DISSECTOR_NAME: u16 = 12;
 
-/// The versions, and the names of their dissectors.
+/// Versions and the names of their dissectors.
 const DISSECTORS: [(Version, &str); 2] = [(Version::V1_3, "openflow_v4"), (Version::V1_4, "openflow_v5")];
 
-/// INTEROP(tshark 4.0.17): bundles of 1.3 are an experimenter's octets to it; the counters and descriptions of queues of 1.4, which
-/// os-ken's vectors and Open vSwitch have in the same form, it calls malformed.
+/// INTEROP(tshark 4.0.17): bundles of 1.3 are octets of an experimenter to it. It reports queue
+/// counters and queue descriptions of 1.4 as malformed, which os-ken's vectors and Open vSwitch
+/// have in the same form.
 fn is_unknown_to_tshark(version: Version, message: &Message) -> bool {
     match message {
         Message::BundleControl(_) | Message::BundleAdd(_) => version == Version::V1_3,
@@ -32,7 +35,7 @@ fn is_unknown_to_tshark(version: Version, message: &Message) -> bool {
     }
 }
 
-/// A capture file of messages for one dissector.
+/// Returns a capture file of messages for one dissector.
 fn capture(dissector: &str, messages: &[Vec<u8>]) -> Vec<u8> {
     let mut file = Vec::new();
     for word in [0xa1b2_c3d4u32, 2 << 16 | 4, 0, 0, 0x4_0000, EXPORTED_PDU] {
@@ -53,7 +56,7 @@ fn capture(dissector: &str, messages: &[Vec<u8>]) -> Vec<u8> {
     file
 }
 
-/// The lines that tshark prints of a capture.
+/// Returns the lines that tshark prints for a capture.
 fn tshark(path: &std::path::Path, arguments: &[&str]) -> Vec<String> {
     let output = Command::new("tshark").arg("-r").arg(path).args(arguments).output().expect("it is installed");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -1,7 +1,8 @@
-//! The packet vectors of os-ken (PyPI, Apache-2.0), decoded and encoded again to the same octets.
+//! Packet vectors of os-ken (PyPI, Apache-2.0): each is decoded and encoded again to the same
+//! octets.
 //!
-//! `make setup` installs the wheel. A vector that is not built is listed here by name with the reason; any other failure, and
-//! an entry without a failure, fails the test.
+//! `make setup` installs the wheel. Vectors that are not decoded are listed here by name with the
+//! reason. Any other failure, and an entry without a failure, fails the test.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,14 +11,14 @@ use takt_openflow::multipart::{ReplyBody, RequestBody};
 use takt_openflow::{Message, Version};
 use takt_testkit::not_run;
 
-/// Vectors that are no message of the specification, or that this crate does not build.
+/// Vectors that are no valid message, or that this crate does not decode.
 const NOT_BUILT: &[(&str, &str)] = &[
     ("of13/libofproto-OFP13-flow_mod.truncated64", "the file is empty: it stands for a message that was cut off"),
     ("of15/libofproto-OFP15-flow_desc_reply.packet", "its GOTO_TABLE says 2056 octets in a message of 80"),
     ("of15/libofproto-OFP15-meter_features_reply.packet", "its header says 32 octets, the file has 40"),
 ];
 
-/// Vectors whose body is kept as octets: they come back the same, but have no type here.
+/// Vectors whose body is kept as octets. They round-trip, but have no type in this crate.
 const KEPT_AS_OCTETS: &[(&str, &str)] = &[
     ("of14/5-66-ofp_flow_monitor_request.packet", "flow monitors are kept as octets"),
     ("of14/5-67-ofp_flow_monitor_reply.packet", "flow monitors are kept as octets"),
@@ -34,7 +35,7 @@ const DIRECTORIES: &[(&str, Version, usize)] = &[
     ("of15", Version::V1_5, 77),
 ];
 
-/// Where the wheel is installed.
+/// Returns the directory in which the wheel is installed.
 fn packet_data() -> Option<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
@@ -43,7 +44,7 @@ fn packet_data() -> Option<PathBuf> {
     packages.find_map(|path| Some(path.join("os_ken/tests/packet_data")).filter(|path| path.is_dir()))
 }
 
-/// Name and octets of each vector.
+/// Returns name and octets of each vector.
 fn vectors(directory: &str) -> Option<Vec<(String, Vec<u8>)>> {
     let entries = fs::read_dir(packet_data()?.join(directory)).expect("the wheel has this directory");
     let mut files: Vec<_> = entries
@@ -69,7 +70,7 @@ fn reason<'a>(list: &[(&str, &'a str)], name: &str) -> Option<&'a str> {
     list.iter().find(|(listed, _)| *listed == name).map(|(_, reason)| *reason)
 }
 
-/// What is wrong with a vector, `None` if it comes back as it was.
+/// Returns the failure of a vector, or `None` if it round-trips.
 fn fault(version: Version, octets: &[u8]) -> Option<String> {
     let (xid, message) = match Message::decode(version, octets) {
         Ok(decoded) => decoded,
@@ -83,7 +84,7 @@ fn fault(version: Version, octets: &[u8]) -> Option<String> {
 }
 
 #[test]
-fn published_vectors_come_back_octet_for_octet() {
+fn published_vectors_round_trip() {
     if packet_data().is_none() {
         return not_run("os-ken is not installed in the cache of `make setup`");
     }
