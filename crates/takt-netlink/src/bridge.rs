@@ -1,6 +1,7 @@
-//! Ethernet bridges of the kernel and their ports (linux/if_link.h, `IFLA_BR_*` and `IFLA_BRPORT_*`).
+//! Ethernet bridges of the kernel and their ports (linux/if_link.h, `IFLA_BR_*` and
+//! `IFLA_BRPORT_*`).
 //!
-//! Spanning tree is off, as is the kernel's default: a ring of bridges circulates frames.
+//! Spanning tree is off, which is the kernel's default. A ring of bridges circulates frames.
 
 use std::io;
 
@@ -14,21 +15,22 @@ const INFO_SLAVE_DATA: u16 = 5;
 const PORT_STATE: u16 = 1;
 const FORWARDING: u8 = 3;
 
-/// A port of a bridge.
+/// Port of a bridge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BridgePort {
-    /// The number of the bridge.
+    /// Interface index of the bridge.
     pub bridge: i32,
-    /// The port forwards frames.
+    /// Whether the port forwards frames.
     pub is_forwarding: bool,
 }
 
 impl Netlink {
-    /// Makes a bridge in the namespace of this socket. Its ports forward without a delay. It floods
-    /// multicast, with no regard to memberships.
+    /// Creates a bridge in the namespace of this socket. Its ports forward without a delay. It
+    /// floods multicast regardless of memberships.
     ///
     /// # Errors
-    /// `EEXIST`: there is an interface of the name. `EOPNOTSUPP`: this kernel has no bridges. `EPERM`: not root.
+    /// `EEXIST`: an interface of this name exists. `EOPNOTSUPP`: this kernel has no bridges.
+    /// `EPERM`: not root.
     pub fn add_bridge(&mut self, name: &str) -> io::Result<()> {
         let mut data = Vec::new();
         put(&mut data, FORWARD_DELAY, &0_u32.to_ne_bytes());
@@ -42,20 +44,22 @@ impl Netlink {
         self.order(NEW_LINK, NEW, &body)
     }
 
-    /// Makes an interface a port of a bridge, or with the number 0 of none.
+    /// Attaches an interface to a bridge as a port. With bridge index 0, detaches it.
     ///
     /// # Errors
-    /// `ENODEV`: there is no such interface. `EOPNOTSUPP`: the other one is no bridge. `EPERM`: not root.
+    /// `ENODEV`: the interface does not exist. `EOPNOTSUPP`: `bridge` is no bridge. `EPERM`: not
+    /// root.
     pub fn add_bridge_port(&mut self, index: i32, bridge: i32) -> io::Result<()> {
         let mut body = header(index, 0, 0);
         put(&mut body, LINK_MASTER, &bridge.to_ne_bytes());
         self.order(NEW_LINK, 0, &body)
     }
 
-    /// The bridge that an interface is a port of, and whether it forwards; `None`: it is no port.
+    /// Returns the bridge of a port and whether the port forwards. `None` if the interface is no
+    /// port.
     ///
     /// # Errors
-    /// `ENODEV`: there is no such interface.
+    /// `ENODEV`: the interface does not exist.
     pub fn bridge_port(&mut self, index: i32) -> io::Result<Option<BridgePort>> {
         let answer = self.get(GET_LINK, &header(index, 0, 0))?;
         let attributes = answer.get(HEADER_LEN..).unwrap_or_default();
@@ -68,10 +72,11 @@ impl Netlink {
         Ok(port())
     }
 
-    /// Whether a bridge forwards multicast by memberships alone; `None`: the interface is no bridge.
+    /// Reports whether a bridge forwards multicast only according to memberships. `None` if the
+    /// interface is no bridge.
     ///
     /// # Errors
-    /// `ENODEV`: there is no such interface.
+    /// `ENODEV`: the interface does not exist.
     pub fn has_multicast_snooping(&mut self, bridge: i32) -> io::Result<Option<bool>> {
         let answer = self.get(GET_LINK, &header(bridge, 0, 0))?;
         let info = answer.get(HEADER_LEN..).and_then(|attributes| find(attributes, LINK_INFO)).unwrap_or_default();

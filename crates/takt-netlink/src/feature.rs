@@ -1,4 +1,5 @@
-//! Features of a network interface, as `ethtool -k` shows them (ETHTOOL_MSG_FEATURES_GET and _SET of linux/ethtool_netlink.h).
+//! Features of a network interface, as `ethtool -k` shows them (ETHTOOL_MSG_FEATURES_GET and _SET
+//! of linux/ethtool_netlink.h).
 
 use std::io;
 
@@ -16,18 +17,20 @@ const BIT: u16 = 1;
 const BIT_NAME: u16 = 2;
 const BIT_VALUE: u16 = 3;
 
-/// Checksums of TCP and UDP that the kernel leaves to the interface, for every protocol: `tx-checksum-ip-generic`.
+/// Feature by which the kernel leaves TCP and UDP checksums of every protocol to the interface:
+/// `tx-checksum-ip-generic`.
 pub const TX_CHECKSUM: &str = "tx-checksum-ip-generic";
 
-/// Segments of TCP and UDP that the kernel leaves to the interface to cut.
+/// Features by which the kernel leaves the segmentation of TCP and UDP to the interface.
 pub const SEGMENTATION: [&str; 4] =
     ["tx-tcp-segmentation", "tx-tcp6-segmentation", "tx-tcp-ecn-segmentation", "tx-udp-segmentation"];
 
 impl Netlink {
-    /// Names of the features that an interface has switched on. For a socket of generic netlink.
+    /// Returns the names of the enabled features of an interface. Requires a generic netlink
+    /// socket.
     ///
     /// # Errors
-    /// `ENODEV`: there is no such interface.
+    /// `ENODEV`: the interface does not exist.
     pub fn features(&mut self, index: i32) -> io::Result<Vec<String>> {
         let family = self.family(FAMILY)?;
         let answer = self.get(family, &message(GET, index))?;
@@ -36,10 +39,11 @@ impl Netlink {
         Ok(bits.filter_map(|(_, bit)| find(bit, BIT_NAME)).map(text).collect())
     }
 
-    /// Switches features on or off, by name. Others that depend on them follow. For a socket of generic netlink.
+    /// Enables or disables features by name, together with features that depend on them. Requires a
+    /// generic netlink socket.
     ///
     /// # Errors
-    /// `EINVAL`: this kernel has no feature of such a name. `EPERM`: not root.
+    /// `EINVAL`: this kernel has no feature of this name. `EPERM`: not root.
     pub fn set_features(&mut self, index: i32, names: &[&str], is_on: bool) -> io::Result<()> {
         let family = self.family(FAMILY)?;
         let mut bits = Vec::new();

@@ -1,41 +1,46 @@
-//! Packet sockets (packet(7)) that send Ethernet frames, and receive what passes an interface with the kernel's time of it.
+//! Packet sockets (packet(7)) that send Ethernet frames, or capture the frames of an interface with
+//! kernel timestamps.
 //!
-//! A frame that another socket of the machine sends is received when the driver gets it, one from the link when the kernel gets it from
-//! the driver. Both times are those of CLOCK_REALTIME, so that differences of two interfaces of one machine are times on the way.
+//! A frame of another socket of this machine is captured when the driver receives it for
+//! transmission. A frame from the link is captured when the kernel receives it from the driver.
+//! Both timestamps are of CLOCK_REALTIME. Differences between two interfaces of one machine are
+//! therefore transit times.
 
 use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
-/// A frame that passed the interface.
+/// Captured frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passed {
-    /// Octets that were copied to the buffer.
+    /// Octets copied to the buffer.
     pub len: usize,
-    /// The time of CLOCK_REALTIME, ns since 1970.
+    /// Timestamp of CLOCK_REALTIME, in ns since 1970.
     pub time_ns: u64,
-    /// The machine sent it.
+    /// Whether this machine sent the frame.
     pub is_outgoing: bool,
 }
 
-/// See the [module](self).
+/// Packet socket of an interface, see the [module](self).
 #[derive(Debug)]
 pub struct FrameSocket(OwnedFd);
 
 impl FrameSocket {
-    /// A socket that sends by an interface of this thread's network namespace, and receives nothing.
+    /// Opens a socket that sends over an interface of this thread's network namespace and receives
+    /// nothing.
     ///
     /// # Errors
-    /// `EPERM`: without CAP_NET_RAW. `ENODEV`: there is no such interface.
+    /// `EPERM`: without CAP_NET_RAW. `ENODEV`: the interface does not exist.
     pub fn sender(index: i32) -> io::Result<Self> {
         socket::open(index, 0).map(Self)
     }
 
-    /// A socket that receives every frame that passes an interface in either direction. The buffer has so many octets.
+    /// Opens a socket that captures every frame of an interface in both directions. `buffer` is the
+    /// size of the receive buffer in octets.
     ///
     /// # Errors
-    /// As [`sender`](Self::sender); `EPERM`: without CAP_NET_ADMIN.
+    /// Those of [`sender`](Self::sender). `EPERM`: without CAP_NET_ADMIN.
     pub fn capture(index: i32, buffer: i32) -> io::Result<Self> {
         let socket = socket::open(index, libc::ETH_P_ALL as u16)?;
         socket::set(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &buffer)?;
@@ -50,47 +55,51 @@ impl FrameSocket {
         Ok(Self(socket))
     }
 
-    /// Of what it captures from now on only UDP over IPv4 from this address, without a VLAN tag. What came before is still to be received.
+    /// Restricts the capture to UDP over IPv4 from this address, without a VLAN tag. Frames
+    /// captured before can still be received.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// Errors of the kernel.
     pub fn accept_udp_from(&self, source: Ipv4Addr) -> io::Result<()> {
         socket::accept_udp_from(&self.0, source)
     }
 
-    /// The Ethernet address of the interface.
+    /// Returns the Ethernet address of the interface.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// Errors of the kernel.
     pub fn address(&self) -> io::Result<[u8; 6]> {
         socket::address(&self.0)
     }
 
-    /// Waits until a frame can be received, so long at most; whether one can.
+    /// Waits until a frame can be received, or until `patience` has passed. Returns whether a frame
+    /// can be received.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// Errors of the kernel.
     pub fn wait(&self, patience: Duration) -> io::Result<bool> {
         socket::wait(&self.0, patience)
     }
 
-    /// Frames that found no room in the buffer of a capture since the last call.
+    /// Returns the number of frames dropped since the last call because the receive buffer was
+    /// full.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// Errors of the kernel.
     pub fn take_lost(&self) -> io::Result<u32> {
         socket::lost(&self.0)
     }
 
-    /// Sends a frame, from its destination address on.
+    /// Sends a frame, which begins with its destination address.
     ///
     /// # Errors
-    /// `ENOBUFS`: the queue of the interface is full. `ENETDOWN`: it is down. `EMSGSIZE`: the frame is too long.
+    /// `ENOBUFS`: the queue of the interface is full. `ENETDOWN`: it is down. `EMSGSIZE`: the frame
+    /// is too long.
     pub fn send(&self, frame: &[u8]) -> io::Result<()> {
         socket::send(self.0.as_raw_fd(), frame)
     }
 
-    /// The next frame that has passed; `None`: all are read.
+    /// Returns the next captured frame, or `None` if there is none.
     ///
     /// # Errors
     /// `ENETDOWN`: the interface went down.
@@ -99,7 +108,7 @@ impl FrameSocket {
     }
 }
 
-/// The system calls that the standard library has not.
+/// System calls that the standard library does not offer.
 mod socket {
     #![allow(unsafe_code)]
 
@@ -111,7 +120,7 @@ mod socket {
     use super::Passed;
 
     pub(super) fn open(index: i32, protocol: u16) -> io::Result<OwnedFd> {
-        // Without a protocol: no frame of another interface comes before it is bound.
+        // Protocol 0 prevents frames of other interfaces before the socket is bound.
         // SAFETY: no pointers.
         let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
         if fd < 0 {
@@ -125,7 +134,7 @@ mod socket {
         address.sll_protocol = protocol.to_be();
         address.sll_ifindex = index;
         let len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-        // SAFETY: the address is of `len` initialised octets.
+        // SAFETY: the address is of `len` initialized octets.
         match unsafe { libc::bind(fd.as_raw_fd(), std::ptr::from_ref(&address).cast(), len) } {
             0 => Ok(fd),
             _ => Err(io::Error::last_os_error()),
@@ -134,19 +143,19 @@ mod socket {
 
     pub(super) fn set<T: Copy>(fd: &OwnedFd, level: i32, option: i32, value: &T) -> io::Result<()> {
         let (address, len) = (std::ptr::from_ref(value).cast(), size_of::<T>() as libc::socklen_t);
-        // SAFETY: the address is of `len` initialised octets.
+        // SAFETY: the address is of `len` initialized octets.
         match unsafe { libc::setsockopt(fd.as_raw_fd(), level, option, address, len) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
         }
     }
 
-    /// Classic BPF (linux/filter.h) on frames from their Ethernet header on.
+    /// Attaches a classic BPF filter (linux/filter.h). Offsets count from the Ethernet header.
     pub(super) fn accept_udp_from(fd: &OwnedFd, source: Ipv4Addr) -> io::Result<()> {
         let code = |code: u32| u16::try_from(code).unwrap_or(u16::MAX);
         let load = |size: u32, at: u32| plain(code(libc::BPF_LD | libc::BPF_ABS | size), at);
         let plain_end = |len: u32| plain(code(libc::BPF_RET | libc::BPF_K), len);
-        // Goes on with the next one, or so many further.
+        // Continues with the next instruction, or skips `jf` instructions.
         let check = |k: u32, jf: u8| libc::sock_filter { code: code(libc::BPF_JMP | libc::BPF_JEQ), jt: 0, jf, k };
         let mut filter = [
             load(libc::BPF_H, 12),
@@ -179,7 +188,7 @@ mod socket {
 
     pub(super) fn wait(fd: &OwnedFd, patience: Duration) -> io::Result<bool> {
         let mut wanted = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // Rounded up, so that a short wait is none that returns at once.
+        // Rounded up, so that a short wait does not return immediately.
         let millis = i32::try_from(patience.as_micros().div_ceil(1000)).unwrap_or(i32::MAX);
         // SAFETY: one descriptor.
         match unsafe { libc::poll(&raw mut wanted, 1, millis) } {
@@ -192,7 +201,7 @@ mod socket {
     }
 
     pub(super) fn lost(fd: &OwnedFd) -> io::Result<u32> {
-        // `tpacket_stats`: frames, and those that found no room.
+        // `tpacket_stats`: frames, and dropped frames.
         let mut statistics = [0_u32; 2];
         let mut len = size_of_val(&statistics) as libc::socklen_t;
         let address = std::ptr::from_mut(&mut statistics).cast();
@@ -206,7 +215,7 @@ mod socket {
     }
 
     pub(super) fn send(fd: i32, frame: &[u8]) -> io::Result<()> {
-        // SAFETY: the address is of `len` initialised octets.
+        // SAFETY: the address is of `len` initialized octets.
         match unsafe { libc::send(fd, frame.as_ptr().cast(), frame.len(), 0) } {
             len if len < 0 => Err(io::Error::last_os_error()),
             _ => Ok(()),
@@ -217,7 +226,7 @@ mod socket {
         // SAFETY: plain data, for which all zeroes is a value.
         let (mut message, mut from): (libc::msghdr, libc::sockaddr_ll) = unsafe { std::mem::zeroed() };
         let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-        // Of the alignment of `cmsghdr`.
+        // `u64` has the alignment of `cmsghdr`.
         let mut control = [0_u64; 16];
         message.msg_name = std::ptr::from_mut(&mut from).cast();
         message.msg_namelen = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
@@ -225,7 +234,8 @@ mod socket {
         message.msg_iovlen = 1;
         message.msg_control = control.as_mut_ptr().cast();
         message.msg_controllen = size_of_val(&control);
-        // SAFETY: the message points to the buffers above, which live until the end of the function, with their lengths.
+        // SAFETY: the message points to the buffers above, which live until the end of the
+        // function, with their lengths.
         let len = unsafe { libc::recvmsg(fd, &raw mut message, libc::MSG_DONTWAIT) };
         if len < 0 {
             let error = io::Error::last_os_error();
@@ -235,7 +245,7 @@ mod socket {
         Ok(Some(Passed { len: len.cast_unsigned(), time_ns: time(&message).unwrap_or(0), is_outgoing }))
     }
 
-    /// The time in the control messages.
+    /// Returns the timestamp in the control messages.
     fn time(message: &libc::msghdr) -> Option<u64> {
         // SAFETY: the kernel filled the control messages, and their length.
         let mut header = unsafe { libc::CMSG_FIRSTHDR(message) };
@@ -243,7 +253,8 @@ mod socket {
             // SAFETY: not null, and within the control messages.
             let found = unsafe { &*header };
             if (found.cmsg_level, found.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) {
-                // SAFETY: the kernel writes a `timespec` behind a header of this type, at any alignment.
+                // SAFETY: the kernel writes a `timespec` after a header of this type, at any
+                // alignment.
                 let time: libc::timespec = unsafe { libc::CMSG_DATA(header).cast::<libc::timespec>().read_unaligned() };
                 let (seconds, ns) = (u64::try_from(time.tv_sec), u64::try_from(time.tv_nsec));
                 return seconds.ok()?.checked_mul(1_000_000_000)?.checked_add(ns.ok()?); // tidy-allow(dropped-cause): no time before 1970

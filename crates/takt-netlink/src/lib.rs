@@ -1,21 +1,22 @@
-//! Questions and orders to the kernel by netlink (netlink(7)): one request, all its answers.
+//! Minimal netlink client (netlink(7)): one request, all its replies.
 //!
-//! Links, addresses, routes and queueing disciplines by rtnetlink; what has a family by name, such as `ethtool` and `netdev`, by
-//! generic netlink. What the kernel answers is read with bounds, as if a stranger had said it. Octets are in the machine's own order, as
-//! netlink has them. News that the kernel sends unasked is not listened to.
+//! rtnetlink covers links, addresses, routes and queueing disciplines. Generic netlink covers
+//! families with a name, such as `ethtool` and `netdev`. Replies of the kernel are parsed with
+//! bounds checks, like untrusted input. Octets are in host byte order, as in netlink. The client
+//! does not subscribe to notifications.
 
 //!
 //! | module | content |
 //! |---|---|
 //! | [`link`] | links, addresses, routes |
 //! | [`bridge`] | bridges of the kernel |
-//! | [`neighbour`] | static neighbours |
+//! | [`neighbour`] | static neighbor entries |
 //! | [`feature`] | features of an interface, such as checksum offload |
 //! | [`traffic`] | HTB, FIFOs, filters by DSCP |
 //! | [`loss`] | random loss of frames |
-//! | [`strict_priority`] | classes of an interface that are served by strict priority |
-//! | [`frame_socket`] | Ethernet frames, sent and received with their time |
-//! | [`packet_socket`] | packet sockets and their memory |
+//! | [`strict_priority`] | classes of an interface in strict priority |
+//! | [`frame_socket`] | Ethernet frames, sent and captured with their timestamps |
+//! | [`packet_socket`] | packet sockets and their buffer sizes |
 
 #![deny(unsafe_code)]
 
@@ -37,50 +38,50 @@ const HEADER_LEN: usize = 16;
 const REQUEST: u16 = 0x1;
 const ACK: u16 = 0x4;
 const DUMP: u16 = 0x300;
-/// A flag of an order: make it; it must not be there.
+/// Flags of a request that creates an object, which must not exist.
 pub const NEW: u16 = 0x400 | 0x200;
-/// A flag of an order: make it, in place of what is there.
+/// Flags of a request that creates an object or replaces an existing one.
 pub const INSTEAD: u16 = 0x400 | 0x100;
-/// Kinds of answers.
+/// Types of replies.
 const ERROR: u16 = 2;
 const DONE: u16 = 3;
-/// In the flags of an answer that says an error: what was asked is not repeated; attributes follow.
+/// Flags of an error reply: the request is not repeated; attributes follow.
 const CAPPED: u16 = 0x100;
 const ERROR_ATTRIBUTES: u16 = 0x200;
-/// Of these attributes, the one with words.
+/// Attribute of an error reply with the message of the kernel.
 const ERROR_WORDS: u16 = 1;
 
-/// In an attribute's kind: there are more within.
+/// Bit of an attribute's type that indicates nested attributes.
 const NESTED: u16 = 0x8000;
 
-/// Answers that are read at most.
+/// Maximum number of replies that are read.
 const ANSWERS_MAX: usize = 65_536;
 
-/// The family of generic netlink that finds families.
+/// Generic netlink family that resolves family names.
 const CONTROL: u16 = 16;
 const GET_FAMILY: u8 = 3;
 const FAMILY_ID: u16 = 1;
 const FAMILY_NAME: u16 = 2;
-/// What a message of generic netlink begins with, in octets: command, version, nothing.
+/// Length of the generic netlink header, in octets: command, version, reserved.
 pub const GENERIC_LEN: usize = 4;
 
-/// A socket of netlink, of this thread's network namespace.
+/// Netlink socket of this thread's network namespace.
 #[derive(Debug)]
 pub struct Netlink(File);
 
 impl Netlink {
-    /// About links, addresses, routes and queueing disciplines.
+    /// Opens a socket for links, addresses, routes and queueing disciplines.
     ///
     /// # Errors
-    /// The kernel gives no socket.
+    /// The kernel returns no socket.
     pub fn route() -> io::Result<Self> {
         Self::open(libc::NETLINK_ROUTE)
     }
 
-    /// About everything that has a family by name.
+    /// Opens a socket for families with a name.
     ///
     /// # Errors
-    /// As of [`route`](Self::route).
+    /// Same as [`route`](Self::route).
     pub fn generic() -> io::Result<Self> {
         Self::open(libc::NETLINK_GENERIC)
     }
@@ -89,10 +90,10 @@ impl Netlink {
         socket::open(protocol).map(Self)
     }
 
-    /// The number of a family, which is the kind of its messages.
+    /// Returns the number of a family, which is the type of its messages.
     ///
     /// # Errors
-    /// `ENOENT`: this kernel has none of that name.
+    /// `ENOENT`: this kernel has no family of this name.
     pub fn family(&mut self, name: &str) -> io::Result<u16> {
         let mut body = vec![GET_FAMILY, 1, 0, 0];
         put_text(&mut body, FAMILY_NAME, name);
@@ -101,27 +102,27 @@ impl Netlink {
         id.ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
-    /// Asks for one thing.
+    /// Requests one object.
     ///
     /// # Errors
-    /// What the kernel says ([`code`]); `InvalidData` if it says nothing.
+    /// The error of the kernel ([`code`]), and `InvalidData` if it returns no object.
     pub fn get(&mut self, kind: u16, body: &[u8]) -> io::Result<Vec<u8>> {
         let answers = self.talk(kind, ACK, body)?;
         answers.into_iter().next().ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
-    /// Asks for all there is of a kind.
+    /// Requests all objects of a type.
     ///
     /// # Errors
-    /// What the kernel says ([`code`]).
+    /// The error of the kernel ([`code`]).
     pub fn dump(&mut self, kind: u16, body: &[u8]) -> io::Result<Vec<Vec<u8>>> {
         self.talk(kind, DUMP, body)
     }
 
-    /// Has the kernel do something.
+    /// Requests a change.
     ///
     /// # Errors
-    /// What the kernel says ([`code`]), in its own words if it has any.
+    /// The error of the kernel ([`code`]), with its message if there is one.
     pub fn order(&mut self, kind: u16, flags: u16, body: &[u8]) -> io::Result<()> {
         self.talk(kind, ACK | flags, body).map(drop)
     }
@@ -150,7 +151,7 @@ impl Netlink {
     }
 }
 
-/// What the kernel refused, in its own words if it has any.
+/// Error of the kernel with its message.
 #[derive(Debug)]
 struct Refused {
     code: i32,
@@ -165,13 +166,13 @@ impl std::fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// The number of an error, whether it came with words or without.
+/// Returns the error number of the kernel, with or without a message.
 pub fn code(error: &io::Error) -> Option<i32> {
     let refused = error.get_ref().and_then(|inner| inner.downcast_ref::<Refused>());
     refused.map(|refused| refused.code).or_else(|| error.raw_os_error())
 }
 
-/// What an answer says that is none; `None`: all is well.
+/// Returns the error of an error reply, or `None` for an acknowledgment.
 fn refusal(flags: u16, body: &[u8]) -> Option<io::Error> {
     let number = |at: usize| number(body.get(at..)?);
     let code = number(0).map_or(libc::EBADMSG, |code| code.cast_signed().saturating_neg());
@@ -188,7 +189,7 @@ fn refusal(flags: u16, body: &[u8]) -> Option<io::Error> {
     Some(io::Error::new(kind, Refused { code, words }))
 }
 
-/// The messages of a datagram, each with its kind and flags.
+/// Returns the messages of a datagram, each with its type and flags.
 fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u16, u16, &[u8])> {
     std::iter::from_fn(move || {
         let len = number(bytes)? as usize;
@@ -199,11 +200,12 @@ fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u16, u16, &[u8])> {
     })
 }
 
-/// The attributes of a message, or of an attribute that has some, each with its kind.
+/// Returns the attributes of a message or the nested attributes of an attribute, each with its
+/// type.
 pub fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let len = usize::from(half(bytes, 0)?);
-        // The upper two bits say that there are more within, and in which order the octets are.
+        // The upper two bits indicate nested attributes, and the byte order.
         let kind = half(bytes, 2)? & 0x3fff;
         let value = bytes.get(4..len)?;
         bytes = bytes.get(len.next_multiple_of(4)..).unwrap_or_default();
@@ -211,12 +213,12 @@ pub fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-/// The value of an attribute.
+/// Returns the value of an attribute.
 pub fn find(bytes: &[u8], kind: u16) -> Option<&[u8]> {
     attributes(bytes).find(|(found, _)| *found == kind).map(|(_, value)| value)
 }
 
-/// The first 32 bits as a number.
+/// Returns the first 32 bits as a number.
 pub fn number(bytes: &[u8]) -> Option<u32> {
     Some(u32::from_ne_bytes(*bytes.first_chunk()?))
 }
@@ -225,12 +227,12 @@ fn half(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// A text that ends in a zero.
+/// Returns a text that ends with a NUL.
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes.split(|octet| *octet == 0).next().unwrap_or_default()).into_owned()
 }
 
-/// Adds an attribute. The value has to be shorter than 64 KiB.
+/// Appends an attribute. The value must be shorter than 64 KiB.
 pub fn put(body: &mut Vec<u8>, kind: u16, value: &[u8]) {
     let len = u16::try_from(4 + value.len()).expect("what is said is short");
     body.extend(len.to_ne_bytes());
@@ -239,27 +241,28 @@ pub fn put(body: &mut Vec<u8>, kind: u16, value: &[u8]) {
     body.resize(body.len().next_multiple_of(4), 0);
 }
 
-/// Adds an attribute that has attributes within, and says so: newer parts of the kernel insist.
+/// Appends an attribute with nested attributes and sets the nested bit, which newer parts of the
+/// kernel require.
 pub fn put_nested(body: &mut Vec<u8>, kind: u16, within: &[u8]) {
     put(body, NESTED | kind, within);
 }
 
-/// Adds a text as an attribute.
+/// Appends a text as an attribute.
 pub fn put_text(body: &mut Vec<u8>, kind: u16, text: &str) {
     put(body, kind, &[text.as_bytes(), &[0]].concat());
 }
 
-/// The number of an interface.
+/// Returns the index of an interface.
 ///
 /// # Errors
-/// `ENODEV`: there is none of that name.
+/// `ENODEV`: no interface has this name.
 pub fn interface_index(name: &str) -> io::Result<i32> {
     let none = || io::Error::from_raw_os_error(libc::ENODEV);
     let name = std::ffi::CString::new(name).map_err(|_| none())?;
     socket::index(&name).ok_or_else(none)
 }
 
-/// The system calls that the standard library has not.
+/// System calls that the standard library does not offer.
 mod socket {
     #![allow(unsafe_code)]
 
@@ -268,14 +271,15 @@ mod socket {
     use std::io;
     use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-    /// What is written to it goes to the kernel. It gives up reading after a second: the kernel answers within the request.
+    /// Opens a socket for requests to the kernel. Reads time out after a second, since the kernel
+    /// replies within the request.
     pub(super) fn open(protocol: libc::c_int) -> io::Result<File> {
         // SAFETY: no pointers.
         let fd = unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, protocol) };
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the call made a new descriptor that nobody else owns.
+        // SAFETY: the call made a new descriptor without another owner.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         let second = libc::timeval { tv_sec: 1, tv_usec: 0 };
         set(&fd, libc::SOL_SOCKET, libc::SO_RCVTIMEO, &second)?;
@@ -285,7 +289,7 @@ mod socket {
 
     fn set<T: Copy>(fd: &OwnedFd, level: i32, option: i32, value: &T) -> io::Result<()> {
         let (address, len) = (std::ptr::from_ref(value).cast(), size_of::<T>() as libc::socklen_t);
-        // SAFETY: the address is of `len` initialised octets.
+        // SAFETY: the address is of `len` initialized octets.
         match unsafe { libc::setsockopt(fd.as_raw_fd(), level, option, address, len) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
@@ -304,7 +308,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_cut_off_ends_the_reading_at_every_length() {
+    fn truncated_messages_end_parsing_at_every_length() {
         let mut inner = Vec::new();
         put(&mut inner, 7, &[1, 2, 3]);
         put(&mut inner, 8, &9_u32.to_ne_bytes());
@@ -324,18 +328,18 @@ mod tests {
     }
 
     #[test]
-    fn families_are_found_by_name_and_one_answer_is_one() {
+    fn families_are_found_by_name_and_a_refusal_leaves_no_reply() {
         let mut generic = Netlink::generic().expect("anybody may ask");
         assert_eq!(generic.family("nlctrl").expect("it finds itself"), CONTROL);
         assert_eq!(generic.family("there-is-none").map_err(|e| code(&e)), Err(Some(libc::ENOENT)));
-        // What was refused is over: the next answer is to the next question.
+        // A refused request is complete. The next reply belongs to the next request.
         assert_eq!(generic.family("nlctrl").expect("it finds itself"), CONTROL);
     }
 
     #[test]
-    fn a_refusal_has_the_words_of_the_kernel() {
+    fn refusal_has_the_message_of_the_kernel() {
         let mut netlink = Netlink::route().expect("anybody may ask");
-        // A queueing discipline (RTM_NEWQDISC) of a kind that there is not, on no interface.
+        // RTM_NEWQDISC of an unknown kind of queueing discipline, on no interface.
         let error = netlink.order(36, NEW, &[0; 20]).expect_err("nobody may, and there is no such interface");
         assert!(matches!(code(&error), Some(libc::EPERM | libc::ENODEV)), "{error}");
         assert_eq!(interface_index("there-is-none").map_err(|e| e.raw_os_error()), Err(Some(libc::ENODEV)));

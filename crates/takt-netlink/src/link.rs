@@ -1,7 +1,8 @@
-//! Links, addresses and routes of interfaces (rtnetlink(7); linux/if_link.h, linux/if_addr.h, linux/rtnetlink.h).
+//! Links, addresses and routes of interfaces (rtnetlink(7); linux/if_link.h, linux/if_addr.h,
+//! linux/rtnetlink.h).
 //!
-//! An interface is named by its number, which [`interface_index`](crate::interface_index) finds. Numbers and names are those of the
-//! network namespace of the socket.
+//! An interface is identified by its index, which [`interface_index`](crate::interface_index)
+//! returns. Indices and names are those of the network namespace of the socket.
 
 use std::io;
 use std::net::IpAddr;
@@ -25,7 +26,7 @@ const LINK_RECEIVE_QUEUES: u16 = 32;
 const LINK_XDP: u16 = 43;
 const XDP_PROGRAM: u16 = 1;
 const XDP_FLAGS: u16 = 3;
-/// Modes of XDP: in the stack, in the driver (`XDP_FLAGS_SKB_MODE`, `XDP_FLAGS_DRV_MODE`).
+/// XDP modes: generic and driver (`XDP_FLAGS_SKB_MODE`, `XDP_FLAGS_DRV_MODE`).
 const XDP_MODES: [u32; 2] = [0x2, 0x4];
 const NO_PROGRAM: i32 = -1;
 pub(crate) const INFO_KIND: u16 = 1;
@@ -38,7 +39,7 @@ const MULTICAST: u32 = 0x1000;
 const LOCAL: u16 = 2;
 const ADDRESS: u16 = 1;
 const BROADCAST: u16 = 4;
-/// The address is used without a search for duplicates.
+/// Flag of an address without duplicate address detection.
 const NO_DETECTION: u8 = 0x02;
 
 const DESTINATION: u16 = 1;
@@ -48,18 +49,18 @@ const PROTOCOL_BOOT: u8 = 3;
 const SCOPE_LINK: u8 = 253;
 const UNICAST: u8 = 1;
 
-/// One end of a veth(4) pair.
+/// End of a veth(4) pair.
 #[derive(Clone, Copy, Debug)]
 pub struct VethEnd<'a> {
-    /// The interface's name: at most 15 octets.
+    /// Name of the interface, at most 15 octets.
     pub name: &'a str,
-    /// The network namespace that it is made in.
+    /// Network namespace in which the interface is created.
     pub namespace: BorrowedFd<'a>,
-    /// Its hardware address; `None`: a random one.
+    /// Hardware address. `None` for a random one.
     pub mac: Option<[u8; 6]>,
-    /// Its MTU in octets.
+    /// MTU in octets.
     pub mtu: u32,
-    /// Its transmit queues, and as many receive queues. `None`: one of each is in use.
+    /// Number of transmit queues, and of receive queues. `None` uses one of each.
     pub queues: Option<u32>,
 }
 
@@ -72,12 +73,12 @@ pub struct LinkCounters {
     pub sent_frames: u64,
     /// Octets received, from the destination address to the last octet of the payload.
     pub received_octets: u64,
-    /// Octets sent, counted likewise.
+    /// Octets sent, counted in the same way.
     pub sent_octets: u64,
 }
 
 impl VethEnd<'_> {
-    /// `ifinfomsg`, and the attributes of this end.
+    /// Returns `ifinfomsg` and the attributes of this end.
     fn message(&self) -> Vec<u8> {
         let mut body = header(0, 0, 0);
         put_text(&mut body, LINK_NAME, self.name);
@@ -95,10 +96,10 @@ impl VethEnd<'_> {
 }
 
 impl Netlink {
-    /// Makes a veth pair. Each end is in its namespace from the start: there is no moment at which it is elsewhere.
+    /// Creates a veth pair. Each end is in its namespace from the start and never in another one.
     ///
     /// # Errors
-    /// `EEXIST`: there is an interface of such a name. `EINVAL`: too many queues. `EPERM`: not root.
+    /// `EEXIST`: an interface of this name exists. `EINVAL`: too many queues. `EPERM`: not root.
     pub fn add_veth(&mut self, ends: [&VethEnd<'_>; 2]) -> io::Result<()> {
         let mut data = Vec::new();
         put(&mut data, VETH_PEER, &ends[1].message());
@@ -113,34 +114,35 @@ impl Netlink {
     /// Sets an interface up or down.
     ///
     /// # Errors
-    /// `ENODEV`: there is none. `EPERM`: not root.
+    /// `ENODEV`: the interface does not exist. `EPERM`: not root.
     pub fn set_up(&mut self, index: i32, is_up: bool) -> io::Result<()> {
         self.order(NEW_LINK, 0, &header(index, if is_up { UP } else { 0 }, UP))
     }
 
-    /// Has programs use an interface for multicast, or not. The kernel's loopback interface is made without.
+    /// Enables or disables multicast on an interface. The kernel creates the loopback interface
+    /// without multicast.
     ///
     /// # Errors
-    /// `ENODEV`: there is none. `EPERM`: not root.
+    /// `ENODEV`: the interface does not exist. `EPERM`: not root.
     pub fn set_multicast(&mut self, index: i32, is_on: bool) -> io::Result<()> {
         self.order(NEW_LINK, 0, &header(index, if is_on { MULTICAST } else { 0 }, MULTICAST))
     }
 
-    /// Whether an interface is up and its carrier is there. From Linux 6.8 on the query also has the kernel handle a
-    /// change of the carrier at once, which it does once a second otherwise.
+    /// Reports whether an interface is up and has a carrier. Since Linux 6.8, the query also makes
+    /// the kernel handle a change of the carrier immediately. Otherwise it does so once a second.
     ///
     /// # Errors
-    /// `ENODEV`: there is none.
+    /// `ENODEV`: the interface does not exist.
     pub fn is_running(&mut self, index: i32) -> io::Result<bool> {
         let answer = self.get(GET_LINK, &header(index, 0, 0))?;
         let flags = answer.get(8..).and_then(number).ok_or(io::ErrorKind::InvalidData)?;
         Ok(flags & (UP | RUNNING) == UP | RUNNING)
     }
 
-    /// What an interface has sent and received since it was made.
+    /// Returns the counters of an interface since its creation.
     ///
     /// # Errors
-    /// `ENODEV`: there is none. `InvalidData`: the kernel says nothing of it.
+    /// `ENODEV`: the interface does not exist. `InvalidData`: the kernel returns no counters.
     pub fn counters(&mut self, index: i32) -> io::Result<LinkCounters> {
         let answer = self.get(GET_LINK, &header(index, 0, 0))?;
         // `rtnl_link_stats64`: frames received and sent, octets received and sent, 64 bits each.
@@ -154,10 +156,11 @@ impl Netlink {
         counters().ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
-    /// Takes XDP programs off an interface, in both modes.
+    /// Detaches XDP programs from an interface, in both modes.
     ///
     /// # Errors
-    /// `ENODEV`: there is no such interface. `EBUSY`: a process holds the program by a BPF link. `EPERM`: not root.
+    /// `ENODEV`: the interface does not exist. `EBUSY`: a process holds the program by a BPF link.
+    /// `EPERM`: not root.
     pub fn detach_xdp(&mut self, index: i32) -> io::Result<()> {
         for mode in XDP_MODES {
             let mut xdp = Vec::new();
@@ -170,10 +173,11 @@ impl Netlink {
         Ok(())
     }
 
-    /// Gives an interface an address, with its network.
+    /// Adds an address with its network to an interface.
     ///
     /// # Errors
-    /// `EEXIST`: it has it. `EINVAL`: the prefix is too long. `EPERM`: not root.
+    /// `EEXIST`: the interface has the address. `EINVAL`: the prefix is too long. `EPERM`: not
+    /// root.
     pub fn add_address(&mut self, index: i32, address: IpAddr, prefix_len: u8) -> io::Result<()> {
         let (family, flags) = match address {
             IpAddr::V4(_) => (libc::AF_INET, 0),
@@ -193,10 +197,11 @@ impl Netlink {
         self.order(NEW_ADDRESS, NEW, &body)
     }
 
-    /// Has a network, or a range of multicast groups, reached by an interface without a gateway.
+    /// Adds a route to a network, or to a range of multicast groups, over an interface without a
+    /// gateway.
     ///
     /// # Errors
-    /// `EEXIST`: there is such a route. `ENETDOWN`: the interface is down. `EPERM`: not root.
+    /// `EEXIST`: the route exists. `ENETDOWN`: the interface is down. `EPERM`: not root.
     pub fn add_route(&mut self, index: i32, destination: IpAddr, prefix_len: u8) -> io::Result<()> {
         let family = if destination.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
         let mut body = vec![family as u8, prefix_len, 0, 0, TABLE_MAIN, PROTOCOL_BOOT, SCOPE_LINK, UNICAST];
@@ -207,10 +212,10 @@ impl Netlink {
     }
 }
 
-/// Octets of `ifinfomsg`.
+/// Length of `ifinfomsg`, in octets.
 pub(crate) const HEADER_LEN: usize = 16;
 
-/// `ifinfomsg` with the flags that are set, and those that are changed.
+/// Returns `ifinfomsg` with the flags to set and the mask of changed flags.
 pub(crate) fn header(index: i32, flags: u32, changed: u32) -> Vec<u8> {
     let mut body = vec![0; 4];
     body.extend(index.to_ne_bytes());

@@ -1,8 +1,10 @@
-//! Random loss of the frames that an interface sends: the discipline clsact, and a filter of classic BPF (tc-bpf(8)).
+//! Random loss of the frames that an interface sends, by the clsact discipline and a classic BPF
+//! filter (tc-bpf(8)).
 //!
-//! The filter is before the queue of the interface, and sees also the frames of packet sockets, such as those of Open vSwitch. A segment that
-//! the stack leaves to the interface to cut is one frame. The sender of a frame is not told that it was dropped. netem(8) does the same
-//! where the kernel has it, but takes the place of the queue.
+//! The filter precedes the queue of the interface and also sees the frames of packet sockets, such
+//! as those of Open vSwitch. A segment that the stack leaves to the interface counts as one frame.
+//! The sender of a dropped frame is not notified. netem(8) has the same effect where the kernel
+//! supports it, but replaces the queue.
 
 use std::io;
 
@@ -14,38 +16,39 @@ const OPTIONS: u16 = 2;
 const BPF_INSTRUCTIONS_LEN: u16 = 4;
 const BPF_INSTRUCTIONS: u16 = 5;
 const BPF_FLAGS: u16 = 8;
-/// What the program returns is done.
+/// The return value of the program is the action.
 const BPF_DIRECT_ACTION: u32 = 1;
 
-/// The parent of clsact, its handle, and the parent of filters of frames that are sent.
+/// Parent of clsact, its handle, and the parent of filters for outgoing frames.
 const CLSACT: u32 = 0xffff_fff1;
 const HANDLE: u32 = 0xffff_0000;
 const SENT: u32 = 0xffff_fff3;
 const EVERY_PROTOCOL: u16 = 0x0003;
 
-/// `BPF_LD | BPF_W | BPF_ABS` at SKF_AD_OFF + SKF_AD_RANDOM: a random number of 32 bits.
+/// Loads a 32-bit random number: `BPF_LD | BPF_W | BPF_ABS` at SKF_AD_OFF + SKF_AD_RANDOM.
 const LOAD: (u16, u32) = (0x20, 0xffff_f000 + 56);
-/// `BPF_JMP | BPF_JGE | BPF_K`.
+/// Conditional jump: `BPF_JMP | BPF_JGE | BPF_K`.
 const JUMP_IF_AT_LEAST: u16 = 0x35;
-/// `BPF_RET | BPF_K`.
+/// Return: `BPF_RET | BPF_K`.
 const RETURN: u16 = 0x06;
 const TC_ACT_OK: u32 = 0;
 const TC_ACT_SHOT: u32 = 2;
 
-/// Frames while an interface lost some.
+/// Frame counters of an interface with loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
-    /// Frames that were to be sent.
+    /// Frames to be sent.
     pub frames: u64,
-    /// Those of them that were dropped.
+    /// Dropped frames among them.
     pub dropped: u64,
 }
 
 impl Netlink {
-    /// Has an interface drop a share of the frames that it is to send, each with the same probability, from 0 to 1.
+    /// Makes an interface drop each outgoing frame with the same probability, from 0 to 1.
     ///
     /// # Errors
-    /// `EEXIST`: the interface has the discipline clsact. `ENOENT`: this kernel has no clsact or no filter of BPF. `EPERM`: not root.
+    /// `EEXIST`: the interface has a clsact discipline. `ENOENT`: this kernel has no clsact or no
+    /// BPF filters. `EPERM`: not root.
     pub fn add_loss(&mut self, index: i32, probability: f64) -> io::Result<()> {
         let mut body = message(index, HANDLE, CLSACT, 0);
         put_text(&mut body, KIND, "clsact");
@@ -60,31 +63,31 @@ impl Netlink {
         put_nested(&mut body, OPTIONS, &options);
         let added = self.order(NEW_FILTER, NEW, &body);
         if added.is_err() {
-            // The first error counts.
+            // The first error is returned.
             drop(self.remove_loss(index));
         }
         added
     }
 
-    /// Frames of an interface since [`add_loss`](Self::add_loss); none without it.
+    /// Returns the frame counters since [`add_loss`](Self::add_loss). All are 0 without it.
     ///
     /// # Errors
-    /// `ENODEV`: there is no such interface.
+    /// `ENODEV`: the interface does not exist.
     pub fn lost(&mut self, index: i32) -> io::Result<Lost> {
         let found = self.disciplines(index)?.into_iter().find(|one| one.parent == CLSACT);
         Ok(found.map_or_else(Lost::default, |one| Lost { frames: one.frames, dropped: one.drops.into() }))
     }
 
-    /// Ends the loss.
+    /// Removes the loss.
     ///
     /// # Errors
-    /// `ENOENT`: there is none. `EPERM`: not root.
+    /// `ENOENT`: the interface has no loss. `EPERM`: not root.
     pub fn remove_loss(&mut self, index: i32) -> io::Result<()> {
         self.order(DELETE_QDISC, 0, &message(index, 0, CLSACT, 0))
     }
 }
 
-/// `sock_filter`s: operation, steps if true, steps if false, operand.
+/// Returns the program as `sock_filter`s: operation, steps if true, steps if false, operand.
 fn program(probability: f64) -> [Vec<u8>; 4] {
     let share = probability.clamp(0.0, 1.0) * f64::from(u32::MAX);
     let instruction = |(operation, operand): (u16, u32), if_true: u8| {

@@ -1,4 +1,4 @@
-//! Static entries of the tables of neighbours (linux/neighbour.h).
+//! Static entries of the neighbor tables (linux/neighbour.h).
 
 use std::io;
 use std::net::IpAddr;
@@ -12,11 +12,11 @@ const HARDWARE_ADDRESS: u16 = 2;
 const PERMANENT: u16 = 0x80;
 
 impl Netlink {
-    /// Tells the kernel the hardware address of a neighbour at an interface, for good: it is not
-    /// resolved. A former entry is replaced.
+    /// Adds a permanent neighbor entry with its hardware address at an interface, so that the
+    /// kernel does not resolve it. An existing entry is replaced.
     ///
     /// # Errors
-    /// `ENODEV`: there is no such interface. `EPERM`: not root.
+    /// `ENODEV`: the interface does not exist. `EPERM`: not root.
     pub fn set_neighbour(&mut self, index: i32, address: IpAddr, mac: [u8; 6]) -> io::Result<()> {
         let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
         // `ndmsg`.

@@ -1,4 +1,5 @@
-//! Packet sockets (packet(7)) of a network namespace, with the memory that they may take (linux/packet_diag.h, sock_diag(7)).
+//! Packet sockets (packet(7)) of a network namespace, with their buffer sizes (linux/packet_diag.h,
+//! sock_diag(7)).
 
 use std::io;
 
@@ -9,34 +10,35 @@ const SHOW_INFO: u32 = 0x01;
 const SHOW_MEMORY: u32 = 0x10;
 const INFO: u16 = 0;
 const MEMORY: u16 = 6;
-/// The octets of `packet_diag_msg`.
+/// Length of `packet_diag_msg`, in octets.
 const HEADER_LEN: usize = 16;
 
-/// A packet socket.
+/// Packet socket of any process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketSocket {
-    /// Its inode, by which `/proc/PID/fd` names it.
+    /// Inode, by which `/proc/PID/fd` names the socket.
     pub inode: u32,
-    /// The number of the interface that it is bound to; 0: none.
+    /// Index of the interface to which the socket is bound, 0 for none.
     pub interface: u32,
-    /// Octets of frames that may wait to be read: SO_RCVBUF.
+    /// Size of the receive buffer in octets: SO_RCVBUF.
     pub receive_buffer: u32,
-    /// Octets of frames that may wait to be sent, in all queueing disciplines: SO_SNDBUF.
+    /// Size of the send buffer in octets, over all queueing disciplines: SO_SNDBUF.
     pub send_buffer: u32,
-    /// Frames that found no room in the receive buffer.
+    /// Frames dropped because the receive buffer was full.
     pub drops: u32,
 }
 
 impl Netlink {
-    /// A socket for queries about sockets of this thread's network namespace.
+    /// Opens a socket for queries on the sockets of this thread's network namespace.
     ///
     /// # Errors
-    /// The kernel gives no socket.
+    /// The kernel returns no socket.
     pub fn sockets() -> io::Result<Self> {
         Self::open(libc::NETLINK_SOCK_DIAG)
     }
 
-    /// All packet sockets of the namespace. For a socket of [`sockets`](Self::sockets).
+    /// Returns all packet sockets of the namespace. Requires a socket of
+    /// [`sockets`](Self::sockets).
     ///
     /// # Errors
     /// `ENOENT`: this kernel has no packet_diag. `EPERM`: not root.

@@ -1,56 +1,60 @@
-//! Strict priority on an interface: an HTB whose leaves borrow everything, a FIFO in each leaf, filters by DSCP and EtherType.
+//! Strict priority on an interface: an HTB whose leaves borrow everything, with a FIFO in each leaf
+//! and filters by DSCP and EtherType.
 //!
-//! The root class has the line rate. Each leaf has nearly nothing of its own and borrows the rest, and HTB lends to the leaf of the
-//! smallest priority first. Frames count with preamble, checksum and gap. Full queues drop from the head by default: their sender gets no
-//! ENOBUFS, by which Open vSwitch would abandon the rest of its batch.
+//! The root class has the line rate. Each leaf has almost no rate of its own and borrows the rest.
+//! HTB lets the leaf with the smallest priority number borrow first. Frames count with preamble,
+//! checksum and gap. Full queues drop from the head by default. Their sender receives no ENOBUFS,
+//! after which Open vSwitch would discard the rest of its batch.
 //!
-//! The handle [`HANDLE`] marks a tree as one of Takt. [`Netlink::strict_priority`] reads a tree back from the kernel.
+//! The handle [`HANDLE`] marks a tree as one of Takt. [`Netlink::strict_priority`] reads a tree
+//! back from the kernel.
 
 use std::io;
 
 use crate::Netlink;
 use crate::traffic::{Discipline, HtbClass, ROOT};
 
-/// The handle of the HTB; other programs hardly use it.
+/// Handle of the HTB. Other programs are unlikely to use it.
 pub const HANDLE: u32 = 0x544b_0000;
-/// HTB has so many priorities.
+/// Maximum number of classes, which is the number of HTB priorities.
 pub const CLASSES_MAX: usize = 8;
-/// The class with the line rate.
+/// Class with the line rate.
 const LINE: u32 = HANDLE | 0xff;
-/// Octets per second that a leaf has of its own: the least that HTB keeps count of well.
+/// Guaranteed rate of a leaf, in octets per second: the least that HTB accounts for well.
 const OWN_RATE: u32 = 1000;
-/// An Ethernet frame, and what is counted besides: preamble, checksum, gap.
+/// Octets of an Ethernet frame, and the octets that are counted in addition: preamble, checksum,
+/// gap.
 const QUANTUM: u32 = 1514;
 const BURST: u32 = 1600;
 const OVERHEAD: u16 = 24;
 
-/// The frame that a full queue drops.
+/// Frame that a full queue drops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DropFrom {
-    /// The one that waits longest. The sender of the new one is told nothing.
+    /// The oldest frame. The sender of the new frame is not notified.
     #[default]
     Head,
-    /// The new one. Its sender gets ENOBUFS.
+    /// The new frame. Its sender receives ENOBUFS.
     Tail,
 }
 
-/// A class.
+/// Class of an interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Class {
     /// DSCPs of its IPv4 and IPv6 packets.
     pub dscp: Vec<u8>,
     /// EtherTypes of its other frames.
     pub ether_types: Vec<u16>,
-    /// Frames that wait in it at most.
+    /// Maximum number of queued frames.
     pub frames: u32,
-    /// What it drops when they do.
+    /// Frame that a full queue drops.
     pub drop_from: DropFrom,
-    /// Octets per second that it sends at most; `None`: as many as the interface.
+    /// Maximum rate in octets per second. `None` for the rate of the interface.
     pub ceiling: Option<u32>,
 }
 
 impl Class {
-    /// The discipline of its queue.
+    /// Returns the discipline of the class's queue.
     pub fn queue(&self) -> Discipline {
         match self.drop_from {
             DropFrom::Head => Discipline::PfifoHeadDrop { frames: self.frames },
@@ -59,42 +63,43 @@ impl Class {
     }
 }
 
-/// The classes of an interface.
+/// Classes of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StrictPriority {
-    /// Octets per second that the interface sends, with preamble, checksum and gap.
+    /// Rate of the interface in octets per second, with preamble, checksum and gap.
     pub rate: u32,
-    /// From the first to be served to the last, which takes all that no other does.
+    /// Classes in the order of their service. The last one takes all frames that match no other.
     pub classes: Vec<Class>,
 }
 
-/// The class of a place among the classes.
+/// Returns the class of an index.
 pub fn class(place: usize) -> u32 {
     HANDLE | u32::try_from(place + 1).unwrap_or(0xfe)
 }
 
-/// The handle of a class's queue.
+/// Returns the handle of a class's queue, by the index of the class.
 pub fn leaf(place: usize) -> u32 {
     (0x10 + place as u32) << 16
 }
 
 impl Netlink {
-    /// Makes the classes at the root of an interface that has no discipline there but the kernel's own. After an error, what was made of
-    /// them is removed.
+    /// Creates the classes at the root of an interface that has only the kernel's default
+    /// discipline. After an error, everything created is removed.
     ///
     /// # Errors
-    /// `InvalidInput`: there is no class, or there are more than [`CLASSES_MAX`]. `EEXIST`: there is another discipline. `ENOENT`: this
-    /// kernel lacks HTB, u32 or `pfifo_head_drop`. `EPERM`: not root.
+    /// `InvalidInput`: there is no class, or there are more than [`CLASSES_MAX`]. `EEXIST`: the
+    /// interface has another discipline. `ENOENT`: this kernel lacks HTB, u32 or `pfifo_head_drop`.
+    /// `EPERM`: not root.
     pub fn add_strict_priority(&mut self, index: i32, wanted: &StrictPriority) -> io::Result<()> {
         if wanted.classes.is_empty() || wanted.classes.len() > CLASSES_MAX {
             let what = format!("{} classes; 1 to {CLASSES_MAX} are expected", wanted.classes.len());
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
-        // The low half of a class's number.
+        // Minor number of the last class.
         let default = (class(wanted.classes.len() - 1) & 0xffff) as u16;
         self.add_discipline(index, HANDLE, ROOT, Discipline::Htb { default })?;
         self.add_classes(index, wanted).inspect_err(|_| {
-            // The first error counts.
+            // The first error is returned.
             drop(self.remove_discipline(index, ROOT));
         })
     }
@@ -103,7 +108,8 @@ impl Netlink {
         let of = |rate: u32, ceiling: u32, priority: usize| HtbClass {
             rate,
             ceiling,
-            // On a fast link, as much as an eighth of a millisecond takes: the timer is not called more often.
+            // On a fast link, the burst covers an eighth of a millisecond, which limits the rate of
+            // timer events.
             burst: BURST.max(ceiling / 8000),
             quantum: QUANTUM,
             priority: priority as u32,
@@ -117,8 +123,9 @@ impl Netlink {
         self.add_class_filters(index, &wanted.classes)
     }
 
-    /// Makes the filters that sort frames into the classes of [`add_strict_priority`](Self::add_strict_priority), which makes them first.
-    /// After [`remove_filters`](Self::remove_filters) it makes them again.
+    /// Creates the filters that sort frames into the classes of
+    /// [`add_strict_priority`](Self::add_strict_priority), which calls this itself. After
+    /// [`remove_filters`](Self::remove_filters) it creates them again.
     ///
     /// # Errors
     /// `EINVAL`: the interface has no such classes. `EPERM`: not root.
@@ -131,19 +138,22 @@ impl Netlink {
         Ok(())
     }
 
-    /// Makes the queue of a class.
+    /// Creates the queue of a class.
     ///
     /// # Errors
-    /// As [`add_discipline`](Self::add_discipline).
+    /// Those of [`add_discipline`](Self::add_discipline).
     pub fn add_leaf(&mut self, index: i32, place: usize, discipline: Discipline) -> io::Result<()> {
         self.add_discipline(index, leaf(place), class(place), discipline)
     }
 
-    /// The classes that the kernel has at an interface. `None`: there are none that [`add_strict_priority`](Self::add_strict_priority) makes,
-    /// or something is missing, added or changed. DSCPs and EtherTypes are in ascending order.
+    /// Returns the classes of an interface in the kernel. DSCPs and EtherTypes are in ascending
+    /// order.
+    ///
+    /// Returns `None` if [`add_strict_priority`](Self::add_strict_priority) did not create them, or
+    /// if something is missing, added or changed.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// Errors of the kernel.
     pub fn strict_priority(&mut self, index: i32) -> io::Result<Option<StrictPriority>> {
         let disciplines = self.disciplines(index)?;
         if !disciplines.iter().any(|one| one.kind == "htb" && one.handle == HANDLE && one.parent == ROOT) {
@@ -170,7 +180,7 @@ impl Netlink {
             let of_class = || filters.iter().filter(|filter| filter.class == one.class);
             let mut dscp: Vec<u8> = of_class().filter_map(crate::traffic::U32Filter::dscp).collect();
             dscp.sort_unstable();
-            // One of IPv4 and one of IPv6 each, without a tag and with one.
+            // One filter each for IPv4 and IPv6, without a tag and with one.
             let is_whole = dscp.chunks(4).all(|four| four.len() == 4 && four.iter().all(|one| *one == four[0]));
             dscp.dedup();
             let mut ether_types: Vec<u16> =

@@ -1,6 +1,7 @@
-//! Queueing disciplines that divide a rate by strict priority: HTB, FIFOs, filters by DSCP (linux/pkt_sched.h, linux/pkt_cls.h).
+//! Queueing disciplines that divide a rate in strict priority: HTB, FIFOs, filters by DSCP
+//! (linux/pkt_sched.h, linux/pkt_cls.h).
 //!
-//! Rates are in octets per second, handles as tc(8) writes them: `1:2` is `0x0001_0002`.
+//! Rates are in octets per second. Handles have the form of tc(8): `1:2` is `0x0001_0002`.
 
 use std::io;
 
@@ -20,19 +21,19 @@ const OPTIONS: u16 = 2;
 const STATS: u16 = 7;
 const STATS_BASIC: u16 = 1;
 const STATS_QUEUE: u16 = 3;
-/// The octets of `tcmsg`.
+/// Length of `tcmsg`, in octets.
 const HEADER_LEN: usize = 20;
 
-/// The parent of the discipline at the root.
+/// Parent of the root discipline.
 pub const ROOT: u32 = 0xffff_ffff;
 
 const HTB_PARAMETERS: u16 = 1;
 const HTB_INIT: u16 = 2;
 const HTB_VERSION: u32 = 3;
-/// HTB gives a class without a quantum its rate divided by this.
+/// Divisor of the rate that gives the quantum of an HTB class without one.
 const RATE_TO_QUANTUM: u32 = 10;
 const LINK_LAYER_ETHERNET: u8 = 1;
-/// The kernel's unit of the time that a burst takes, in ns.
+/// Kernel unit of a burst's transmission time, in ns.
 const TICK_NS: u64 = 64;
 
 const U32_CLASS: u16 = 1;
@@ -41,35 +42,35 @@ const TERMINAL: u8 = 1;
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 const VLAN: u16 = 0x8100;
-/// Both headers have the DSCP in their first 32 bits.
+/// Shift of the DSCP within the first 32 bits of the IPv4 and the IPv6 header.
 const IPV4_DSCP_SHIFT: u32 = 18;
 const IPV6_DSCP_SHIFT: u32 = 22;
-/// The octets of `tc_u32_sel` before its keys, and of a key.
+/// Length of `tc_u32_sel` before its keys, and of a key, in octets.
 const SELECTOR_LEN: usize = 16;
 const KEY_LEN: usize = 16;
 
-/// A discipline to be made.
+/// Queueing discipline to be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Discipline {
-    /// Classes with rates.
+    /// HTB, with classes that have rates.
     Htb {
-        /// The minor number of the class of frames that no filter sorts.
+        /// Minor number of the class of frames that match no filter.
         default: u16,
     },
-    /// A queue of so many frames that drops the frame that came last.
+    /// FIFO that drops the newest frame when it is full.
     Pfifo {
-        /// Its length.
+        /// Maximum length in frames.
         frames: u32,
     },
-    /// A queue of so many frames that drops the frame that waits longest. Its sender gets no ENOBUFS.
+    /// FIFO that drops the oldest frame when it is full. The sender receives no ENOBUFS.
     PfifoHeadDrop {
-        /// Its length.
+        /// Maximum length in frames.
         frames: u32,
     },
 }
 
 impl Discipline {
-    /// The kernel's name of the kind.
+    /// Returns the kernel's name of the kind.
     pub fn kind(self) -> &'static str {
         match self {
             Self::Htb { .. } => "htb",
@@ -79,74 +80,76 @@ impl Discipline {
     }
 }
 
-/// A class of an HTB.
+/// HTB class to be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HtbClass {
-    /// What it has for itself, octets per second.
+    /// Guaranteed rate in octets per second.
     pub rate: u32,
-    /// Most that it may have.
+    /// Maximum rate in octets per second.
     pub ceiling: u32,
-    /// Octets that it may send at once.
+    /// Octets that the class may send at once.
     pub burst: u32,
-    /// Octets that it sends at a turn among classes of the same priority.
+    /// Octets that the class sends in one turn among classes of the same priority.
     pub quantum: u32,
-    /// 0 to 7; the smaller borrows first.
+    /// Priority, 0 to 7. The class with the smaller number borrows first.
     pub priority: u32,
-    /// Octets that are counted for each frame besides its own.
+    /// Octets that count for each frame in addition to its length.
     pub overhead: u16,
 }
 
-/// A discipline that is there.
+/// Existing queueing discipline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DisciplineState {
-    /// The kernel's name of the kind.
+    /// Kernel name of the kind.
     pub kind: String,
-    /// Its handle; 0: the kernel made it by itself.
+    /// Handle. 0 for a discipline that the kernel created itself.
     pub handle: u32,
-    /// The class that it belongs to, or [`ROOT`].
+    /// Class to which the discipline belongs, or [`ROOT`].
     pub parent: u32,
-    /// Frames that have left it.
+    /// Frames sent.
     pub frames: u64,
-    /// Frames that it dropped.
+    /// Frames dropped.
     pub drops: u32,
-    /// Frames that wait in it.
+    /// Queued frames.
     pub waiting: u32,
-    /// Frames that a `pfifo` or `pfifo_head_drop` holds, octets that a `bfifo` holds; `None` for other kinds.
+    /// Maximum length: in frames for `pfifo` and `pfifo_head_drop`, in octets for `bfifo`. `None`
+    /// for other kinds.
     pub limit: Option<u32>,
 }
 
-/// A class of an HTB that is there.
+/// Existing HTB class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HtbClassState {
-    /// Its number.
+    /// Number of the class.
     pub class: u32,
-    /// The class above it, or [`ROOT`].
+    /// Parent class, or [`ROOT`].
     pub parent: u32,
-    /// Octets per second that it has for itself.
+    /// Guaranteed rate in octets per second.
     pub rate: u32,
-    /// Octets per second that it may have.
+    /// Maximum rate in octets per second.
     pub ceiling: u32,
-    /// 0 to 7; the smaller borrows first.
+    /// Priority, 0 to 7. The class with the smaller number borrows first.
     pub priority: u32,
-    /// Octets that are counted for each frame besides its own.
+    /// Octets that count for each frame in addition to its length.
     pub overhead: u16,
 }
 
-/// A filter of the kind u32 with one key at the first 32 bits behind the Ethernet header.
+/// u32 filter with one key, which is the first 32 bits after the Ethernet header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct U32Filter {
-    /// The EtherType.
+    /// EtherType of matching frames.
     pub protocol: u16,
-    /// The bits that are compared.
+    /// Mask of the compared bits.
     pub mask: u32,
-    /// Their value.
+    /// Value of the compared bits.
     pub value: u32,
-    /// The class of frames that match.
+    /// Class of matching frames.
     pub class: u32,
 }
 
 impl U32Filter {
-    /// The DSCP that it matches, of IPv4 or IPv6, also behind a VLAN tag; `None`: it matches something else.
+    /// Returns the DSCP that the filter matches, of IPv4 or IPv6, with or without a VLAN tag.
+    /// `None` if it matches something else.
     pub fn dscp(&self) -> Option<u8> {
         let version_mask = 0xf << 28;
         let (shift, mask) = match (self.protocol, self.value >> 28) {
@@ -156,16 +159,17 @@ impl U32Filter {
             (VLAN, 6) => (IPV6_DSCP_SHIFT, version_mask),
             _ => return None,
         };
-        // Six bits.
+        // A DSCP has six bits.
         (self.mask == 0x3f << shift | mask).then_some((self.value >> shift & 0x3f) as u8)
     }
 }
 
 impl Netlink {
-    /// Makes a discipline.
+    /// Creates a queueing discipline.
     ///
     /// # Errors
-    /// `ENOENT`: this kernel has none of the kind. `EEXIST`: the parent has one. `EPERM`: not root.
+    /// `ENOENT`: this kernel does not have the kind. `EEXIST`: the parent has a discipline.
+    /// `EPERM`: not root.
     pub fn add_discipline(&mut self, index: i32, handle: u32, parent: u32, discipline: Discipline) -> io::Result<()> {
         let mut body = message(index, handle, parent, 0);
         put_text(&mut body, KIND, discipline.kind());
@@ -183,18 +187,18 @@ impl Netlink {
         self.order(NEW_QDISC, NEW, &body)
     }
 
-    /// Removes the discipline of a parent, with all below it.
+    /// Removes the discipline of a parent, with everything below it.
     ///
     /// # Errors
-    /// `ENOENT`: there is none. `EPERM`: not root.
+    /// `ENOENT`: the parent has no discipline. `EPERM`: not root.
     pub fn remove_discipline(&mut self, index: i32, parent: u32) -> io::Result<()> {
         self.order(DELETE_QDISC, 0, &message(index, 0, parent, 0))
     }
 
-    /// Makes a class of an HTB. Its parent is another class, or the handle of the HTB.
+    /// Creates an HTB class. Its parent is another class, or the handle of the HTB.
     ///
     /// # Errors
-    /// `EINVAL`: there is no such parent, or the rate is 0. `EPERM`: not root.
+    /// `EINVAL`: the parent does not exist, or the rate is 0. `EPERM`: not root.
     pub fn add_class(&mut self, index: i32, class: u32, parent: u32, of: &HtbClass) -> io::Result<()> {
         let mut parameters = Vec::new();
         for rate in [of.rate, of.ceiling] {
@@ -218,16 +222,18 @@ impl Netlink {
         self.order(NEW_CLASS, NEW, &body)
     }
 
-    /// Sends IPv4 and IPv6 frames with a DSCP to a class, without a tag or with one of 802.1Q: four filters of the kind u32 (tc-u32(8)).
+    /// Sorts IPv4 and IPv6 frames with a DSCP into a class, with or without an 802.1Q tag, by four
+    /// u32 filters (tc-u32(8)).
     ///
-    /// Behind a tag the version of IP is read from the packet: u32 counts from the network header, which is behind the tag of frames that packet
-    /// sockets send (since Linux 6.0) as of those whose tag is apart from the frame.
+    /// For tagged frames, the filter reads the IP version from the packet. u32 counts from the
+    /// network header. That header follows the tag of frames that packet sockets send (since Linux
+    /// 6.0), and of frames whose tag is stored outside the frame.
     ///
     /// # Errors
     /// `ENOENT`: this kernel has no u32. `EPERM`: not root.
     pub fn add_dscp_filter(&mut self, index: i32, parent: u32, dscp: u8, class: u32) -> io::Result<()> {
         let dscp = u32::from(dscp & 0x3f);
-        // Filters of one protocol share a priority.
+        // Filters of one protocol share a preference.
         for (priority, protocol, shift, version) in
             [(1_u32, IPV4, IPV4_DSCP_SHIFT, 4_u32), (2, IPV6, IPV6_DSCP_SHIFT, 6)]
         {
@@ -238,17 +244,18 @@ impl Netlink {
         Ok(())
     }
 
-    /// Sends frames with an EtherType, such as ARP, to a class: a filter of the kind u32 that matches every frame of the protocol. Frames
-    /// with an 802.1Q tag are not recognised.
+    /// Sorts frames with an EtherType, such as ARP, into a class, by a u32 filter that matches
+    /// every frame of the protocol. Frames with an 802.1Q tag do not match.
     ///
     /// # Errors
     /// `ENOENT`: this kernel has no u32. `EPERM`: not root.
     pub fn add_ether_type_filter(&mut self, index: i32, parent: u32, ether_type: u16, class: u32) -> io::Result<()> {
-        // Filters of one protocol share a priority; the numbers below 0x600 are no EtherTypes, and free for others.
+        // Filters of one protocol share a preference. Numbers below 0x600 are not EtherTypes and
+        // are used by other filters.
         self.add_u32_filter(index, parent, u32::from(ether_type), ether_type, [0, 0], class)
     }
 
-    /// One key: the mask and the value of the first 32 bits behind the Ethernet header.
+    /// Adds a filter with one key: mask and value of the first 32 bits after the Ethernet header.
     fn add_u32_filter(
         &mut self,
         index: i32,
@@ -271,51 +278,52 @@ impl Netlink {
         self.order(NEW_FILTER, NEW, &body)
     }
 
-    /// Removes all filters of a discipline. Without any, nothing is done.
+    /// Removes all filters of a discipline. Does nothing if there are none.
     ///
     /// # Errors
-    /// `EINVAL`: there is no such discipline. `EPERM`: not root.
+    /// `EINVAL`: the discipline does not exist. `EPERM`: not root.
     pub fn remove_filters(&mut self, index: i32, parent: u32) -> io::Result<()> {
         self.order(DELETE_FILTER, 0, &message(index, 0, parent, 0))
     }
 
-    /// Whether a discipline has filters.
+    /// Reports whether a discipline has filters.
     ///
     /// # Errors
-    /// `ENODEV`: there is no such interface.
+    /// `ENODEV`: the interface does not exist.
     pub fn has_filters(&mut self, index: i32, parent: u32) -> io::Result<bool> {
         Ok(!self.dump(GET_FILTER, &message(index, 0, parent, 0))?.is_empty())
     }
 
-    /// The filters of a discipline that are of the kind u32 and have one key at the first 32 bits behind the Ethernet header.
+    /// Returns the u32 filters of a discipline with one key, which is the first 32 bits after the
+    /// Ethernet header.
     ///
     /// # Errors
-    /// `ENODEV`: there is no such interface.
+    /// `ENODEV`: the interface does not exist.
     pub fn u32_filters(&mut self, index: i32, parent: u32) -> io::Result<Vec<U32Filter>> {
         let all = self.dump(GET_FILTER, &message(index, 0, parent, 0))?;
         Ok(all.iter().filter_map(|one| u32_filter(one)).collect())
     }
 
-    /// The classes of all HTBs of an interface.
+    /// Returns the classes of all HTBs of an interface.
     ///
     /// # Errors
-    /// `ENODEV`: there is no such interface.
+    /// `ENODEV`: the interface does not exist.
     pub fn htb_classes(&mut self, index: i32) -> io::Result<Vec<HtbClassState>> {
         let all = self.dump(GET_CLASS, &message(index, 0, 0, 0))?;
         Ok(all.iter().filter_map(|one| htb_class(one)).collect())
     }
 
-    /// The disciplines of an interface.
+    /// Returns the queueing disciplines of an interface.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// Errors of the kernel.
     pub fn disciplines(&mut self, index: i32) -> io::Result<Vec<DisciplineState>> {
         let all = self.dump(GET_QDISC, &message(index, 0, 0, 0))?;
         Ok(all.iter().filter_map(|one| state(index, one)).collect())
     }
 }
 
-/// `tcmsg`.
+/// Returns `tcmsg`.
 pub(crate) fn message(index: i32, handle: u32, parent: u32, info: u32) -> Vec<u8> {
     let mut body = vec![0; 4];
     body.extend(index.to_ne_bytes());
@@ -323,14 +331,15 @@ pub(crate) fn message(index: i32, handle: u32, parent: u32, info: u32) -> Vec<u8
     body
 }
 
-/// A discipline of an interface; `None` for those of others.
+/// Parses a discipline. `None` for disciplines of other interfaces.
 fn state(index: i32, message: &[u8]) -> Option<DisciplineState> {
     if number(message.get(4..)?)? != index.cast_unsigned() {
         return None;
     }
     let attributes = message.get(HEADER_LEN..)?;
     let stats = find(attributes, STATS).unwrap_or_default();
-    // `gnet_stats_basic`: octets (64 bits), frames. `gnet_stats_queue`: frames that wait, octets that wait, drops.
+    // `gnet_stats_basic`: octets (64 bits), frames. `gnet_stats_queue`: queued frames, queued
+    // octets, drops.
     let basic = find(stats, STATS_BASIC).unwrap_or_default();
     let queue = find(stats, STATS_QUEUE).unwrap_or_default();
     let at = |bytes: &[u8], at: usize| bytes.get(at..).and_then(number).unwrap_or(0);
@@ -347,13 +356,14 @@ fn state(index: i32, message: &[u8]) -> Option<DisciplineState> {
     })
 }
 
-/// A class of an HTB; `None` for those of other kinds.
+/// Parses an HTB class. `None` for classes of other kinds.
 fn htb_class(message: &[u8]) -> Option<HtbClassState> {
     let attributes = message.get(HEADER_LEN..)?;
     if text(find(attributes, KIND)?) != "htb" {
         return None;
     }
-    // `tc_htb_opt`: two `tc_ratespec` of 12 octets, of which the last four are the rate, then bursts, quantum, level, priority.
+    // `tc_htb_opt`: two `tc_ratespec` of 12 octets, of which the last four are the rate, then
+    // bursts, quantum, level, priority.
     let options = find(find(attributes, OPTIONS)?, HTB_PARAMETERS)?;
     let at = |at: usize| options.get(at..).and_then(number);
     Some(HtbClassState {
@@ -372,7 +382,7 @@ fn u32_filter(message: &[u8]) -> Option<U32Filter> {
         return None;
     }
     let options = find(attributes, OPTIONS)?;
-    // Hash tables of the kind have neither.
+    // Hash tables of u32 have neither.
     let (class, selector) = (find(options, U32_CLASS).and_then(number)?, find(options, U32_SELECTOR)?);
     let key = selector.get(SELECTOR_LEN..SELECTOR_LEN + KEY_LEN)?;
     let at = |at: usize| Some(u32::from_be_bytes(*key.get(at..)?.first_chunk()?));

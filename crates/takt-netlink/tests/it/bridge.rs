@@ -1,4 +1,4 @@
-//! Bridges of the kernel, links of several queues, static neighbours, counters of interfaces.
+//! Kernel bridges, links with several queues, static neighbor entries, interface counters.
 
 use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
@@ -11,7 +11,7 @@ use takt_testkit::network::Host;
 
 use crate::{in_namespace, output};
 
-/// A link of four queues, with one end in this namespace and one in that of the peer.
+/// Creates a link with four queues. One end is in this namespace and one in that of the peer.
 fn add_link(netlink: &mut Netlink, peer: &Host) -> i32 {
     let own = File::open("/proc/thread-self/ns/net").expect("proc is mounted");
     let there = peer.run(|| File::open("/proc/thread-self/ns/net").expect("proc is mounted"));
@@ -51,7 +51,7 @@ fn port_of_a_bridge_forwards_once_both_ends_of_its_link_are_up() {
 }
 
 #[test]
-fn link_of_too_many_queues_is_refused() {
+fn link_with_too_many_queues_is_refused() {
     in_namespace(|netlink, _, peer| {
         let own = File::open("/proc/thread-self/ns/net").expect("proc is mounted");
         let there = peer.run(|| File::open("/proc/thread-self/ns/net").expect("proc is mounted"));
@@ -62,7 +62,7 @@ fn link_of_too_many_queues_is_refused() {
 }
 
 #[test]
-fn datagram_to_a_static_neighbour_is_sent_and_counted_though_no_host_has_its_address() {
+fn datagram_to_a_static_neighbor_is_sent_and_counted() {
     in_namespace(|netlink, index, _| {
         let mac = [2, 9, 9, 9, 9, 9];
         let targets =
@@ -80,14 +80,14 @@ fn datagram_to_a_static_neighbour_is_sent_and_counted_though_no_host_has_its_add
         let socket = UdpSocket::bind("0.0.0.0:0").expect("a port is free");
         socket.send_to(&[0; 100], (targets[0], 9)).expect("there is a route");
         let after = netlink.counters(index).expect("it is here");
-        // Headers of UDP, IP, Ethernet. The kernel may send frames of its own meanwhile.
+        // Headers of UDP, IP and Ethernet. The kernel may send its own frames meanwhile.
         assert!(after.sent_frames > before.sent_frames, "{after:?}");
         assert!(after.sent_octets >= before.sent_octets + 100 + 8 + 20 + 14, "{before:?} {after:?}");
     });
 }
 
 #[test]
-fn interface_stays_up_when_its_xdp_programs_are_taken_off() {
+fn interface_stays_up_when_its_xdp_programs_are_detached() {
     in_namespace(|netlink, index, _| {
         netlink.detach_xdp(index).expect("there is none");
         assert!(netlink.is_running(index).expect("it is here"));

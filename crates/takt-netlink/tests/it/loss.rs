@@ -1,4 +1,4 @@
-//! Random loss of frames, with datagrams between two namespaces.
+//! Random frame loss, with datagrams between two namespaces.
 
 use std::net::UdpSocket;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use takt_netlink::loss::Lost;
 use crate::in_namespace;
 
 #[test]
-fn interface_loses_its_share_of_frames_counts_them_and_stops_when_told() {
-    /// Of the other end of the wire.
+fn interface_drops_its_share_of_frames_and_counts_them_until_loss_is_removed() {
+    /// Address of the remote end.
     const PEER: &str = "10.77.0.2";
     const DATAGRAMS: u32 = 4000;
-    /// Fits the buffer of a socket.
+    /// Number of datagrams that fit into a socket buffer.
     const BURST: u32 = 20;
     in_namespace(|netlink, index, peer| {
         let receiver = peer.run(|| UdpSocket::bind("0.0.0.0:7400").expect("the port is free"));
@@ -43,7 +43,7 @@ fn interface_loses_its_share_of_frames_counts_them_and_stops_when_told() {
         let arrived = received();
         let Lost { frames, dropped } = netlink.lost(index).expect("it is here");
         assert!(frames >= u64::from(DATAGRAMS) && dropped >= u64::from(DATAGRAMS - arrived), "{frames} {dropped}");
-        // Of 4,000 at 20 %, the standard deviation is 25.
+        // For 4,000 frames at 20 %, the standard deviation is 25.
         assert!((3000..3400).contains(&arrived), "{arrived}");
         netlink.remove_loss(index).expect("root may");
         assert_eq!(netlink.lost(index).expect("it is here"), Lost::default());

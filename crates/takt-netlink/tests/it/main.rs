@@ -1,4 +1,4 @@
-//! Links, disciplines and packet sockets of network namespaces that the tests make.
+//! Links, queueing disciplines and packet sockets in network namespaces of the tests.
 
 use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
@@ -27,7 +27,7 @@ fn output(program: &str, words: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// Runs in a network namespace with the interface `eth0`.
+/// Runs a function in a network namespace with the interface `eth0`.
 fn in_namespace(f: impl FnOnce(&mut Netlink, i32, &Host)) {
     let Some([host, peer]) = wire(1) else { return };
     let _inside = host.enter();
@@ -36,7 +36,7 @@ fn in_namespace(f: impl FnOnce(&mut Netlink, i32, &Host)) {
 }
 
 #[test]
-fn veth_ends_are_made_in_their_namespaces_with_addresses_and_routes() {
+fn veth_ends_are_created_in_their_namespaces_with_addresses_and_routes() {
     in_namespace(|netlink, _, peer| {
         let own = File::open("/proc/thread-self/ns/net").expect("proc is mounted");
         let there = peer.run(|| File::open("/proc/thread-self/ns/net").expect("proc is mounted"));
@@ -72,7 +72,7 @@ fn veth_ends_are_made_in_their_namespaces_with_addresses_and_routes() {
 }
 
 #[test]
-fn checksum_offload_is_switched_and_shown() {
+fn checksum_offload_is_switched_and_reported() {
     in_namespace(|_, index, _| {
         let mut generic = Netlink::generic().expect("a socket");
         for is_on in [false, true] {
@@ -84,7 +84,7 @@ fn checksum_offload_is_switched_and_shown() {
     });
 }
 
-/// The tree of two classes, by this crate.
+/// Creates a tree of two classes with this crate.
 fn make_tree(netlink: &mut Netlink, index: i32) {
     let class =
         |rate, priority| HtbClass { rate, ceiling: 12_500_000, burst: 1600, quantum: 1514, priority, overhead: 24 };
@@ -97,7 +97,7 @@ fn make_tree(netlink: &mut Netlink, index: i32) {
 }
 
 #[test]
-fn tree_of_classes_is_what_tc_shows() {
+fn tree_of_classes_is_shown_by_tc() {
     if let Err(why) = require::program("tc") {
         return not_run(why);
     }
@@ -153,7 +153,7 @@ fn strict_priority() -> StrictPriority {
 }
 
 #[test]
-fn strict_priority_is_read_back_as_it_was_made_and_not_once_it_is_changed() {
+fn strict_priority_is_read_back_unless_it_was_changed() {
     in_namespace(|netlink, index, _| {
         assert_eq!(netlink.strict_priority(index).expect("a list"), None);
         let wanted = strict_priority();
@@ -177,7 +177,7 @@ fn strict_priority_is_read_back_as_it_was_made_and_not_once_it_is_changed() {
 }
 
 #[test]
-fn classes_with_a_ceiling_and_tail_drop_are_read_back_and_filters_go_and_come_back() {
+fn classes_with_a_ceiling_and_tail_drop_are_read_back_and_filters_can_be_recreated() {
     in_namespace(|netlink, index, _| {
         let mut wanted = strict_priority();
         wanted.classes[0].ceiling = Some(125_000);
@@ -194,7 +194,7 @@ fn classes_with_a_ceiling_and_tail_drop_are_read_back_and_filters_go_and_come_ba
 }
 
 #[test]
-fn strict_priority_of_no_class_or_too_many_is_refused_and_leaves_nothing() {
+fn strict_priority_with_no_class_or_too_many_is_refused_and_leaves_nothing() {
     in_namespace(|netlink, index, _| {
         let StrictPriority { rate, classes } = strict_priority();
         for classes in [Vec::new(), vec![classes[1].clone(); strict_priority::CLASSES_MAX + 1]] {
@@ -247,7 +247,7 @@ fn frames_are_captured_in_both_directions_with_their_times() {
 }
 
 #[test]
-fn filtered_capture_has_udp_of_its_source_alone() {
+fn filtered_capture_contains_only_udp_of_its_source() {
     in_namespace(|_, index, _| {
         let capture = FrameSocket::capture(index, 1 << 20).expect("root may");
         let sender = FrameSocket::sender(index).expect("root may");
@@ -273,14 +273,14 @@ fn filtered_capture_has_udp_of_its_source_alone() {
     });
 }
 
-/// An Ethernet frame with a tag of VLAN 5, or without, and the first octets of an IP packet.
+/// Returns an Ethernet frame, with or without a tag of VLAN 5, and the beginning of an IP packet.
 fn ip_frame(is_tagged: bool, ether_type: u16, first: [u8; 2]) -> Vec<u8> {
     let tag: &[u8] = if is_tagged { &[0x81, 0, 0x60, 5] } else { &[] };
     [&[0xff; 6][..], &[2, 0, 0, 0, 0, 9], tag, &ether_type.to_be_bytes(), &first, &[0; 58]].concat()
 }
 
 #[test]
-fn frames_of_a_packet_socket_are_counted_by_the_dscp_behind_one_tag() {
+fn frames_of_a_packet_socket_are_counted_by_dscp_with_and_without_a_tag() {
     in_namespace(|netlink, index, _| {
         make_tree(netlink, index);
         netlink.add_dscp_filter(index, HTB, 46, HTB | 1).expect("a new filter");
@@ -289,7 +289,7 @@ fn frames_of_a_packet_socket_are_counted_by_the_dscp_behind_one_tag() {
             let all = netlink.disciplines(index).expect("a list");
             all.iter().find(|one| one.parent == HTB | 1).map(|one| one.frames).expect("a queue")
         };
-        // DSCP 46 and 34: octet 1 of IPv4, and the four bits on both sides of octet 0 and 1 of IPv6.
+        // DSCP 46 and 34: octet 1 of IPv4, and the adjacent four bits of octets 0 and 1 of IPv6.
         let cases = [
             (0x0800, [0x45, 46 << 2], true),
             (0x0800, [0x45, 34 << 2], false),
@@ -323,7 +323,8 @@ fn packet_sockets_are_listed_with_their_buffers() {
             text.trim().parse::<u32>().expect("a number")
         };
         assert_eq!((found.interface, found.drops), (0, 0), "{index}");
-        // Another process may have raised the defaults meanwhile; no socket has less than the kernel's own minimum.
+        // Another process may have raised the defaults meanwhile. No socket has less than the
+        // kernel's own minimum.
         let is_default = |found: u32, name: &str| found == default(name) || found >= 212_992;
         assert!(is_default(found.send_buffer, "wmem_default"), "{found:?}");
         assert!(is_default(found.receive_buffer, "rmem_default"), "{found:?}");
