@@ -1,7 +1,8 @@
-//! The client's half of JSON-RPC 1.0, sans-IO (RFC 7047 §4).
+//! Client side of JSON-RPC 1.0, sans-IO (RFC 7047 §4).
 //!
-//! `handle_bytes` takes input up to the end of one message; `poll_transmit` gives output. Requests may be pipelined: replies are
-//! recognised by their identifier. A reply to no request is counted and dropped.
+//! `handle_bytes` takes input up to the end of one message, and `poll_transmit` returns output.
+//! Requests may be pipelined, since replies carry their identifier. A reply without a request is
+//! counted and dropped.
 
 use std::collections::BTreeSet;
 
@@ -11,30 +12,30 @@ use crate::Limits;
 use crate::error::{Error, Result};
 use crate::stream::{MessageStream, StreamError};
 
-/// The identifier of a request.
+/// Identifier of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(u64);
 
-/// A message for the application.
+/// Message for the application.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// The reply to a request: its result, or its error.
+    /// Reply to a request: its result, or its error.
     Reply {
-        /// The request.
+        /// Identifier of the request.
         id: RequestId,
-        /// `Err` holds the member `error` of the reply.
+        /// Result of the request. `Err` contains the member `error` of the reply.
         result: std::result::Result<Value, Value>,
     },
-    /// A notification, such as `update` (RFC 7047 §4.1.6).
+    /// Notification, such as `update` (RFC 7047 §4.1.6).
     Notification {
-        /// The method.
+        /// Method of the notification.
         method: String,
-        /// The parameters.
+        /// Parameters of the notification.
         params: Value,
     },
 }
 
-/// See the [module](self).
+/// JSON-RPC client, see the [module](self).
 #[derive(Debug)]
 pub struct Client {
     limits: Limits,
@@ -46,13 +47,13 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client on a new connection.
+    /// Creates a client on a new connection.
     pub fn new(limits: Limits) -> Self {
         let stream = MessageStream::new(limits);
         Self { limits, stream, out: Vec::new(), last: 0, pending: BTreeSet::new(), dropped: 0 }
     }
 
-    /// Puts a request into the output.
+    /// Queues a request for transmission.
     ///
     /// # Errors
     /// [`Error::RequestTooLong`].
@@ -69,32 +70,33 @@ impl Client {
         Ok(RequestId(id))
     }
 
-    /// Forgets a request: its reply will be dropped.
+    /// Cancels a request, so that its reply is dropped.
     pub fn forget(&mut self, id: RequestId) {
         self.pending.remove(&id.0);
     }
 
-    /// Takes octets up to the end of the next message. Returns how many were taken, and the message's event if it has one.
+    /// Takes octets up to the end of the next message. Returns the number of octets taken, and the
+    /// event of the message, if any.
     ///
     /// # Errors
-    /// [`StreamError`]; the connection is unusable then.
+    /// [`StreamError`]. The connection is unusable afterwards.
     pub fn handle_bytes(&mut self, bytes: &[u8]) -> std::result::Result<(usize, Option<Event>), StreamError> {
         let (taken, message) = self.stream.handle_bytes(bytes)?;
         let event = message.map_or(Ok(None), |message| self.handle_message(message))?;
         Ok((taken, event))
     }
 
-    /// Octets to be sent, in order.
+    /// Returns the octets to be sent, in order.
     pub fn poll_transmit(&self) -> &[u8] {
         &self.out
     }
 
-    /// The first `len` octets of the output were sent.
+    /// Reports that the first `len` octets of the output were sent.
     pub fn transmitted(&mut self, len: usize) {
         self.out.drain(..len.min(self.out.len()));
     }
 
-    /// Replies that no request waited for.
+    /// Returns the number of dropped replies, which matched no request.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
@@ -104,7 +106,7 @@ impl Client {
         if let Value::String(method) = message["method"].take() {
             let params = message["params"].take();
             return match method.as_str() {
-                // RFC 7047 §4.1.11: the reply has the parameters of the request.
+                // RFC 7047 §4.1.11: the reply contains the parameters of the request.
                 "echo" if !id.is_null() => self.reply(&json!({ "result": params, "error": null, "id": id })),
                 _ if id.is_null() => Ok(Some(Event::Notification { method, params })),
                 _ => self.reply(&json!({ "result": null, "error": "unknown method", "id": id })),
@@ -124,7 +126,8 @@ impl Client {
         Ok(Some(Event::Reply { id: RequestId(id), result }))
     }
 
-    /// A reply to the server. Without reading it, a server cannot make the output grow: then the connection fails.
+    /// Queues a reply to a request of the server. The output is bounded: a server that does not
+    /// read it makes the connection fail.
     fn reply(&mut self, message: &Value) -> std::result::Result<Option<Event>, StreamError> {
         let text = message.to_string();
         if self.out.len() + text.len() > 2 * self.limits.message_len {

@@ -1,4 +1,4 @@
-//! A client on a socket: calls with a timeout, transactions, monitors.
+//! Client connection on a socket: calls with a timeout, transactions, monitors.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
@@ -15,12 +15,12 @@ use crate::monitor::Monitor;
 use crate::operation::{Operation, failure, transaction};
 use crate::{Limits, operation};
 
-/// A byte stream whose reads and writes end after a time.
+/// Byte stream whose reads and writes have a timeout.
 pub trait Stream: Read + Write + Send {
-    /// Reads and writes that take longer than this fail with `WouldBlock` or `TimedOut`.
+    /// Sets the timeout. Longer reads and writes fail with `WouldBlock` or `TimedOut`.
     ///
     /// # Errors
-    /// As of the operating system.
+    /// Errors of the operating system.
     fn set_timeout(&self, timeout: Duration) -> io::Result<()>;
 }
 
@@ -38,14 +38,14 @@ impl Stream for TcpStream {
     }
 }
 
-/// See the [module](self). One thread uses it at a time.
+/// Connection to a server, see the [module](self). It is used by one thread at a time.
 pub struct Connection {
     stream: Box<dyn Stream>,
     client: Client,
     limits: Limits,
     timeout: Duration,
     monitors: BTreeMap<String, Monitor>,
-    /// Octets received that the client has not taken.
+    /// Received octets that the client has not taken.
     received: Vec<u8>,
 }
 
@@ -56,13 +56,14 @@ impl std::fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// Uses a stream. Every call ends after `timeout` at the latest, which is at least a microsecond.
+    /// Creates a connection on a stream. Every call ends after `timeout`, which is at least a
+    /// microsecond.
     pub fn new(stream: Box<dyn Stream>, timeout: Duration, limits: Limits) -> Self {
         let client = Client::new(limits);
         Self { stream, client, limits, timeout, monitors: BTreeMap::new(), received: Vec::new() }
     }
 
-    /// Connects to a unix socket, such as `/run/openvswitch/db.sock`.
+    /// Connects to a Unix domain socket, such as `/run/openvswitch/db.sock`.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -83,15 +84,15 @@ impl Connection {
         Ok(Self::new(Box::new(stream), timeout, Limits::default()))
     }
 
-    /// From now on, calls end after this time.
+    /// Sets the timeout of later calls.
     pub fn set_timeout(&mut self, timeout: Duration) {
         self.timeout = timeout;
     }
 
-    /// Calls a method, and returns its result.
+    /// Calls a method and returns its result.
     ///
     /// # Errors
-    /// [`Error::Refused`] if the server refuses it, and all errors of the connection.
+    /// [`Error::Refused`] if the server refuses the call, and all errors of the connection.
     pub fn call(&mut self, method: &str, params: &Value) -> Result<Value> {
         let deadline = Instant::now() + self.timeout;
         let request = self.client.request(method, params)?;
@@ -114,7 +115,7 @@ impl Connection {
         }
     }
 
-    /// Executes operations, all or none, and returns their results.
+    /// Executes all operations, or none, and returns their results.
     ///
     /// # Errors
     /// [`Error::Transaction`] names the operation that failed.
@@ -133,10 +134,10 @@ impl Connection {
         Ok(results)
     }
 
-    /// The rows that meet all conditions.
+    /// Returns the rows that meet all conditions.
     ///
     /// # Errors
-    /// As [`transact`](Self::transact).
+    /// Same as [`transact`](Self::transact).
     pub fn select(
         &mut self,
         database: &str,
@@ -149,10 +150,11 @@ impl Connection {
         Ok(rows.iter().filter_map(|row| row.as_object().cloned()).collect())
     }
 
-    /// Monitors columns of tables under a name of one's choice. Returns when the initial state has come.
+    /// Monitors columns of tables under a name chosen by the caller. Returns after the initial
+    /// state has arrived.
     ///
     /// # Errors
-    /// As [`call`](Self::call); [`Error::TooManyRows`].
+    /// Those of [`call`](Self::call), and [`Error::TooManyRows`].
     pub fn monitor(&mut self, name: &str, database: &str, tables: &[(&str, &[&str])]) -> Result<&Monitor> {
         let requests = tables.iter().map(|(table, columns)| ((*table).to_owned(), json!({ "columns": columns })));
         let requests: serde_json::Map<_, _> = requests.collect();
@@ -166,18 +168,19 @@ impl Connection {
     /// Ends a monitor (RFC 7047 §4.1.7).
     ///
     /// # Errors
-    /// As [`call`](Self::call).
+    /// Same as [`call`](Self::call).
     pub fn cancel_monitor(&mut self, name: &str) -> Result<()> {
         self.monitors.remove(name);
         self.call("monitor_cancel", &json!([name])).map(drop)
     }
 
-    /// A monitor's copy, as of the last call of this connection.
+    /// Returns the copy of a monitor as of the last call of this connection.
     pub fn monitored(&self, name: &str) -> Option<&Monitor> {
         self.monitors.get(name)
     }
 
-    /// Receives updates until a monitor's copy is as wanted. `what` names that in the error.
+    /// Receives updates until `is_wanted` accepts a monitor's copy. `what` describes that state in
+    /// the error.
     ///
     /// # Errors
     /// [`Error::Timeout`], and all errors of the connection.
@@ -208,7 +211,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The next event; requests of the server are answered meanwhile.
+    /// Returns the next event. Requests of the server are answered meanwhile.
     fn receive(&mut self, awaited: &str, deadline: Instant) -> Result<Event> {
         let failed = |source| Error::Io { action: format!("receive {awaited}"), source };
         let mut buffer = [0; 8192];
@@ -240,7 +243,7 @@ impl Connection {
     }
 }
 
-/// An error of JSON-RPC as text: a text as it is, the rest as JSON.
+/// Formats a JSON-RPC error: a string without quotes, other values as JSON.
 fn words(error: &Value) -> String {
     match (error, error["error"].as_str()) {
         (Value::String(text), _) => text.clone(),

@@ -15,65 +15,65 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     /// The socket failed.
     Io {
-        /// The action that failed, and its target.
+        /// Failed action and its target.
         action: String,
-        /// The cause.
+        /// Cause of the failure.
         source: io::Error,
     },
     /// The server closed the connection.
     Closed {
-        /// The method that waited for its reply.
+        /// Method that waited for its reply.
         method: String,
     },
-    /// The reply, or the change that was waited for, did not come in time.
+    /// The reply, or the awaited change, did not arrive in time.
     Timeout {
-        /// The missing reply or change.
+        /// Missing reply or change.
         what: String,
-        /// The time waited.
+        /// Time waited.
         after: Duration,
     },
-    /// The server sent what is no JSON-RPC.
+    /// The octets of the server are not JSON-RPC.
     Stream(StreamError),
     /// A request exceeds [`Limits::message_len`](crate::Limits::message_len).
     RequestTooLong {
-        /// Its method.
+        /// Method of the request.
         method: String,
-        /// Its length in octets.
+        /// Length of the request, in octets.
         len: usize,
-        /// The limit.
+        /// Limit in octets.
         limit: usize,
     },
     /// The server refused a call as a whole.
     Refused {
-        /// The method.
+        /// Refused method.
         method: String,
-        /// The server's words.
+        /// Error text of the server.
         error: String,
     },
-    /// The server did not execute a transaction. Nothing of it was applied.
+    /// The server did not execute the transaction. No part of it was applied.
     Transaction(Failure),
     /// A result does not have the form that RFC 7047 prescribes.
     Unexpected {
-        /// The form that was expected, and where.
+        /// Expected form, and its place.
         expected: String,
     },
     /// Monitored tables exceed [`Limits::rows`](crate::Limits::rows).
     TooManyRows {
-        /// The limit.
+        /// Limit in rows.
         limit: usize,
     },
 }
 
-/// The operation at which a transaction failed (RFC 7047 §4.1.3).
+/// Failure of an operation in a transaction (RFC 7047 §4.1.3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// Its place in the transaction; `None` if the transaction failed when it was committed.
+    /// Index of the operation. `None` if the commit failed.
     pub operation: Option<usize>,
-    /// The operation's kind and table, such as `insert into Bridge`; empty at the commit.
+    /// Kind and table of the operation, such as `insert into Bridge`. Empty if the commit failed.
     pub name: String,
-    /// The server's word, such as `constraint violation`.
+    /// Error name of the server, such as `constraint violation`.
     pub error: String,
-    /// The server's explanation; may be empty.
+    /// Explanation of the server, possibly empty.
     pub details: String,
 }
 

@@ -2,17 +2,19 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | [`stream`] | JSON texts from the octets of a byte stream, of bounded length and depth |
-//! | [`client`] | the client's half of JSON-RPC, sans-IO: requests, replies, notifications; `echo` is answered |
-//! | [`connection`] | a client on a socket: calls with a timeout, transactions, monitors |
+//! | [`stream`] | framing of a byte stream into JSON texts of bounded length and depth |
+//! | [`client`] | the client side of JSON-RPC, sans-IO: requests, replies, notifications; `echo` is answered |
+//! | [`connection`] | a client connection on a socket: calls with a timeout, transactions, monitors |
 //! | [`operation`] | operations of a transaction, conditions and values |
 //! | [`monitor`] | copies of tables that the server keeps up to date |
 //! | [`open_vswitch`] | bridges, ports, controllers, queues of Open vSwitch, typed |
 //!
-//! Invariants: no octet of a server makes it panic; a server cannot make it hold more than [`Limits`] says. `stream`, `client`, `operation` and
-//! `monitor` read no clock and do no I/O.
+//! Invariants:
+//! - No octets of a server cause a panic.
+//! - A server cannot make the client hold more than [`Limits`] permit.
+//! - `stream`, `client`, `operation` and `monitor` read no clock and do no I/O.
 //!
-//! Left out: TLS, locks (RFC 7047 §4.1.8), `monitor_cond` of Open vSwitch, the server's half.
+//! Not included: TLS, locks (RFC 7047 §4.1.8), `monitor_cond` of Open vSwitch, the server side.
 
 #![forbid(unsafe_code)]
 
@@ -31,14 +33,14 @@ pub use monitor::{Monitor, Row, Table};
 pub use open_vswitch::OpenVSwitch;
 pub use operation::Operation;
 
-/// What a server can make a client hold.
+/// Limits of the memory that a server can make a client use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Octets of one message, sent or received.
+    /// Length of one message, sent or received, in octets.
     pub message_len: usize,
-    /// Arrays and objects within each other.
+    /// Nesting depth of arrays and objects.
     pub depth: usize,
-    /// Rows of all monitored tables.
+    /// Number of rows of all monitored tables.
     pub rows: usize,
 }
 

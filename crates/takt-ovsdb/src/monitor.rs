@@ -1,4 +1,4 @@
-//! Copies of tables that the server keeps up to date (RFC 7047 §4.1.5, §4.1.6).
+//! Monitored tables: copies that the server keeps up to date (RFC 7047 §4.1.5, §4.1.6).
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
 
-/// The columns of a row.
+/// Columns of a row.
 pub type Row = Map<String, Value>;
 
-/// Rows by their identifiers.
+/// Rows by their UUIDs.
 pub type Table = BTreeMap<String, Row>;
 
 /// Copies of the tables of one monitor.
@@ -19,22 +19,22 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// A table; empty if it has no rows or is not monitored.
+    /// Returns a table. It is empty if it has no rows or is not monitored.
     pub fn table(&self, name: &str) -> &Table {
         static EMPTY: Table = Table::new();
         self.tables.get(name).unwrap_or(&EMPTY)
     }
 
-    /// Rows of all tables.
+    /// Returns the number of rows of all tables.
     pub fn rows(&self) -> usize {
         self.tables.values().map(BTreeMap::len).sum()
     }
 
-    /// Applies the initial state, or an update, whose form is `<table-updates>`: a row without `new` is deleted; in the `new` of a
-    /// changed row are all its monitored columns.
+    /// Applies the initial state or an update in the form `<table-updates>`. A row without `new` is
+    /// deleted. The `new` of a changed row contains all its monitored columns.
     ///
     /// # Errors
-    /// [`Error::TooManyRows`] and [`Error::Unexpected`]; the copy is unusable then.
+    /// [`Error::TooManyRows`] and [`Error::Unexpected`]. The copy is unusable afterwards.
     pub fn apply(&mut self, updates: &Value, rows_limit: usize) -> Result<()> {
         let expected = |what: &str| Error::Unexpected { expected: format!("{what} in the update of a monitor") };
         for (table, rows) in updates.as_object().ok_or_else(|| expected("an object of tables"))? {

@@ -1,7 +1,9 @@
-//! Bridges, ports, controllers and queues of Open vSwitch: its database `Open_vSwitch`, typed (ovs-vswitchd.conf.db(5)).
+//! Typed access to bridges, ports, controllers and queues of Open vSwitch: its database
+//! `Open_vSwitch` (ovs-vswitchd.conf.db(5)).
 //!
-//! A method returns when the database has the change. [`OpenVSwitch::wait_until_applied`] waits until ovs-vswitchd has applied all changes.
-//! Methods that take a bridge or a port fail if there is none of that name, and change nothing then.
+//! A method returns when the database has the change. [`OpenVSwitch::wait_until_applied`] waits
+//! until ovs-vswitchd has applied all changes. Methods that take a bridge or a port fail without a
+//! change if it does not exist.
 
 mod ports;
 
@@ -18,19 +20,19 @@ use crate::operation::{Columns, Operation, columns, elements, equals, map, named
 pub use self::ports::{BridgePort, QosState};
 
 const DATABASE: &str = "Open_vSwitch";
-/// The table with one row, which has the bridges and the numbers of configurations.
+/// Root table with a single row, which lists the bridges and the configuration numbers.
 const ROOT: &str = "Open_vSwitch";
-/// The row of a discipline within a transaction.
+/// Name of the QoS row within a transaction.
 const QOS: &str = "qos";
-/// The name of the monitor of applied configurations.
+/// Name of the monitor of applied configurations.
 const APPLIED: &str = "applied";
 
-/// A bridge without a controller does this with packets.
+/// Treatment of packets by a bridge without a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailMode {
-    /// Forwards them as an Ethernet switch that learns addresses.
+    /// Forwards them as a learning Ethernet switch.
     Standalone,
-    /// Drops them, unless flow entries say otherwise.
+    /// Drops them, unless flow entries match.
     Secure,
 }
 
@@ -43,84 +45,85 @@ impl FailMode {
     }
 }
 
-/// A bridge to be made.
+/// Bridge to be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bridge {
-    /// Its name, and that of its local interface: at most 15 octets.
+    /// Name of the bridge and of its local interface, at most 15 octets.
     pub name: String,
-    /// `netdev` for the datapath in user space, `system` for that of the kernel.
+    /// Datapath type: `netdev` for user space, `system` for the kernel.
     pub datapath_type: String,
-    /// Without a controller.
+    /// Treatment of packets without a controller.
     pub fail_mode: FailMode,
-    /// OpenFlow versions that are offered, such as `OpenFlow13`.
+    /// Offered OpenFlow versions, such as `OpenFlow13`.
     pub protocols: Vec<String>,
-    /// The OpenFlow datapath identifier; `None`: Open vSwitch takes the address of a port.
+    /// OpenFlow datapath ID. `None` lets Open vSwitch derive it from the address of a port.
     pub datapath_id: Option<u64>,
 }
 
-/// A discipline of a port.
+/// QoS of a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Qos {
-    /// Open vSwitch leaves the queueing disciplines of the interface alone, also when it starts.
+    /// Open vSwitch does not change the queueing disciplines of the interface, not even when it
+    /// starts.
     Noop,
-    /// Open vSwitch makes an HTB with these classes.
+    /// Open vSwitch creates an HTB with these classes.
     Htb {
-        /// The rate of the port, bit/s.
+        /// Rate of the port, in bit/s.
         max_rate: u64,
-        /// Classes by OpenFlow queue numbers.
+        /// Classes by OpenFlow queue number.
         queues: BTreeMap<u32, Queue>,
     },
 }
 
-/// A class of an HTB.
+/// Class of an HTB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Queue {
-    /// Guaranteed rate, bit/s. Open vSwitch gives 12 kbit/s at least.
+    /// Guaranteed rate, in bit/s. Open vSwitch gives at least 12 kbit/s.
     pub min_rate: Option<u64>,
-    /// Most that it may have, bit/s.
+    /// Maximum rate, in bit/s.
     pub max_rate: Option<u64>,
-    /// The smaller is served first when classes share what is left.
+    /// Priority. Classes with a smaller number share the remaining rate first.
     pub priority: Option<u32>,
 }
 
-/// A controller of a bridge, as Open vSwitch sees it.
+/// State of a bridge's controller in Open vSwitch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControllerState {
-    /// Such as `tcp:127.0.0.1:6653`.
+    /// Target of the connection, such as `tcp:127.0.0.1:6653`.
     pub target: String,
-    /// The OpenFlow connection is up.
+    /// Whether the OpenFlow connection is up.
     pub is_connected: bool,
-    /// `other`, `master` or `slave`; empty before it is known.
+    /// Role: `other`, `master` or `slave`. Empty before it is known.
     pub role: String,
 }
 
-/// An interface, as Open vSwitch sees it.
+/// State of an interface in Open vSwitch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterfaceState {
-    /// The kernel's name.
+    /// Name in the kernel.
     pub name: String,
-    /// The OpenFlow port number; `None` before the interface is open, and if that failed.
+    /// OpenFlow port number. `None` before the interface is open, and after a failure.
     pub ofport: Option<u32>,
-    /// The reason for which it could not be opened; empty if there is none.
+    /// Reason why the interface could not be opened. Empty if there is none.
     pub error: String,
 }
 
-/// The database of an Open vSwitch.
+/// Database of an Open vSwitch.
 #[derive(Debug)]
 pub struct OpenVSwitch {
     connection: Connection,
 }
 
 impl OpenVSwitch {
-    /// Connects to the socket of ovsdb-server. The timeout is that of every call.
+    /// Connects to the socket of ovsdb-server. `timeout` applies to every call.
     ///
     /// # Errors
-    /// As [`Connection::unix`] and [`new`](Self::new).
+    /// Those of [`Connection::unix`] and [`new`](Self::new).
     pub fn unix(path: &Path, timeout: Duration) -> Result<Self> {
         Self::new(Connection::unix(path, timeout)?)
     }
 
-    /// Uses a connection.
+    /// Creates the database client on a connection.
     ///
     /// # Errors
     /// The server has no database `Open_vSwitch`, and all errors of the connection.
@@ -129,15 +132,15 @@ impl OpenVSwitch {
         Ok(Self { connection })
     }
 
-    /// The connection, for what has no method here.
+    /// Returns the connection, for operations without a method here.
     pub fn connection(&mut self) -> &mut Connection {
         &mut self.connection
     }
 
-    /// Makes the one row of the root table, which a new database lacks.
+    /// Creates the single row of the root table, which a new database lacks.
     ///
     /// # Errors
-    /// As [`Connection::transact`].
+    /// Same as [`Connection::transact`].
     pub fn initialise(&mut self) -> Result<()> {
         if self.connection.select(DATABASE, ROOT, &[], &["_uuid"])?.is_empty() {
             self.transact(&[Operation::insert(ROOT, "root", Columns::new())])?;
@@ -145,10 +148,10 @@ impl OpenVSwitch {
         Ok(())
     }
 
-    /// Makes a bridge with its local port.
+    /// Creates a bridge with its local port.
     ///
     /// # Errors
-    /// As [`Connection::transact`]; a `constraint violation` if there is one of that name.
+    /// Those of [`Connection::transact`]. A `constraint violation` if the bridge exists.
     pub fn add_bridge(&mut self, bridge: &Bridge) -> Result<()> {
         let Bridge { name, datapath_type, fail_mode, protocols, datapath_id } = bridge;
         let mut row = columns([
@@ -174,18 +177,20 @@ impl OpenVSwitch {
     /// Removes a bridge with its ports.
     ///
     /// # Errors
-    /// There is none of that name; as [`Connection::transact`].
+    /// The bridge does not exist. Those of [`Connection::transact`].
     pub fn remove_bridge(&mut self, name: &str) -> Result<()> {
         let id = self.id_of("Bridge", name)?;
         self.transact(&[Operation::mutate(ROOT, &[], &[("bridges", "delete", set([uuid(&id)]))])])
     }
 
-    /// Makes a port of an interface of the kernel, with an OpenFlow port number if one is asked for. With a discipline, the port has it from
-    /// the start: Open vSwitch removes the queueing discipline of an interface that it takes without one.
+    /// Creates a port of a kernel interface, with an OpenFlow port number if one is given.
+    ///
+    /// With `qos`, the port has it from the start. Open vSwitch removes the queueing discipline of
+    /// an interface that it takes without one.
     ///
     /// # Errors
-    /// There is no such bridge; as [`Connection::transact`]. An interface that cannot be opened is reported by
-    /// [`interfaces`](Self::interfaces).
+    /// The bridge does not exist. Those of [`Connection::transact`].
+    /// [`interfaces`](Self::interfaces) reports an interface that cannot be opened.
     pub fn add_port(&mut self, bridge: &str, interface: &str, ofport: Option<u32>, qos: Option<&Qos>) -> Result<()> {
         let bridge = self.id_of("Bridge", bridge)?;
         let mut row = columns([("name", json!(interface))]);
@@ -207,7 +212,7 @@ impl OpenVSwitch {
     /// Removes a port from its bridge, with its QoS.
     ///
     /// # Errors
-    /// There is none of that name; as [`Connection::transact`].
+    /// The port does not exist. Those of [`Connection::transact`].
     pub fn remove_port(&mut self, port: &str) -> Result<()> {
         let mut operations = self.without_qos(port)?;
         let id = self.id_of("Port", port)?;
@@ -216,19 +221,21 @@ impl OpenVSwitch {
         self.transact(&operations)
     }
 
-    /// Sets what a bridge does without a controller.
+    /// Sets the treatment of packets by a bridge without a controller.
     ///
     /// # Errors
-    /// There is no such bridge; as [`Connection::transact`].
+    /// The bridge does not exist. Those of [`Connection::transact`].
     pub fn set_fail_mode(&mut self, bridge: &str, mode: FailMode) -> Result<()> {
         self.update("Bridge", bridge, columns([("fail_mode", json!(mode.word()))]))
     }
 
-    /// Sets the controllers of a bridge, such as `tcp:127.0.0.1:6653`; none: it has no controller. The connections are out-of-band: no flow
-    /// entries are made for them. A lost connection is retried after at most `backoff`, which is at least a second.
+    /// Sets the controllers of a bridge, such as `tcp:127.0.0.1:6653`. An empty list removes them.
+    ///
+    /// The connections are out-of-band, so that Open vSwitch adds no flow entries for them. A lost
+    /// connection is retried after at most `backoff`, which is at least a second.
     ///
     /// # Errors
-    /// There is no such bridge; as [`Connection::transact`].
+    /// The bridge does not exist. Those of [`Connection::transact`].
     pub fn set_controllers(&mut self, bridge: &str, targets: &[&str], backoff: Duration) -> Result<()> {
         let id = self.id_of("Bridge", bridge)?;
         let row = |target: &&str| {
@@ -251,10 +258,10 @@ impl OpenVSwitch {
         self.transact(&operations)
     }
 
-    /// The controllers of a bridge.
+    /// Returns the controllers of a bridge.
     ///
     /// # Errors
-    /// There is no such bridge; as [`Connection::transact`].
+    /// The bridge does not exist. Those of [`Connection::transact`].
     pub fn controllers(&mut self, bridge: &str) -> Result<Vec<ControllerState>> {
         let rows = self.connection.select(DATABASE, "Bridge", &[equals("name", json!(bridge))], &["controller"])?;
         let row = rows.first().ok_or_else(|| missing("Bridge", bridge))?;
@@ -272,27 +279,27 @@ impl OpenVSwitch {
         Ok(controllers)
     }
 
-    /// Gives a port a discipline, in place of the one that it has.
+    /// Sets the QoS of a port and replaces an existing one.
     ///
     /// # Errors
-    /// There is no such port; as [`Connection::transact`].
+    /// The port does not exist. Those of [`Connection::transact`].
     pub fn set_qos(&mut self, port: &str, qos: &Qos) -> Result<()> {
         self.put_qos(port, qos, None)
     }
 
-    /// Takes the discipline of a port away. Open vSwitch removes that of the kernel then.
+    /// Removes the QoS of a port. Open vSwitch then removes the discipline of the kernel.
     ///
     /// # Errors
-    /// There is no such port; as [`Connection::transact`].
+    /// The port does not exist. Those of [`Connection::transact`].
     pub fn clear_qos(&mut self, port: &str) -> Result<()> {
         let operations = self.without_qos(port)?;
         self.transact(&operations)
     }
 
-    /// Names of bridges, and of the ports of each, its local one included.
+    /// Returns the names of bridges with their ports, including the local port.
     ///
     /// # Errors
-    /// As [`Connection::transact`].
+    /// Same as [`Connection::transact`].
     pub fn bridges(&mut self) -> Result<BTreeMap<String, Vec<String>>> {
         let names: BTreeMap<String, String> = self
             .connection
@@ -309,26 +316,26 @@ impl OpenVSwitch {
         Ok(rows.iter().map(|row| (text(&row["name"]), ports(row))).collect())
     }
 
-    /// The interfaces of all bridges.
+    /// Returns the interfaces of all bridges.
     ///
     /// # Errors
-    /// As [`Connection::transact`].
+    /// Same as [`Connection::transact`].
     pub fn interfaces(&mut self) -> Result<Vec<InterfaceState>> {
         let rows = self.connection.select(DATABASE, "Interface", &[], &["name", "ofport", "error"])?;
         let number = |value: &Value| elements(value).first().and_then(Value::as_i64);
         let state = |row: &Columns| InterfaceState {
             name: text(&row["name"]),
-            // -1: it could not be opened.
+            // -1 means that the interface could not be opened.
             ofport: number(&row["ofport"]).and_then(|port| u32::try_from(port).ok()), // tidy-allow(dropped-cause): documented
             error: text(&row["error"]),
         };
         Ok(rows.iter().map(state).collect())
     }
 
-    /// Waits until ovs-vswitchd has applied all changes that the database has now.
+    /// Waits until ovs-vswitchd has applied all present changes of the database.
     ///
     /// # Errors
-    /// [`Error::Timeout`] if it does not run; as [`Connection::transact`].
+    /// [`Error::Timeout`] if ovs-vswitchd does not run. Those of [`Connection::transact`].
     pub fn wait_until_applied(&mut self) -> Result<()> {
         let operations = [
             Operation::mutate(ROOT, &[], &[("next_cfg", "+=", json!(1))]),
@@ -359,7 +366,8 @@ impl OpenVSwitch {
         id.map(str::to_owned).ok_or_else(|| missing(table, name))
     }
 
-    /// Operations that take a port's discipline away. Its rows and those of its queues are in root tables, so that they stay otherwise.
+    /// Returns operations that remove the QoS of a port. Its rows and those of its queues are in
+    /// root tables, so that they would remain otherwise.
     fn without_qos(&mut self, port: &str) -> Result<Vec<Operation>> {
         let of_port = [equals("name", json!(port))];
         let rows = self.connection.select(DATABASE, "Port", &of_port, &["qos"])?;
@@ -379,7 +387,7 @@ impl OpenVSwitch {
 }
 
 impl Qos {
-    /// Operations that insert its rows; that of the discipline is called [`QOS`].
+    /// Returns operations that insert the rows. The QoS row is named [`QOS`].
     fn insertions(&self, owner: Option<&str>) -> Vec<Operation> {
         let owner = ("external_ids", map(owner.map(|owner| (ports::OWNER, owner))));
         let Self::Htb { max_rate, queues } = self else {
@@ -415,7 +423,7 @@ fn missing(table: &str, name: &str) -> Error {
     Error::Unexpected { expected: format!("a row {name:?} in the table {table}; there is none") }
 }
 
-/// The text of a column; of an optional one that is not set, an empty one.
+/// Returns the text of a column, or an empty text for an optional column that is not set.
 fn text(value: &Value) -> String {
     elements(value).first().and_then(Value::as_str).unwrap_or_default().to_owned()
 }

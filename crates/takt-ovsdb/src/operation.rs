@@ -1,10 +1,10 @@
-//! Operations of a transaction, conditions and values (RFC 7047 §5).
+//! Transaction operations, conditions and values (RFC 7047 §5).
 
 use serde_json::{Map, Value, json};
 
 use crate::error::Failure;
 
-/// One operation (RFC 7047 §5.2), with its kind and table for error texts.
+/// Operation (RFC 7047 §5.2), with its kind and table for error texts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operation {
     body: Value,
@@ -14,37 +14,37 @@ pub struct Operation {
 /// Columns and their values.
 pub type Columns = Map<String, Value>;
 
-/// Columns from pairs.
+/// Creates columns from pairs.
 pub fn columns<const N: usize>(pairs: [(&str, Value); N]) -> Columns {
     pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// A row's identifier as a value.
+/// Returns the UUID of a row as a value.
 pub fn uuid(uuid: &str) -> Value {
     json!(["uuid", uuid])
 }
 
-/// The identifier of a row that an `insert` of the same transaction makes.
+/// Returns the UUID of a row that an `insert` of the same transaction creates, as a value.
 pub fn named_uuid(name: &str) -> Value {
     json!(["named-uuid", name])
 }
 
-/// A set.
+/// Returns a set.
 pub fn set(values: impl IntoIterator<Item = Value>) -> Value {
     json!(["set", values.into_iter().collect::<Vec<_>>()])
 }
 
-/// A map with texts as keys and values.
+/// Returns a map with texts as keys and values.
 pub fn map<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Value {
     json!(["map", pairs.into_iter().map(|(key, value)| json!([key, value])).collect::<Vec<_>>()])
 }
 
-/// The condition that a column equals a value.
+/// Returns the condition that a column equals a value.
 pub fn equals(column: &str, value: Value) -> Value {
     json!([column, "==", value])
 }
 
-/// The elements of a set; a single value is a set of one (RFC 7047 §5.1, `<set>`).
+/// Returns the elements of a set. A single value is a set of one (RFC 7047 §5.1, `<set>`).
 pub fn elements(value: &Value) -> &[Value] {
     match value.as_array().map(Vec::as_slice) {
         Some([Value::String(kind), Value::Array(values)]) if kind == "set" => values,
@@ -52,7 +52,7 @@ pub fn elements(value: &Value) -> &[Value] {
     }
 }
 
-/// The identifiers of a set of rows.
+/// Returns the UUIDs in a set of rows.
 pub fn uuids(value: &Value) -> impl Iterator<Item = &str> {
     elements(value).iter().filter_map(as_uuid)
 }
@@ -74,7 +74,7 @@ impl Operation {
         Self { body, name }
     }
 
-    /// Inserts a row; `name` is for [`named_uuid`].
+    /// Inserts a row. [`named_uuid`] refers to it by `name`.
     pub fn insert(table: &str, name: &str, row: Columns) -> Self {
         Self::new("insert", table, json!({ "row": row, "uuid-name": name }))
     }
@@ -89,7 +89,8 @@ impl Operation {
         Self::new("update", table, json!({ "where": conditions, "row": row }))
     }
 
-    /// Changes columns of the rows that meet all conditions, each by a column, a mutator and a value (RFC 7047 §5.1, `<mutation>`).
+    /// Changes columns of the rows that meet all conditions. A mutation is a column, a mutator and
+    /// a value (RFC 7047 §5.1, `<mutation>`).
     pub fn mutate(table: &str, conditions: &[Value], mutations: &[(&str, &str, Value)]) -> Self {
         let mutations: Vec<_> = mutations.iter().map(|(column, how, value)| json!([column, how, value])).collect();
         Self::new("mutate", table, json!({ "where": conditions, "mutations": mutations }))
@@ -100,36 +101,36 @@ impl Operation {
         Self::new("delete", table, json!({ "where": conditions }))
     }
 
-    /// Fails, with the whole transaction, unless the rows that meet all conditions are these.
+    /// Makes the transaction fail unless the rows that meet all conditions equal `rows`.
     pub fn wait_equal(table: &str, conditions: &[Value], columns: &[&str], rows: &[Columns]) -> Self {
         let body = json!({ "where": conditions, "columns": columns, "until": "==", "rows": rows, "timeout": 0 });
         Self::new("wait", table, body)
     }
 
-    /// Fails, with the whole transaction.
+    /// Makes the transaction fail.
     pub fn abort() -> Self {
         Self::new("abort", "", json!({}))
     }
 
-    /// A note for the server's log.
+    /// Writes a comment to the log of the server.
     pub fn comment(text: &str) -> Self {
         Self::new("comment", "", json!({ "comment": text }))
     }
 
-    /// The kind and the table.
+    /// Returns kind and table.
     pub fn name(&self) -> &str {
         &self.name
     }
 }
 
-/// The parameters of `transact` (RFC 7047 §4.1.3).
+/// Returns the parameters of `transact` (RFC 7047 §4.1.3).
 pub(crate) fn transaction(database: &str, operations: &[Operation]) -> Value {
     let bodies = operations.iter().map(|operation| operation.body.clone());
     Value::Array(std::iter::once(json!(database)).chain(bodies).collect())
 }
 
-/// The failure in the results of a transaction, if there is one. Results after that of a failed operation are null; one
-/// result more than operations is the failure of the commit.
+/// Returns the failure in the results of a transaction, if any. Results after a failed operation
+/// are null. If there is one more result than operations, it is the failure of the commit.
 pub(crate) fn failure(operations: &[Operation], results: &[Value]) -> Option<Failure> {
     let is_error = |result: &&Value| result.get("error").is_some_and(|error| !error.is_null());
     let (place, result) = results.iter().enumerate().find(|(_, result)| is_error(result))?;

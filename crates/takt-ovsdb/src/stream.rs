@@ -1,7 +1,7 @@
-//! JSON texts from the octets of a byte stream (RFC 7047 §4.1; RFC 8259).
+//! Framing of a byte stream into JSON texts (RFC 7047 §4.1; RFC 8259).
 //!
-//! JSON-RPC over a stream has no length field: a message ends where its outermost object does. Each octet is looked at once to find that
-//! end, whatever the sizes of the pieces that arrive.
+//! JSON-RPC over a stream has no length field: a message ends with its outermost object. The
+//! scanner inspects each octet once, regardless of how the stream is fragmented.
 
 use std::fmt;
 
@@ -9,30 +9,30 @@ use serde_json::Value;
 
 use crate::Limits;
 
-/// Octets that are no sequence of JSON objects. Nothing behind them can be read.
+/// Error of octets that are not a sequence of JSON objects. The octets after them cannot be read.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StreamError {
     /// A message does not begin with `{`.
     NoObject {
-        /// The octet found.
+        /// Octet found instead.
         found: u8,
     },
     /// A message exceeds [`Limits::message_len`].
     TooLong {
-        /// The limit, in octets.
+        /// Limit in octets.
         limit: usize,
     },
     /// A message exceeds [`Limits::depth`].
     TooDeep {
-        /// The limit.
+        /// Limit of the depth.
         limit: usize,
     },
-    /// A message is no JSON.
+    /// A message is not valid JSON.
     Malformed(serde_json::Error),
-    /// A JSON object is no message of JSON-RPC 1.0.
+    /// A JSON object is not a JSON-RPC 1.0 message.
     NoMessage {
-        /// The reason.
+        /// Reason.
         what: &'static str,
     },
 }
@@ -58,35 +58,36 @@ impl std::error::Error for StreamError {
     }
 }
 
-/// Where in a JSON text the scanner is.
+/// State of the scanner in a JSON text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Structure,
     Text,
-    /// After a reverse solidus within a text.
+    /// After a backslash in a string.
     Escape,
 }
 
-/// The message that is being received.
+/// Message that is being received.
 #[derive(Debug)]
 pub struct MessageStream {
     limits: Limits,
-    /// At most one message.
+    /// Octets of at most one message.
     buffer: Vec<u8>,
     depth: usize,
     place: Place,
 }
 
 impl MessageStream {
-    /// A stream before its first message.
+    /// Creates a stream before its first message.
     pub fn new(limits: Limits) -> Self {
         Self { limits, buffer: Vec::new(), depth: 0, place: Place::Structure }
     }
 
-    /// Takes octets up to the end of the next message. Returns how many were taken, and the message if it is whole.
+    /// Takes octets up to the end of the next message. Returns the number of octets taken, and the
+    /// message if it is complete.
     ///
     /// # Errors
-    /// [`StreamError`]; the stream is unusable then.
+    /// [`StreamError`]. The stream is unusable afterwards.
     pub fn handle_bytes(&mut self, bytes: &[u8]) -> Result<(usize, Option<Value>), StreamError> {
         for (at, &octet) in bytes.iter().enumerate() {
             if self.depth == 0 {
@@ -109,7 +110,7 @@ impl MessageStream {
         Ok((bytes.len(), None))
     }
 
-    /// Follows the structure by one octet; true at the end of a message.
+    /// Advances the scanner by one octet. Returns `true` at the end of a message.
     fn advance(&mut self, octet: u8) -> Result<bool, StreamError> {
         match (self.place, octet) {
             (Place::Structure, b'"') => self.place = Place::Text,
@@ -119,7 +120,7 @@ impl MessageStream {
                 }
                 self.depth += 1;
             }
-            // Whether it closes what is open, the parser decides.
+            // The parser checks that brackets match.
             (Place::Structure, b'}' | b']') => {
                 self.depth -= 1;
                 return Ok(self.depth == 0);

@@ -1,6 +1,7 @@
-//! Ports of bridges with their OpenFlow numbers, and the disciplines that the database has for them, with their owners.
+//! Ports of bridges with their OpenFlow numbers, and their QoS in the database with its owner.
 //!
-//! An owner is a text in `external_ids` of a QoS row. It tells the rows of one program from those of others.
+//! An owner is a text in `external_ids` of a QoS row. It distinguishes the rows of one program from
+//! those of others.
 
 use std::collections::BTreeMap;
 
@@ -10,42 +11,42 @@ use super::{DATABASE, OpenVSwitch, Qos, Queue, missing, text};
 use crate::error::Result;
 use crate::operation::{Columns, Operation, columns, elements, equals, named_uuid, uuid, uuids};
 
-/// The key of an owner in `external_ids`.
+/// Key of the owner in `external_ids`.
 pub(super) const OWNER: &str = "takt-owner";
 
-/// An interface of a port of a bridge.
+/// Interface of a bridge's port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BridgePort {
-    /// The bridge.
+    /// Name of the bridge.
     pub bridge: String,
-    /// Its OpenFlow datapath identifier; `None` before Open vSwitch has chosen one.
+    /// OpenFlow datapath ID of the bridge. `None` before Open vSwitch has chosen one.
     pub datapath_id: Option<u64>,
-    /// The port, which has the discipline.
+    /// Name of the port, which has the QoS.
     pub port: String,
-    /// The interface of the kernel; of a bond there are several.
+    /// Kernel interface. A bond has several.
     pub interface: String,
-    /// The OpenFlow port number; `None` if the interface cannot be opened.
+    /// OpenFlow port number. `None` if the interface cannot be opened.
     pub ofport: Option<u32>,
-    /// It is the bridge's own interface, or one of another kind than those of the kernel.
+    /// Whether the interface is the local one of the bridge, or is no kernel interface.
     pub is_virtual: bool,
 }
 
-/// The discipline that the database has for a port.
+/// QoS of a port in the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QosState {
-    /// The type of its row, such as `linux-htb`.
+    /// Type of the row, such as `linux-htb`.
     pub kind: String,
-    /// The owner that [`OpenVSwitch::set_owned_qos`] wrote.
+    /// Owner that [`OpenVSwitch::set_owned_qos`] wrote.
     pub owner: Option<String>,
-    /// The discipline; `None` if it is of another type, or has settings without a form here.
+    /// QoS settings. `None` if they are of another type, or have no form in this crate.
     pub qos: Option<Qos>,
 }
 
 impl OpenVSwitch {
-    /// The interfaces of all ports of all bridges, by bridge and port.
+    /// Returns the interfaces of all ports of all bridges, by bridge and port.
     ///
     /// # Errors
-    /// As [`Connection::transact`](crate::Connection::transact).
+    /// Same as [`Connection::transact`](crate::Connection::transact).
     pub fn bridge_ports(&mut self) -> Result<Vec<BridgePort>> {
         let interfaces = self.by_id("Interface", &["_uuid", "name", "ofport", "type"])?;
         let ports = self.by_id("Port", &["_uuid", "name", "interfaces"])?;
@@ -78,10 +79,10 @@ impl OpenVSwitch {
         Ok(rows.into_iter().filter_map(|row| Some((id(&row)?, row))).collect())
     }
 
-    /// The discipline that the database has for a port; `None`: it has none.
+    /// Returns the QoS of a port in the database. `None` if it has none.
     ///
     /// # Errors
-    /// There is no such port; as [`Connection::transact`](crate::Connection::transact).
+    /// The port does not exist. Those of [`Connection::transact`](crate::Connection::transact).
     pub fn qos(&mut self, port: &str) -> Result<Option<QosState>> {
         let of_port = [equals("name", json!(port))];
         let rows = self.connection.select(DATABASE, "Port", &of_port, &["qos"])?;
@@ -116,10 +117,10 @@ impl OpenVSwitch {
         Ok(Some(Qos::Htb { max_rate, queues }))
     }
 
-    /// Gives a port a discipline with an owner, in place of the one that it has.
+    /// Sets the QoS of a port with an owner and replaces an existing one.
     ///
     /// # Errors
-    /// There is no such port; as [`Connection::transact`](crate::Connection::transact).
+    /// The port does not exist. Those of [`Connection::transact`](crate::Connection::transact).
     pub fn set_owned_qos(&mut self, port: &str, qos: &Qos, owner: &str) -> Result<()> {
         self.put_qos(port, qos, Some(owner))
     }
@@ -133,7 +134,7 @@ impl OpenVSwitch {
     }
 }
 
-/// The pairs of a map of texts (RFC 7047 §5.1, `<map>`).
+/// Returns the pairs of a map of texts (RFC 7047 §5.1, `<map>`).
 fn texts(value: &Value) -> BTreeMap<String, String> {
     let pairs = value[1].as_array().into_iter().flatten();
     pairs.filter_map(|pair| Some((pair[0].as_str()?.to_owned(), pair[1].as_str()?.to_owned()))).collect()

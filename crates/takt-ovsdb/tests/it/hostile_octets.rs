@@ -1,4 +1,4 @@
-//! Octets that a server may send: cut, damaged, too long, too deep.
+//! Hostile octets of a server: truncated, damaged, too long, too deep.
 
 use serde_json::json;
 use takt_ovsdb::stream::{MessageStream, StreamError};
@@ -20,7 +20,7 @@ fn whole(bytes: &[u8]) -> Result<Vec<serde_json::Value>, StreamError> {
 }
 
 #[test]
-fn messages_are_the_same_however_the_stream_is_cut() {
+fn messages_are_the_same_for_any_fragments() {
     let twice = format!("{UPDATE}\n{UPDATE}");
     let expected = whole(twice.as_bytes()).expect("two messages");
     assert_eq!(expected.len(), 2);
@@ -40,14 +40,14 @@ fn messages_are_the_same_however_the_stream_is_cut() {
 }
 
 #[test]
-fn message_that_is_cut_off_is_no_message() {
+fn truncated_message_is_not_returned() {
     for len in 0..UPDATE.len() {
         assert_eq!(whole(&UPDATE.as_bytes()[..len]).expect("nothing is wrong yet"), Vec::<serde_json::Value>::new());
     }
 }
 
 #[test]
-fn damaged_octets_are_errors_or_other_messages_and_never_a_panic() {
+fn damaged_octets_cause_errors_or_other_messages_but_no_panic() {
     for at in 0..UPDATE.len() {
         for octet in 0..=u8::MAX {
             let mut bytes = UPDATE.as_bytes().to_vec();
@@ -57,7 +57,7 @@ fn damaged_octets_are_errors_or_other_messages_and_never_a_panic() {
             while !rest.is_empty() {
                 let Ok((taken, event)) = client.handle_bytes(rest) else { break };
                 if let Some(Event::Notification { params, .. }) = event {
-                    // Whatever it says now, it is applied or refused.
+                    // The damaged update is either applied or refused.
                     let _ = Monitor::default().apply(&params[1], LIMITS.rows);
                 }
                 rest = &rest[taken..];
@@ -87,7 +87,7 @@ fn octets_outside_an_object_are_refused() {
 }
 
 #[test]
-fn brackets_that_do_not_fit_are_refused() {
+fn mismatched_brackets_are_refused() {
     for text in ["{]", "{\"a\":[}}", "{\"a\" 1}", "{\"a\":\"\u{1}\"}"] {
         assert!(matches!(whole(text.as_bytes()), Err(StreamError::Malformed(_))), "{text}");
     }
@@ -109,7 +109,7 @@ fn reply_to_no_request_is_counted_and_dropped() {
 }
 
 #[test]
-fn echo_requests_without_end_do_not_grow_the_output_without_end() {
+fn unread_echo_replies_are_bounded() {
     let mut client = Client::new(LIMITS);
     let echo = br#"{"id":"echo","method":"echo","params":["0123456789"]}"#;
     let refused = (0..1000).find(|_| client.handle_bytes(echo).is_err()).expect("the output is bounded");

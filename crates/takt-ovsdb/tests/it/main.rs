@@ -1,4 +1,4 @@
-//! The client against hostile octets, a scripted peer and Open vSwitch.
+//! Tests of the client against hostile octets, a scripted peer and Open vSwitch.
 
 mod hostile_octets;
 mod open_vswitch;

@@ -1,4 +1,4 @@
-//! Open vSwitch in a network namespace of the test.
+//! Tests against Open vSwitch in a network namespace of the test.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -117,7 +117,8 @@ fn ports_and_owners(database: &mut OpenVSwitch) {
     assert!(error.to_string().contains("\"eth9\" in the table Port"), "{error}");
 }
 
-/// A discipline that is there before Open vSwitch takes the interface stays if the port has a row of the type linux-noop from the start.
+/// Checks that an existing queueing discipline remains if the port has a linux-noop row before Open
+/// vSwitch takes the interface.
 fn foreign_discipline(database: &mut OpenVSwitch) {
     let tc = |line: &str| {
         let output = Command::new("tc").args(line.split(' ')).output().expect("iproute2 is installed");
@@ -135,7 +136,7 @@ fn foreign_discipline(database: &mut OpenVSwitch) {
 }
 
 #[test]
-fn open_vswitch_does_what_the_database_says() {
+fn open_vswitch_applies_the_database() {
     if let Err(why) = require::open_vswitch().and_then(|()| require::program("tc")) {
         return not_run(why);
     }

@@ -1,4 +1,4 @@
-//! A connection to a peer that answers as a script says.
+//! Tests of a connection to a peer that follows a script.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,10 +10,10 @@ use takt_ovsdb::stream::MessageStream;
 use takt_ovsdb::{Connection, Error, Limits, Operation};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// For what is not to come.
+/// Timeout for messages that must not arrive.
 const SHORT: Duration = Duration::from_millis(50);
 
-/// The peer's end: it reads messages of the client and writes texts.
+/// Peer side of the connection. It reads messages of the client and writes texts.
 struct Peer<S> {
     socket: S,
     stream: MessageStream,
@@ -51,7 +51,7 @@ impl<S: Read + Write> Peer<S> {
     }
 }
 
-/// Runs a client with a connection to a script.
+/// Runs a client connected to a script.
 fn run<R>(timeout: Duration, script: impl FnOnce(Peer<UnixStream>) + Send, client: impl FnOnce(Connection) -> R) -> R {
     let (own, other) = UnixStream::pair().expect("a pair of sockets");
     let limits = Limits { rows: 2, ..Limits::default() };
@@ -125,7 +125,7 @@ fn call_without_an_answer_ends_at_the_timeout_and_its_late_answer_is_dropped() {
 }
 
 #[test]
-fn refused_call_has_the_words_of_the_server() {
+fn refused_call_has_the_error_text_of_the_server() {
     let script = |mut peer: Peer<UnixStream>| {
         let request = peer.read();
         peer.write(
@@ -137,7 +137,7 @@ fn refused_call_has_the_words_of_the_server() {
 }
 
 #[test]
-fn monitor_follows_insertions_changes_and_deletions() {
+fn monitor_applies_insertions_changes_and_deletions() {
     let update = |change: Value| json!({ "id": null, "method": "update", "params": ["m", { "T": { "1": change } }] });
     let script = |mut peer: Peer<UnixStream>| {
         let request = peer.answer(&json!({ "T": { "0": { "new": { "a": 0 } } } }));
@@ -172,14 +172,14 @@ fn monitor_with_too_many_rows_is_an_error() {
 }
 
 #[test]
-fn closed_connection_is_named_with_the_call_that_waited() {
+fn closed_connection_names_the_call_that_waited() {
     let script = |mut peer: Peer<UnixStream>| drop(peer.read());
     let error = run(TIMEOUT, script, |mut connection| connection.call("list_dbs", &json!([]))).expect_err("closed");
     assert!(matches!(&error, Error::Closed { method } if method == "list_dbs"), "{error}");
 }
 
 #[test]
-fn calls_go_over_tcp_too() {
+fn calls_work_over_tcp() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let address = listener.local_addr().expect("it is bound");
     std::thread::scope(|scope| {
