@@ -1,7 +1,9 @@
-//! What `Runtime::Shared` costs an urgent job: how long it waits for the lock of its participant while other threads call `write` and `take`.
+//! Benchmark of lock contention under `Runtime::Shared`: how long an urgent job waits for the lock
+//! of its participant while other threads call `write` and `take`.
 //!
-//! `cargo bench -p takt --bench lock_wait -- 10` measures each row for 10 s. The executor has SCHED_FIFO and the last processor where the user may
-//! (root); the threads that call have neither. One urgent sample comes each millisecond by shared memory.
+//! `cargo bench -p takt --bench lock_wait -- 10` measures each row for 10 s. The executor runs with
+//! SCHED_FIFO on the last processor if the user may set this (root); the calling threads have
+//! default scheduling. One urgent sample arrives each millisecond by shared memory.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -46,7 +48,7 @@ fn reader(of: &DomainParticipant, topic: &str, priority: i32) -> DataReader<Blob
     of.create_subscriber(SubscriberQos::default()).unwrap().create_datareader(&topic, qos).unwrap()
 }
 
-/// An executor with real-time priority, or one as it is.
+/// Starts an executor with real-time priority if permitted, else with default scheduling.
 fn executor() -> Executor {
     let cpu = thread::available_parallelism().unwrap().get() - 1;
     let settings =
@@ -57,7 +59,7 @@ fn executor() -> Executor {
     })
 }
 
-/// All urgent classes of these kinds together.
+/// Merges the urgent job classes of these kinds.
 fn urgent(classes: &[JobClass], kinds: &[JobKind]) -> Histogram {
     let mut all = Histogram::new();
     let meant = |class: &&JobClass| class.priority.get() == URGENT && kinds.contains(&class.kind);
@@ -69,7 +71,7 @@ fn microseconds(ns: u64) -> String {
     format!("{:.1}", ns as f64 / 1000.0)
 }
 
-/// Measures with so many threads that write samples of so many octets, and prints a row.
+/// Measures with `threads` threads that write samples of `octets` octets, and prints a row.
 fn measure(threads: usize, octets: usize, length: Duration) {
     let executor = executor();
     let (shared, peer) = (participant().executor(&executor).build().unwrap(), participant().build().unwrap());

@@ -1,4 +1,4 @@
-//! Conditions: what a [`WaitSet`](crate::WaitSet) can wait for (DDS 1.4 §2.2.2.1.7 to §2.2.2.1.9).
+//! Conditions that a [`WaitSet`](crate::WaitSet) waits for (DDS 1.4 §2.2.2.1.7 to §2.2.2.1.9).
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,11 +11,13 @@ use crate::query::BoundQuery;
 use crate::runtime::engine::Engine;
 use crate::status::{Signal, StatusMask, Waiters};
 
-/// True while an enabled status of its entity has changed and the application has not seen it.
+/// Condition that is true while an enabled status of its entity has changed since the application
+/// last read it.
 ///
-/// `DATA_AVAILABLE` goes with the next `read` or `take` on the reader, whether that returned all samples or not: so
-/// take until there are none, or wait for a [`ReadCondition`]. The other statuses go when they are read, so enable only
-/// those that are: one that is not would end every wait at once.
+/// The next `read` or `take` on the reader resets `DATA_AVAILABLE`, even if it does not return all
+/// samples. Take until no samples are left, or wait for a [`ReadCondition`]. Every other status is
+/// reset when the application reads it. Enable only statuses that the application reads: any other
+/// ends every later wait immediately.
 #[derive(Clone)]
 pub struct StatusCondition {
     pub(crate) signal: Arc<Signal>,
@@ -23,18 +25,19 @@ pub struct StatusCondition {
 }
 
 impl StatusCondition {
-    /// The statuses that make it true; all, to begin with.
+    /// Returns the enabled statuses: those that make the condition true. Initially all are enabled.
     #[must_use]
     pub fn enabled_statuses(&self) -> StatusMask {
         self.signal.enabled()
     }
 
-    /// Chooses the statuses that make it true. All conditions of one entity share the choice.
+    /// Sets the statuses that make the condition true. All conditions of one entity share this
+    /// mask.
     pub fn set_enabled_statuses(&self, statuses: StatusMask) {
         self.signal.set_enabled(statuses);
     }
 
-    /// Whether it is true now.
+    /// Reports whether the condition is true now.
     #[must_use]
     pub fn trigger_value(&self) -> bool {
         self.signal.changes().intersects(self.signal.enabled())
@@ -47,7 +50,7 @@ impl fmt::Debug for StatusCondition {
     }
 }
 
-/// True while its reader holds samples that it asks for. Made by
+/// Condition that is true while its reader holds samples of the selected states. Created by
 /// [`AnyDataReader::read_condition`](crate::AnyDataReader::read_condition).
 #[derive(Clone)]
 pub struct ReadCondition {
@@ -55,21 +58,22 @@ pub struct ReadCondition {
     pub(crate) engine: Arc<Engine>,
     pub(crate) reader: ReaderHandle,
     pub(crate) selector: Selector,
-    /// What it asks of the content, if it is a [`QueryCondition`](crate::QueryCondition).
+    /// Content filter, if this is the condition of a [`QueryCondition`](crate::QueryCondition).
     pub(crate) query: Option<Arc<BoundQuery>>,
 }
 
 impl ReadCondition {
-    /// The samples that it is about.
+    /// Returns the sample, view and instance states that the condition selects.
     #[must_use]
     pub fn selector(&self) -> Selector {
         self.selector
     }
 
-    /// Whether it is true now; false once the reader is deleted.
+    /// Reports whether the condition is true now. It is false once the reader is deleted.
     ///
     /// # Errors
-    /// [`Error::IllegalOperation`](crate::Error::IllegalOperation) from a second thread under `Runtime::Inline`.
+    /// [`Error::IllegalOperation`](crate::Error::IllegalOperation) from a second thread under
+    /// `Runtime::Inline`.
     pub fn trigger_value(&self) -> Result<bool> {
         let query = self.query.as_ref().map(|query| query.snapshot());
         let result = self.engine.look(|driver| {
@@ -91,7 +95,7 @@ impl fmt::Debug for ReadCondition {
     }
 }
 
-/// True while the application says so. May be set from any thread, under either runtime.
+/// Condition that the application sets and resets, from any thread and under either runtime.
 #[derive(Clone, Debug)]
 pub struct GuardCondition {
     inner: Arc<Guard>,
@@ -104,13 +108,13 @@ struct Guard {
 }
 
 impl GuardCondition {
-    /// A condition that is false.
+    /// Creates a condition that is false.
     #[must_use]
     pub fn new() -> Self {
         Self { inner: Arc::new(Guard { value: AtomicBool::new(false), waiters: Waiters::new() }) }
     }
 
-    /// Makes it true, which ends waits, or false again.
+    /// Sets the trigger value. `true` ends the waits of all wait sets that contain the condition.
     pub fn set_trigger_value(&self, value: bool) {
         self.inner.value.store(value, Ordering::SeqCst);
         if value {
@@ -118,7 +122,7 @@ impl GuardCondition {
         }
     }
 
-    /// Whether it is true now.
+    /// Reports whether the condition is true now.
     #[must_use]
     pub fn trigger_value(&self) -> bool {
         self.inner.value.load(Ordering::SeqCst)
@@ -131,14 +135,15 @@ impl Default for GuardCondition {
     }
 }
 
-/// Any condition, as a wait set knows it. Two are equal if they stand for the same thing.
+/// Any condition that can be attached to a wait set. Two values are equal if they refer to the same
+/// condition.
 #[derive(Clone, Debug)]
 pub enum Condition {
-    /// Statuses of an entity.
+    /// Condition on statuses of an entity.
     Status(StatusCondition),
-    /// Samples of a reader.
+    /// Condition on samples of a reader.
     Read(ReadCondition),
-    /// The application's own.
+    /// Condition that the application controls.
     Guard(GuardCondition),
 }
 
@@ -159,7 +164,8 @@ impl Condition {
         }
     }
 
-    /// Its entity is no more, so it will not become true.
+    /// Reports whether the entity of the condition is deleted, so that the condition cannot become
+    /// true again.
     pub(crate) fn is_deleted(&self) -> bool {
         match self {
             Self::Status(condition) => condition.signal.is_deleted(),

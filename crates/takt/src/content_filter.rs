@@ -1,9 +1,12 @@
-//! Topics that are filtered by content (DDS 1.4 §2.2.2.3.3).
+//! Content-filtered topics (DDS 1.4 §2.2.2.3.3).
 //!
-//! The expression is the `Condition` of DDS 1.4 annex B ([`sql`]). A reader evaluates it on each sample's payload before
-//! the sample enters its history, so what does not pass takes no place there, under KEEP_LAST displaces nothing, starts no
-//! period of DEADLINE and creates no instance. What happens to an instance, disposing and unregistering, is not filtered.
-//! The filter is announced, so that writers need not send what does not pass; the reader evaluates all the same.
+//! Filter expressions follow the grammar of `Condition` in DDS 1.4 annex B ([`sql`]). A reader
+//! evaluates the expression on the payload of each sample before the sample enters its history. A
+//! rejected sample occupies no memory there, displaces no sample under KEEP_LAST, starts no
+//! DEADLINE period and creates no instance. Dispose and unregister messages are not filtered.
+//!
+//! The reader announces the filter, so writers may omit samples that it rejects. The reader
+//! evaluates the filter in any case.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -16,14 +19,15 @@ use takt_xtypes::sql::{self, Condition, Filter};
 use crate::dynamic::DynamicTypeSupport;
 use crate::{Error, Result, Topic, TypeSupport};
 
-/// The language of expressions that DDS defines (RTPS 2.5 §8.7.3).
+/// Name of the filter class that DDS defines (RTPS 2.5 §8.7.3).
 const FILTER_CLASS: &str = "DDSSQL";
 
-/// Octets of names, expression and parameters together: they are announced in one parameter of a list.
+/// Maximum total length in octets of names, expression and parameters: one parameter of a parameter
+/// list carries them all.
 const ANNOUNCED_LEN_MAX: usize = 32 * 1024;
 
-/// The samples of a topic that pass a filter. Readers are created of it as of the topic. Handles are clones of one
-/// another.
+/// Topic restricted to the samples that pass a filter. Readers are created from it as from a
+/// [`Topic`]. Clones refer to the same topic.
 pub struct ContentFilteredTopic<T> {
     inner: Arc<Inner<T>>,
 }
@@ -36,10 +40,10 @@ struct Inner<T> {
 }
 
 struct State {
-    /// The expression and its present parameters, bound to the type.
+    /// The expression with its current parameters, bound to the type.
     filter: Filter,
     parameters: Vec<String>,
-    /// Those that were created of it; some may be gone.
+    /// Readers created from this topic. Some may have been deleted.
     readers: Vec<ReaderHandle>,
 }
 
@@ -53,36 +57,37 @@ impl<T: TypeSupport> ContentFilteredTopic<T> {
         Ok(Self { inner: Arc::new(Inner { name, topic: topic.clone(), expression, state }) })
     }
 
-    /// Its name, which differs from the topic's.
+    /// Returns the name of the filtered topic, which differs from that of the related topic.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.inner.name
     }
 
-    /// The topic that is filtered.
+    /// Returns the related topic, whose samples are filtered.
     #[must_use]
     pub fn related_topic(&self) -> &Topic<T> {
         &self.inner.topic
     }
 
-    /// The expression, which cannot be changed.
+    /// Returns the filter expression, which is immutable.
     #[must_use]
     pub fn filter_expression(&self) -> &str {
         &self.inner.expression
     }
 
-    /// What `%0`, `%1`, ... stand for.
+    /// Returns the values of the parameters `%0`, `%1`, ...
     #[must_use]
     pub fn expression_parameters(&self) -> Vec<String> {
         self.lock().parameters.clone()
     }
 
-    /// Gives the parameters other values, for all readers of this topic and for the samples that arrive from now on.
-    /// Writers that filter go by the former values until they hear of it.
+    /// Replaces the parameters for all readers of this topic. The new values apply to samples that
+    /// arrive from now on. Writers that filter use the former values until the announcement reaches
+    /// them.
     ///
     /// # Errors
-    /// [`Error::BadParameter`] if one that the expression has has no value, or none of the right type; then all is as
-    /// before.
+    /// [`Error::BadParameter`] if a parameter of the expression has no value or a value of the
+    /// wrong type. The parameters are then unchanged.
     pub fn set_expression_parameters(&self, parameters: &[&str]) -> Result<()> {
         let mut state = self.lock();
         check_len(&self.inner.name, self.inner.topic.name(), &self.inner.expression, parameters)?;
@@ -105,7 +110,8 @@ impl<T: TypeSupport> ContentFilteredTopic<T> {
         result
     }
 
-    /// Creates a reader with the present filter, by `create`, and remembers it.
+    /// Creates a reader with the current filter by calling `create`, and registers it for later
+    /// changes of the parameters.
     pub(crate) fn attach<R>(
         &self,
         create: impl FnOnce(ReaderFilter) -> Result<(ReaderHandle, R)>,
@@ -141,15 +147,16 @@ impl<T> fmt::Debug for ContentFilteredTopic<T> {
     }
 }
 
-/// What readers are created of: a [`Topic`] or a [`ContentFilteredTopic`] (DDS 1.4 §2.2.2.3.1). Implemented here alone.
+/// Topic that readers can be created from: a [`Topic`] or a [`ContentFilteredTopic`]
+/// (DDS 1.4 §2.2.2.3.1). Sealed.
 pub trait TopicDescription: sealed::Describe {
-    /// The type of its samples.
+    /// Type of the topic's samples.
     type Data: TypeSupport;
 
-    /// The topic that writers are matched by.
+    /// Returns the topic by which readers match writers.
     fn topic(&self) -> &Topic<Self::Data>;
 
-    /// The filter, if there is one.
+    /// Returns the content-filtered topic, if this is one.
     fn filtered(&self) -> Option<&ContentFilteredTopic<Self::Data>>;
 }
 
@@ -185,7 +192,7 @@ impl<T: TypeSupport> TopicDescription for ContentFilteredTopic<T> {
     }
 }
 
-/// Evaluates a bound expression on payloads.
+/// Filter that evaluates a bound expression on payloads.
 pub(crate) struct PayloadFilter(pub(crate) Filter);
 
 impl ContentFilter for PayloadFilter {
@@ -198,27 +205,27 @@ impl ContentFilter for PayloadFilter {
     }
 }
 
-/// Predicates, and octets of expression and parameters, of a filter that a reader asks writers to apply: it costs them time
-/// with each sample that they write.
+/// Limits, in predicates and in octets of expression and parameters, of the filters that a writer
+/// evaluates for remote readers. Each filter costs the writer time with every sample.
 const ASKED_PREDICATES_MAX: usize = 16;
 const ASKED_LEN_MAX: usize = 1024;
 
-/// Compiles what readers ask for, for a writer.
+/// Compiles the filters of remote readers for a writer.
 pub(crate) struct Factory {
-    /// What makes the type, which is not needed before the first filter.
+    /// Builds the dynamic type when the first filter needs it.
     make: Box<dyn Fn() -> Option<DynamicType> + Send + Sync>,
     type_: OnceLock<Option<Arc<DynamicType>>>,
 }
 
 impl Factory {
-    /// Of a derived type.
+    /// Creates the factory of a derived type.
     pub(crate) fn of<T: TypeSupport>() -> Self {
-        // A type that exceeds a limit of types at run time is not filtered.
+        // Types that exceed a limit of dynamic types are not filtered.
         let make = || DynamicTypeSupport::of::<T>().ok().and_then(|support| support.dynamic_type().cloned());
         Self { make: Box::new(make), type_: OnceLock::new() }
     }
 
-    /// Of a type that is known at run time.
+    /// Creates the factory of a type that is known only at run time.
     pub(crate) fn of_known(support: &DynamicTypeSupport) -> Self {
         let support = support.clone();
         Self { make: Box::new(move || support.dynamic_type().cloned()), type_: OnceLock::new() }
@@ -250,7 +257,7 @@ impl fmt::Debug for Factory {
     }
 }
 
-/// What others are told of a reader's filter, and the filter.
+/// Returns the announced properties of a reader's filter together with the filter itself.
 pub(crate) fn reader_filter(
     filter: Filter,
     name: &str,
@@ -268,7 +275,7 @@ pub(crate) fn reader_filter(
     ReaderFilter { property, filter: Box::new(PayloadFilter(filter)) }
 }
 
-/// An expression bound to a type.
+/// Parses an expression and binds it to a type.
 pub(crate) fn bind(
     type_: &DynamicType,
     name: &str,
@@ -293,7 +300,7 @@ fn check_len(name: &str, topic: &str, expression: &str, parameters: &[&str]) -> 
     Ok(())
 }
 
-/// The type of a support that is not opaque.
+/// Returns the dynamic type of a type support; fails if the type support is opaque.
 pub(crate) fn type_of(support: &DynamicTypeSupport) -> Result<&DynamicType> {
     let opaque = || Error::BadParameter { what: format!("nothing is known of type {}", support.type_name()) };
     support.dynamic_type().ok_or_else(opaque)

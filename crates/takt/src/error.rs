@@ -1,6 +1,6 @@
-//! What a call of the application can end in: the return codes of DDS 1.4 §2.2.1.1, with the reason.
+//! Errors of the application's calls: the return codes of DDS 1.4 §2.2.1.1 with their reasons.
 //!
-//! Bad bytes from the network never end here; they are counted (see
+//! Malformed data from the network never causes an error. It is counted (see
 //! [`DomainParticipant::counters`](crate::DomainParticipant::counters)).
 
 use std::borrow::Cow;
@@ -11,91 +11,92 @@ use takt_xtypes::EncodeError;
 
 use crate::dynamic::TypeUnavailable;
 
-/// The result of every fallible call.
+/// Result of every fallible call.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a call failed. `RETCODE_OK` is `Ok`, and `RETCODE_NO_DATA` is an empty result.
+/// Reason why a call failed. `RETCODE_OK` is `Ok`, and `RETCODE_NO_DATA` is an empty result.
 #[non_exhaustive]
 #[derive(Debug)]
 pub enum Error {
-    /// `RETCODE_TIMEOUT`: the time given was too short. Nothing was consumed; the call may be repeated.
+    /// `RETCODE_TIMEOUT`: the timeout expired. Nothing was consumed; the call may be repeated.
     Timeout {
-        /// What did not happen in time, as far as it is known; may be empty.
+        /// Event that the call waited for, as far as it is known; may be empty.
         what: Cow<'static, str>,
     },
     /// `RETCODE_BAD_PARAMETER`: an argument is outside its domain.
     BadParameter {
-        /// Which argument, and what is wrong with it.
+        /// The invalid argument, and the reason.
         what: String,
     },
-    /// `RETCODE_PRECONDITION_NOT_MET`: the call is right, but not now.
+    /// `RETCODE_PRECONDITION_NOT_MET`: the call is not valid in the current state.
     PreconditionNotMet {
-        /// What is in the way.
+        /// The precondition that does not hold.
         what: String,
     },
     /// `RETCODE_OUT_OF_RESOURCES`: a limit is reached.
     OutOfResources {
-        /// The limit's name as in the configuration.
+        /// Name of the limit, as in the configuration.
         limit: &'static str,
-        /// Its value.
+        /// Value of the limit.
         value: u64,
     },
-    /// `RETCODE_OUT_OF_RESOURCES`: the sample can never be written with this limit.
+    /// `RETCODE_OUT_OF_RESOURCES`: the sample exceeds a limit, so the writer can never write it.
     SampleTooLarge {
-        /// The serialised length of the sample in octets.
+        /// Length of the serialized sample in octets.
         len: u64,
-        /// The limit's name as in the configuration.
+        /// Name of the limit, as in the configuration.
         limit: &'static str,
-        /// Its value in octets.
+        /// Value of the limit in octets.
         max: u64,
-        /// The topic of the writer.
+        /// Name of the writer's topic.
         topic: String,
     },
     /// `RETCODE_NOT_ENABLED`: the entity is not enabled yet.
     NotEnabled,
     /// `RETCODE_IMMUTABLE_POLICY`: the policy cannot change once the entity is enabled.
     ImmutablePolicy {
-        /// The policy's OMG name.
+        /// Name of the policy in the OMG's spelling.
         policy: &'static str,
     },
     /// `RETCODE_INCONSISTENT_POLICY`: two policies of one entity contradict each other.
     InconsistentPolicy {
-        /// The contradiction in words.
+        /// Description of the contradiction.
         what: String,
     },
-    /// `RETCODE_ALREADY_DELETED`: the entity, or the participant that it belonged to, was closed.
+    /// `RETCODE_ALREADY_DELETED`: the entity or its participant was closed.
     AlreadyDeleted,
-    /// `RETCODE_ILLEGAL_OPERATION`: the call may not be made here, such as from a second thread under
-    /// [`Runtime::Inline`](crate::Runtime::Inline).
+    /// `RETCODE_ILLEGAL_OPERATION`: the call is not permitted in this context, for instance from a
+    /// second thread under [`Runtime::Inline`](crate::Runtime::Inline).
     IllegalOperation {
-        /// Why not.
+        /// Reason why the call is not permitted.
         what: &'static str,
     },
-    /// `RETCODE_NOT_ALLOWED_BY_SECURITY`: governance, permissions or a certificate do not allow it (DDS-SEC 1.1 §7.2.1).
+    /// `RETCODE_NOT_ALLOWED_BY_SECURITY`: governance, permissions or a certificate deny it
+    /// (DDS-SEC 1.1 §7.2.1).
     NotAllowedBySecurity {
-        /// Which of them, and why.
+        /// The document or certificate that denies it, and the reason.
         what: String,
     },
-    /// `RETCODE_UNSUPPORTED`: an optional part of the specification that Takt leaves out.
+    /// `RETCODE_UNSUPPORTED`: an optional part of the specification that Takt does not implement.
     Unsupported {
-        /// Which one.
+        /// The unsupported part.
         what: &'static str,
     },
-    /// A type cannot be learned.
+    /// The type of a topic could not be obtained from other participants.
     TypeUnavailable(TypeUnavailable),
-    /// A sample cannot be serialised, such as for a string beyond its bound.
+    /// The sample cannot be serialized, for instance because a string exceeds its bound.
     Encode(EncodeError),
-    /// The machine failed.
+    /// A transport or the operating system failed.
     Transport(TransportError),
-    /// The machine does not give a thread or the process what was asked for.
+    /// The operating system refused a real-time setting of a thread or of the process.
     RealTime(takt_exec::Refusal),
 }
 
 impl Error {
-    /// A time limit was reached.
+    /// Timeout without a description.
     pub(crate) const TIMEOUT: Self = Self::Timeout { what: Cow::Borrowed("") };
 
-    /// The same error; what did not happen is added to a timeout.
+    /// Adds a description to a timeout. Returns any other error unchanged.
     pub(crate) fn explained(self, what: impl FnOnce() -> String) -> Self {
         match self {
             Self::Timeout { .. } => Self::Timeout { what: Cow::Owned(what()) },
@@ -137,7 +138,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// A number with commas between groups of three digits.
+/// Formats a number with commas between groups of three digits.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);

@@ -1,17 +1,18 @@
-//! Flow identity: what the network sees of one writer or reader.
+//! Flow identity of one writer or reader in the network.
 
-/// How one endpoint's traffic looks to the network.
+/// Identification of an endpoint's traffic in the network.
 ///
-/// All endpoints of a participant normally share one UDP port, so that a switch cannot tell their topics apart. With a
-/// port of its own an endpoint's traffic is a flow that rules can match. A writer's `TRANSPORT_PRIORITY` decides on
-/// DSCP and socket priority either way.
+/// All endpoints of a participant normally share one UDP port, so that a switch cannot distinguish
+/// their topics. The traffic of an endpoint with its own port is a flow that switch rules can
+/// match. The `TRANSPORT_PRIORITY` of a writer determines DSCP and socket priority in either case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flow {
-    /// The endpoint sends from, receives at and announces a port that nothing else uses.
+    /// Whether the endpoint sends from, receives at and announces a port that no other endpoint
+    /// uses.
     pub own_port: bool,
 }
 
 impl Flow {
-    /// A port of its own.
+    /// Flow with its own port.
     pub const OWN_PORT: Self = Self { own_port: true };
 }

@@ -1,11 +1,12 @@
-//! Lets the core read keys without knowing types.
+//! Key extraction for the core, which does not know the types of samples.
 
 use takt_core::{KeyExtractor, KeyHash};
 use takt_xtypes::Representation;
 
 use crate::TypeSupport;
 
-/// Reads keys of `T` by decoding into a value that is kept, so that its memory is reused.
+/// Extracts keys of `T` by decoding the payload into a value that is reused, so that decoding does
+/// not allocate.
 #[derive(Debug, Default)]
 pub(crate) struct TypeKey<T> {
     scratch: T,

@@ -1,7 +1,8 @@
-//! Takt, a real-time DDS: the application's interface (DDS 1.4 §2.2.2) and the runtime beneath it.
+//! Takt, a real-time DDS: the DCPS application interface (DDS 1.4 §2.2.2) and its runtime.
 //!
-//! A [`DomainParticipant`] joins a domain. It makes [`Topic`]s, [`Publisher`]s with [`DataWriter`]s, and
-//! [`Subscriber`]s with [`DataReader`]s. Types take part by `#[derive(DdsType)]`.
+//! A [`DomainParticipant`] joins a domain. It creates [`Topic`]s, [`Publisher`]s with
+//! [`DataWriter`]s, and [`Subscriber`]s with [`DataReader`]s. `#[derive(DdsType)]` makes a Rust
+//! type usable as a topic type.
 //!
 //! ```no_run
 //! use takt::{DdsType, DomainParticipant, qos::*};
@@ -23,26 +24,28 @@
 //! ```
 //!
 //! # Two runtimes
-//! Under [`Runtime::Shared`] (the default) a participant has a receiving thread, and handles may be used from any
-//! thread. Under [`Runtime::Inline`] it has no thread and no lock: the thread that built it drives it. Both take the
-//! same code path; [`Idle`] chooses between sleeping and spinning.
+//! Under [`Runtime::Shared`] (the default) a participant has a receiving thread, and handles may be
+//! used from any thread. Under [`Runtime::Inline`] it has no thread and no lock: the thread that
+//! built it drives it. Both use the same code path; [`Idle`] selects between sleeping and spinning.
 //!
-//! Samples are received by taking, by listeners, by [`WaitSet`]s, or in `async` code by [`SampleStream`]s.
+//! Samples are received by taking, by listeners, by [`WaitSet`]s, or in `async` code by
+//! [`SampleStream`]s.
 //!
 //! # Durations
-//! A call that takes a duration takes `impl Into<`[`Duration`]`>`: one of DDS, or a [`std::time::Duration`], of which 68 years and more
-//! count as infinite. [`Duration::INFINITE`] waits without end, and is no limit where the call sets one. A negative duration is
+//! A call that takes a duration accepts `impl Into<`[`Duration`]`>`: a DDS duration, or a
+//! [`std::time::Duration`], of which 68 years and more count as infinite. [`Duration::INFINITE`]
+//! waits without a time limit, and means no limit where the call sets one. A negative duration is
 //! [`Error::BadParameter`].
 //!
 //! # Invariants
-//! - `write` and `take` do not allocate once endpoints are created and matched, and never hand over to another thread:
-//!   `write` sends in the caller's context.
-//! - Listeners are called one at a time and with no lock held.
-//! - Bad bytes from the network are counted, never an [`Error`].
+//! - `write` and `take` do not allocate once endpoints are created and matched, and never hand over
+//!   to another thread: `write` sends in the context of the caller.
+//! - Listeners are called one at a time and without a lock held.
+//! - Malformed bytes from the network are counted, and never cause an [`Error`].
 //!
-//! Entities are deleted when their last handle is dropped, or by `close`, which reports failure.
+//! Entities are deleted when their last handle is dropped, or by `close`, which reports failures.
 //!
-//! Names are the OMG's in Rust's spelling.
+//! Names are those of the OMG specifications in Rust spelling.
 
 pub mod builtin;
 mod condition;
@@ -128,10 +131,11 @@ pub use takt_wire::qos::{BUDGET_PROPERTY, OVERRUN_PROPERTY, PRIORITY_PROPERTY, T
 pub use takt_wire::{Duration, EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Timestamp, VendorId, qos};
 pub use takt_xtypes as xtypes;
 pub use takt_xtypes::TypeSupport;
-/// The trait that the derive of this name implements: for bounds such as `T: takt::DdsType`. The same as [`TypeSupport`].
+/// Trait that the derive macro of the same name implements, for bounds such as `T: takt::DdsType`.
+/// The same as [`TypeSupport`].
 pub use takt_xtypes::TypeSupport as DdsType;
 
-/// The examples of the project's documents have to compile.
+/// Doctest module of the project's documents: their examples must compile.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 #[doc = include_str!("../../../docs/getting-started.md")]

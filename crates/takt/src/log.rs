@@ -1,12 +1,13 @@
-//! Warnings and other records of the library, for people: to the program's `tracing` subscriber, else to standard error as
-//! `TAKT_LOG` says (`docs/logging.md`).
+//! Log of the library: warnings and other records for the program's `tracing` subscriber, or else
+//! for standard error as `TAKT_LOG` selects (`docs/logging.md`).
 //!
-//! A record is queued where it arises and written by the thread `takt-log`, which is started when there is a record, is scheduled as
-//! any other thread (SCHED_OTHER), and ends when there is nothing left to write. So no thread that drives a participant ever waits for
-//! a terminal, and no subscriber runs under a lock of Takt. Nothing is recorded on the data path: no sample that is written or taken
-//! leads here.
+//! Records are queued and written by the thread `takt-log`. The first record starts the thread,
+//! which has the policy SCHED_OTHER and ends when no records are left. A thread that drives a
+//! participant therefore never waits for a terminal, and a subscriber never runs under a lock of
+//! Takt. The data path logs nothing: writing and taking samples creates no records.
 //!
-//! Bounds: [`RECORDS_MAX`] records wait; further ones are dropped and counted, and the count is written.
+//! Bounds: at most [`RECORDS_MAX`] records are queued. Further records are dropped and counted, and
+//! the count is logged.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -14,24 +15,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Records that wait to be written.
+/// Maximum number of queued records.
 const RECORDS_MAX: usize = 256;
-/// The thread ends when there was nothing to write for so long.
+/// Idle time after which the thread ends.
 const IDLE: Duration = Duration::from_millis(100);
-/// How long [`flush`] waits at most.
+/// Maximum time that [`flush`] waits.
 const FLUSH: Duration = Duration::from_millis(200);
 
-/// The variable that says what is written to standard error.
+/// Environment variable that selects the records written to standard error.
 pub(crate) const TAKT_LOG: &str = "TAKT_LOG";
 
-/// How important a record is; each level includes those before it.
+/// Severity of a record. Each level includes the levels before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
-    /// Something does not work that the user may expect to.
+    /// A failure that concerns the user.
     Warn,
-    /// Participants come and go.
+    /// Participants discovered and lost.
     Info,
-    /// Endpoints are matched and unmatched.
+    /// Endpoints matched and unmatched.
     Debug,
 }
 
@@ -53,11 +54,11 @@ struct Record {
 #[derive(Default)]
 struct Queue {
     records: VecDeque<Record>,
-    /// Records that found no room since the last one that was written.
+    /// Records dropped since the last one was written.
     dropped: u64,
-    /// The thread runs.
+    /// The thread is running.
     is_running: bool,
-    /// Records that the thread has taken and not written yet.
+    /// Records that the thread has taken but not yet written.
     in_flight: usize,
 }
 
@@ -69,7 +70,7 @@ struct Log {
 
 impl Log {
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        // A subscriber that panics does so in the thread that writes, outside this lock.
+        // No subscriber runs under this lock, so a panic of a subscriber does not poison it.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -80,17 +81,18 @@ fn log() -> &'static Log {
     LOG.get_or_init(Log::default)
 }
 
-/// What holds where [`TAKT_LOG`] is not set.
+/// Default where [`TAKT_LOG`] is not set: true suppresses warnings.
 static IS_QUIET: AtomicBool = AtomicBool::new(false);
 
-/// Whether warnings are written to standard error if the variable `TAKT_LOG` is not set and the program has no `tracing` subscriber; they
-/// are by default. For programs that tell their users themselves what [`warnings`](crate::DomainParticipant::warnings) and
-/// [`refusals`](crate::DomainParticipant::refusals) say.
+/// Sets whether warnings are written to standard error by default: if `TAKT_LOG` is not set and the
+/// program has no `tracing` subscriber. Initially they are. Intended for programs that present
+/// [`warnings`](crate::DomainParticipant::warnings) and
+/// [`refusals`](crate::DomainParticipant::refusals) to their users themselves.
 pub fn warn_by_default(is_on: bool) {
     IS_QUIET.store(!is_on, Ordering::Relaxed);
 }
 
-/// What [`TAKT_LOG`] says: the least important level that is written, `None` for nothing.
+/// Returns the level that [`TAKT_LOG`] selects; `None` if nothing is written.
 fn own_level() -> Option<Level> {
     static LEVEL: OnceLock<Option<Option<Level>>> = OnceLock::new();
     let level = *LEVEL.get_or_init(|| {
@@ -109,19 +111,19 @@ fn own_level() -> Option<Level> {
     level.unwrap_or(by_default)
 }
 
-/// The level of a value; `None` if it is none of them.
+/// Parses a level; `None` if the value is not a level.
 fn parse(value: &str) -> Option<Option<Level>> {
     match value.trim().to_ascii_lowercase().as_str() {
         "warn" => Some(Some(Level::Warn)),
         "off" | "0" => Some(None),
         "info" => Some(Some(Level::Info)),
-        // There is nothing below the level of matches: the data path has no records.
+        // `trace` equals `debug`: the data path has no records.
         "debug" | "trace" => Some(Some(Level::Debug)),
         _ => None,
     }
 }
 
-/// Whether a record of this level is wanted. Ask before making one.
+/// Reports whether records of this level are written. Call it before formatting a record.
 pub(crate) fn is_on(level: Level) -> bool {
     #[cfg(feature = "tracing")]
     if tracing::dispatcher::has_been_set() {
@@ -139,7 +141,7 @@ fn of_tracing(level: Level) -> tracing::Level {
     }
 }
 
-/// Has a record written.
+/// Queues a record.
 #[cold]
 pub(crate) fn record(level: Level, text: String) {
     if is_on(level) {
@@ -162,7 +164,7 @@ fn queue(record: Record) {
     log.changed.notify_all();
 }
 
-/// Waits a moment for what was recorded to be written: a program may end now.
+/// Waits briefly until the queued records are written, in case the program is about to end.
 pub(crate) fn flush() {
     let Some(log) = LOG.get() else { return };
     let deadline = Instant::now() + FLUSH;
@@ -176,7 +178,7 @@ pub(crate) fn flush() {
     }
 }
 
-/// The thread: writes until there was nothing to write for a moment.
+/// Entry point of the thread: writes records until it has been idle for [`IDLE`].
 fn write_all() {
     crate::runtime::os::be_ordinary();
     let log = log();
@@ -217,7 +219,7 @@ fn write(record: &Record) {
         };
     }
     let line = format!("takt: {}: {}\n", record.level.name(), record.text);
-    // Where standard error is closed there is nobody to say it to.
+    // If standard error is closed, the error cannot be reported.
     drop(std::io::stderr().write_all(line.as_bytes()));
 }
 
@@ -226,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn levels_are_read_and_anything_else_is_none() {
+    fn level_parses_and_other_values_yield_none() {
         assert_eq!(parse("warn"), Some(Some(Level::Warn)));
         assert_eq!(parse("off"), Some(None));
         assert_eq!(parse(" Info "), Some(Some(Level::Info)));

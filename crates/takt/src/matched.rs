@@ -1,7 +1,8 @@
-//! Waiting until endpoints are matched: blocking, and as futures.
+//! Waiting for matched endpoints: blocking calls and futures.
 //!
-//! A writer counts a reader once the reader's participant knows the writer, so that what is written after
-//! [`wait_for_readers`](AnyDataWriter::wait_for_readers) arrives at best-effort readers too.
+//! A writer counts a reader as matched once the reader's participant has discovered the writer. A
+//! sample written after [`wait_for_readers`](AnyDataWriter::wait_for_readers) arrives at
+//! best-effort readers too.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -18,8 +19,8 @@ use crate::runtime::tasks::TaskKey;
 use crate::{AnyDataReader, AnyDataWriter, Duration, Error, Result};
 
 impl AnyDataWriter {
-    /// Waits until at least `count` readers are matched, at most `timeout`. What is written afterwards is sent to each of them,
-    /// and each of them knows the writer.
+    /// Waits at most `timeout` until at least `count` readers are matched. Samples written
+    /// afterwards are sent to each of these readers, and each of them has matched the writer.
     ///
     /// # Examples
     /// ```no_run
@@ -29,8 +30,9 @@ impl AnyDataWriter {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Timeout`] if there were not so many in time, [`Error::BadParameter`] for a negative timeout,
-    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    /// [`Error::Timeout`] if fewer than `count` readers are matched when `timeout` expires,
+    /// [`Error::BadParameter`] for a negative timeout, [`Error::AlreadyDeleted`] after
+    /// [`close`](Self::close).
     pub fn wait_for_readers(&self, count: usize, timeout: impl Into<Duration>) -> Result<()> {
         let (core, timeout) = (&*self.core, clock::timeout(timeout)?);
         core.engine
@@ -44,7 +46,8 @@ impl AnyDataWriter {
             })
     }
 
-    /// As [`wait_for_readers`](Self::wait_for_readers), for as long as it is polled.
+    /// Resolves when at least `count` readers are matched, like
+    /// [`wait_for_readers`](Self::wait_for_readers) without a timeout.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -57,8 +60,8 @@ impl AnyDataWriter {
         .await
     }
 
-    /// Whether a matched reader is RELIABLE. Without one nothing acknowledges what is written, and
-    /// [`wait_for_acknowledgments`](Self::wait_for_acknowledgments) returns at once.
+    /// Reports whether a matched reader is RELIABLE. Without one, no sample is ever acknowledged,
+    /// and [`wait_for_acknowledgments`](Self::wait_for_acknowledgments) returns at once.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -68,9 +71,15 @@ impl AnyDataWriter {
 }
 
 impl AnyDataWriter {
-    /// The matched reliable readers that have left 8 heartbeats of the writer and more unanswered. Of readers that never answered, within
-    /// the lease of their participant (2 s to 10 s): their side may have refused the match. Of others, within the lease of this participant
-    /// and 2 s: their side may ignore it. The writer does not wait for them until they answer.
+    /// Returns the matched reliable readers that left at least 8 heartbeats of the writer
+    /// unanswered for one of these times:
+    ///
+    /// - For a reader that never answered: the lease of its participant, at least 2 s and at most
+    ///   10 s. The remote side may have refused the match.
+    /// - For any other reader: the lease of this participant plus 2 s. The remote side may ignore
+    ///   the match.
+    ///
+    /// The writer does not wait for these readers until they answer.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -80,12 +89,14 @@ impl AnyDataWriter {
 }
 
 impl AnyDataReader {
-    /// Waits until at least `count` writers are matched, at most `timeout`. A writer that is matched here may not know the reader
-    /// yet; what it wrote before it does is not for a VOLATILE reader.
+    /// Waits at most `timeout` until at least `count` writers are matched. A writer that is matched
+    /// here may not have matched the reader yet. A VOLATILE reader does not receive the samples
+    /// that the writer wrote before it matched the reader.
     ///
     /// # Errors
-    /// [`Error::Timeout`] if there were not so many in time, [`Error::BadParameter`] for a negative timeout,
-    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    /// [`Error::Timeout`] if fewer than `count` writers are matched when `timeout` expires,
+    /// [`Error::BadParameter`] for a negative timeout, [`Error::AlreadyDeleted`] after
+    /// [`close`](Self::close).
     pub fn wait_for_writers(&self, count: usize, timeout: impl Into<Duration>) -> Result<()> {
         let (core, timeout) = (&*self.core, clock::timeout(timeout)?);
         let progress = core.engine.enter()?.progress_of(Target::Reader(core.handle)).ok_or(Error::AlreadyDeleted)?;
@@ -100,7 +111,8 @@ impl AnyDataReader {
             })
     }
 
-    /// As [`wait_for_writers`](Self::wait_for_writers), for as long as it is polled.
+    /// Resolves when at least `count` writers are matched, like
+    /// [`wait_for_writers`](Self::wait_for_writers) without a timeout.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -117,7 +129,7 @@ impl AnyDataReader {
     }
 }
 
-/// What a wait for matches has found instead.
+/// Describes a timeout: the number of endpoints matched and the number expected.
 fn too_few(topic: &str, count: usize, role: &str, matched: Result<Vec<Guid>>) -> String {
     let found = matched.map_or(0, |matched| matched.len());
     format!(
@@ -125,7 +137,7 @@ fn too_few(topic: &str, count: usize, role: &str, matched: Result<Vec<Guid>>) ->
     )
 }
 
-/// A future that waits for an endpoint to be matched.
+/// Wait of a future for matched endpoints.
 struct Task<'a> {
     engine: &'a Arc<Engine>,
     target: Target,

@@ -1,25 +1,25 @@
-//! The names that most programs use, for `use takt::prelude::*`.
+//! Prelude: the names that most programs use, for `use takt::prelude::*`.
 //!
-//! Not here: `Duration` and `Result`, which programs have from the standard library.
+//! `Duration` and `Result` are not included, since the standard library has the same names.
 
 pub use crate::qos::{DataReaderQos, DataWriterQos, Overrun};
 pub use crate::{DataReader, DataWriter, DdsType, DomainParticipant, Executor, Sample, WaitSet};
 
 use crate::Duration;
 
-/// A duration of whole seconds.
+/// Returns a duration of whole seconds.
 #[must_use]
 pub const fn secs(seconds: i32) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// A duration of milliseconds.
+/// Returns a duration of milliseconds.
 #[must_use]
 pub const fn ms(milliseconds: u64) -> Duration {
     Duration::from_nanos(milliseconds.saturating_mul(1_000_000))
 }
 
-/// A duration of microseconds.
+/// Returns a duration of microseconds.
 #[must_use]
 pub const fn us(microseconds: u64) -> Duration {
     Duration::from_nanos(microseconds.saturating_mul(1_000))

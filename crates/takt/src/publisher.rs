@@ -1,4 +1,4 @@
-//! Publishers: what their writers have in common (DDS 1.4 §2.2.2.4.1).
+//! Publishers: groups of writers with common policies (DDS 1.4 §2.2.2.4.1).
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,8 +16,8 @@ use crate::status::StatusMask;
 use crate::writer::{AnyDataWriter, WriterCore};
 use crate::{DataWriter, DomainParticipant, Duration, Error, Flow, Result, Topic, TypeSupport};
 
-/// Creates writers, which share its presentation and partitions. Handles are clones of one another; it goes with the
-/// last handle and writer.
+/// Factory of writers, which share its PRESENTATION and PARTITION. Clones refer to the same
+/// publisher, which is deleted with its last handle and writer.
 #[derive(Clone)]
 pub struct Publisher {
     pub(crate) inner: Arc<PublisherInner>,
@@ -36,7 +36,7 @@ pub(crate) struct PublisherInner {
 const UNDISTURBED: &str = "no code of others runs under this lock";
 
 impl PublisherInner {
-    /// Whether writers are enabled when they are created.
+    /// Reports whether new writers are enabled at creation.
     pub(crate) fn enables_entities(&self) -> bool {
         self.is_enabled.load(Ordering::Relaxed)
             && self.qos.lock().expect(UNDISTURBED).entity_factory.autoenable_created_entities
@@ -72,14 +72,15 @@ impl Publisher {
         Ok(Self { inner })
     }
 
-    /// The publisher's policies.
+    /// Returns the policies of the publisher.
     #[must_use]
     pub fn qos(&self) -> PublisherQos {
         self.inner.qos.lock().expect(UNDISTURBED).clone()
     }
 
-    /// Changes the publisher's policies: PARTITION, GROUP_DATA and ENTITY_FACTORY; before a writer is enabled PRESENTATION
-    /// too. Others are told, and readers that no longer fit, or fit now, are parted or matched.
+    /// Changes the mutable policies of the publisher: PARTITION, GROUP_DATA and ENTITY_FACTORY, and
+    /// PRESENTATION as long as no writer is enabled. The change is announced. Readers that became
+    /// incompatible are unmatched, and readers that became compatible are matched.
     ///
     /// # Errors
     /// [`Error::ImmutablePolicy`] if a writer is enabled and PRESENTATION differs.
@@ -95,7 +96,8 @@ impl Publisher {
         Ok(())
     }
 
-    /// Enables a publisher that was created disabled, and its writers if `ENTITY_FACTORY` says so (DDS 1.4 §2.2.2.1.1.7).
+    /// Enables a publisher that was created disabled. Its writers are enabled too if its
+    /// ENTITY_FACTORY says so (DDS 1.4 §2.2.2.1.1.7).
     ///
     /// # Errors
     /// [`Error::PreconditionNotMet`] if the participant is not enabled.
@@ -108,31 +110,35 @@ impl Publisher {
         Ok(())
     }
 
-    /// What writers are created with that take the publisher's default (`get_default_datawriter_qos`).
+    /// Returns the default QoS of writers (`get_default_datawriter_qos`).
     #[must_use]
     pub fn default_datawriter_qos(&self) -> DataWriterQos {
         self.inner.default_qos.lock().expect(UNDISTURBED).clone()
     }
 
-    /// Changes it.
+    /// Sets the default QoS of writers.
     pub fn set_default_datawriter_qos(&self, qos: DataWriterQos) {
         *self.inner.default_qos.lock().expect(UNDISTURBED) = qos;
     }
 
-    /// Creates a writer and announces it to the domain, unless the publisher or its `ENTITY_FACTORY` leaves that to
-    /// [`enable`](AnyDataWriter::enable). Its memory is reserved here, after its `RESOURCE_LIMITS` and history.
+    /// Creates a writer and announces it to the domain. If the publisher is not enabled or its
+    /// ENTITY_FACTORY says so, the writer remains disabled until [`enable`](AnyDataWriter::enable).
+    /// The writer's memory is reserved here, according to RESOURCE_LIMITS and HISTORY.
     ///
     /// # Errors
-    /// [`Error::InconsistentPolicy`] if policies contradict each other, [`Error::Unsupported`] if no offered data
-    /// representation is XCDR1 or XCDR2, [`Error::BadParameter`] if the topic is another participant's.
+    /// [`Error::InconsistentPolicy`] if policies contradict each other, [`Error::Unsupported`] if
+    /// no offered data representation is XCDR1 or XCDR2, [`Error::BadParameter`] if the topic
+    /// belongs to another participant.
     pub fn create_datawriter<T: TypeSupport>(&self, topic: &Topic<T>, qos: DataWriterQos) -> Result<DataWriter<T>> {
         self.create_datawriter_with_flow(topic, qos, Flow::default())
     }
 
-    /// As [`create_datawriter`](Self::create_datawriter), with a say in what the network sees of the writer.
+    /// As [`create_datawriter`](Self::create_datawriter), with control over the network flow of the
+    /// writer.
     ///
     /// # Errors
-    /// As there, and [`Error::Transport`] if the flow cannot be opened.
+    /// As [`create_datawriter`](Self::create_datawriter), and [`Error::Transport`] if the flow
+    /// cannot be opened.
     pub fn create_datawriter_with_flow<T: TypeSupport>(
         &self,
         topic: &Topic<T>,
@@ -142,23 +148,23 @@ impl Publisher {
         DataWriter::create(self, topic, qos, flow)
     }
 
-    /// The publisher's writers that live.
+    /// Returns the existing writers of the publisher.
     #[must_use]
     pub fn datawriters(&self) -> Vec<AnyDataWriter> {
         let writers = self.inner.writers.lock().expect(UNDISTURBED);
         writers.iter().filter_map(Weak::upgrade).map(AnyDataWriter::from_core).collect()
     }
 
-    /// A writer of the publisher for a topic; any of them if there are several.
+    /// Returns a writer of the publisher for the topic; any of them if there are several.
     #[must_use]
     pub fn lookup_datawriter(&self, topic_name: &str) -> Option<AnyDataWriter> {
         self.datawriters().into_iter().find(|writer| writer.topic_name() == topic_name)
     }
 
-    /// Deletes all writers of the publisher, whatever handles there are.
+    /// Deletes all writers of the publisher, even if handles of them exist.
     ///
     /// # Errors
-    /// [`Error::IllegalOperation`] from another thread than the owner under `Runtime::Inline`.
+    /// [`Error::IllegalOperation`] from a thread other than the owner under `Runtime::Inline`.
     pub fn delete_contained_entities(&self) -> Result<()> {
         self.datawriters().iter().try_for_each(|writer| match writer.close() {
             Err(Error::AlreadyDeleted) => Ok(()),
@@ -166,9 +172,10 @@ impl Publisher {
         })
     }
 
-    /// Says that much is about to be written: what is written from now on is kept back, until
-    /// [`resume_publications`](Self::resume_publications) lets it go in as few datagrams as it fits into
-    /// (DDS 1.4 §2.2.2.4.1). A `write` that finds its history full of what is kept back waits for that, in vain.
+    /// Suspends sending: samples written from now on are queued until
+    /// [`resume_publications`](Self::resume_publications) sends them in as few datagrams as
+    /// possible (DDS 1.4 §2.2.2.4.1). A `write` that finds its history full of queued samples
+    /// blocks until its timeout expires.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] if the participant was closed.
@@ -176,7 +183,7 @@ impl Publisher {
         self.suspend(true)
     }
 
-    /// Lets go what was kept back.
+    /// Sends the queued samples and ends the suspension.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] if the participant was closed.
@@ -197,11 +204,13 @@ impl Publisher {
         })
     }
 
-    /// What the publisher's writers write from now on belongs together: readers whose subscriber asks for coherent access see
-    /// all of it at once or nothing (PRESENTATION, DDS 1.4 §2.2.3.6). With scope INSTANCE or TOPIC what each writer writes is a
-    /// set of its own, with scope GROUP what all of them write is one. Calls may be nested; the set ends with as many calls of
-    /// [`end_coherent_changes`](Self::end_coherent_changes). Without `coherent_access` in the publisher's PRESENTATION it makes
-    /// no difference.
+    /// Begins a coherent set (PRESENTATION, DDS 1.4 §2.2.3.6). Readers whose subscriber requests
+    /// coherent access receive all samples of the set at once or none of them.
+    ///
+    /// With scope INSTANCE or TOPIC, the samples of each writer form a set of their own. With scope
+    /// GROUP, the samples of all writers form one set. Calls may be nested; the set ends with the
+    /// matching call of [`end_coherent_changes`](Self::end_coherent_changes). Has no effect unless
+    /// the publisher's PRESENTATION sets `coherent_access`.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after the participant was closed.
@@ -210,10 +219,11 @@ impl Publisher {
         inner.participant.engine.call(|driver, _| Ok(driver.core.begin_coherent_changes(inner.group)?))
     }
 
-    /// Ends the coherent set, which readers may see now.
+    /// Ends the coherent set, which makes it available to readers.
     ///
     /// # Errors
-    /// [`Error::PreconditionNotMet`] if none has begun, [`Error::AlreadyDeleted`] after the participant was closed.
+    /// [`Error::PreconditionNotMet`] if no set has begun, [`Error::AlreadyDeleted`] after the
+    /// participant was closed.
     pub fn end_coherent_changes(&self) -> Result<()> {
         let Self { inner } = self;
         inner.participant.engine.call(|driver, now| {
@@ -223,10 +233,12 @@ impl Publisher {
         })
     }
 
-    /// Waits until all reliable readers that are matched with the publisher's writers have acknowledged everything.
+    /// Waits until all matched reliable readers of the publisher's writers have acknowledged all
+    /// samples.
     ///
     /// # Errors
-    /// [`Error::Timeout`] if some did not in time, [`Error::BadParameter`] for a negative time.
+    /// [`Error::Timeout`] if some did not before `max_wait` expired, [`Error::BadParameter`] for a
+    /// negative duration.
     pub fn wait_for_acknowledgments(&self, max_wait: impl Into<Duration>) -> Result<()> {
         let max_wait = clock::timeout(max_wait)?;
         let start = clock::now();
@@ -240,8 +252,8 @@ impl Publisher {
         Ok(())
     }
 
-    /// Has status changes of its writers that these do not tell a listener of their own told to `listener`, in place of a
-    /// former one.
+    /// Sets the listener of the publisher, replacing a former one. It is called for statuses of the
+    /// writers that the listeners of the writers do not handle.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] if the participant was closed.
@@ -249,7 +261,7 @@ impl Publisher {
         self.set_listener_with_mask(listener, StatusMask::ALL)
     }
 
-    /// As [`set_listener`](Self::set_listener), of these statuses alone: the others are told to the listener of the
+    /// Sets the listener for the statuses in `mask` only. Other statuses go to the listener of the
     /// participant.
     ///
     /// # Errors
@@ -258,7 +270,7 @@ impl Publisher {
         self.inner.participant.set_parent_listener(self.inner.parent, Some(Listener::Writer(listener)), mask)
     }
 
-    /// Has them told to nobody, or to the participant's listener.
+    /// Removes the listener. Its statuses go to the listener of the participant.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] if the participant was closed.
@@ -266,7 +278,7 @@ impl Publisher {
         self.inner.participant.set_parent_listener(self.inner.parent, None, StatusMask::NONE)
     }
 
-    /// The participant that the publisher belongs to.
+    /// Returns the participant of the publisher.
     #[must_use]
     pub fn participant(&self) -> DomainParticipant {
         DomainParticipant::from_inner(Arc::clone(&self.inner.participant))
@@ -277,7 +289,8 @@ impl Drop for PublisherInner {
     fn drop(&mut self) {
         self.participant.remove_parent(self.parent);
         match self.participant.engine.call(|driver, _| Ok(driver.core.delete_publisher(self.group)?)) {
-            // Another thread than the owner's of an inline participant cannot delete; the participant's end will.
+            // Only the owner thread of an inline participant can delete the group. Otherwise it is
+            // deleted with the participant.
             Ok(()) | Err(Error::AlreadyDeleted | Error::IllegalOperation { .. }) => {}
             Err(error) => debug_assert!(false, "deleting a publisher failed: {error}"),
         }

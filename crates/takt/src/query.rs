@@ -1,4 +1,5 @@
-//! Conditions on the content of samples in a reader's history (DDS 1.4 §2.2.2.5.9).
+//! Query conditions: conditions on the content of samples in a reader's history
+//! (DDS 1.4 §2.2.2.5.9).
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -13,33 +14,34 @@ use crate::content_filter::{owned, refused, type_of};
 use crate::dynamic::DynamicTypeSupport;
 use crate::{DataReader, Result, TypeSupport};
 
-/// A [`ReadCondition`], whose methods it has, on the content of samples too. Made by
+/// [`ReadCondition`] that also filters by the content of samples. Dereferences to its
+/// [`ReadCondition`]. Created by
 /// [`DataReader::query_condition`](crate::DataReader::query_condition).
 ///
-/// [`take_w_condition`](crate::DataReader::take_w_condition) and its like take one as well, and return samples in the order
-/// that `ORDER BY` asks for. A sample without data meets no condition; only without one, when there is but an order, it is
-/// among the first.
+/// [`take_w_condition`](crate::DataReader::take_w_condition) and the other `_w_condition` methods
+/// accept it and return samples in the order of its `ORDER BY`. A sample without data never
+/// satisfies a filter. With `ORDER BY` alone, samples without data come first.
 #[derive(Clone)]
 pub struct QueryCondition {
     read: ReadCondition,
     query: Arc<BoundQuery>,
 }
 
-/// An expression with its parameters, which may change.
+/// Expression with its parameters, which can be replaced.
 pub(crate) struct BoundQuery {
     expression: String,
-    /// Replaced as a whole, so that a read that is under way goes on with what it began with.
+    /// Replaced as a whole, so that a read in progress keeps using the former snapshot.
     state: Mutex<Arc<Snapshot>>,
 }
 
-/// An expression with these parameters.
+/// Expression bound to fixed parameters.
 pub(crate) struct Snapshot {
     query: Query,
     parameters: Vec<String>,
 }
 
 impl Snapshot {
-    /// Whether it sorts.
+    /// Reports whether the expression has an `ORDER BY`.
     pub(crate) fn is_ordered(&self) -> bool {
         self.query.is_ordered()
     }
@@ -65,29 +67,29 @@ impl BoundQuery {
 }
 
 impl QueryCondition {
-    /// The expression, which cannot be changed.
+    /// Returns the expression, which is immutable.
     #[must_use]
     pub fn query_expression(&self) -> &str {
         &self.query.expression
     }
 
-    /// What `%0`, `%1`, ... stand for.
+    /// Returns the values of the parameters `%0`, `%1`, ...
     #[must_use]
     pub fn query_parameters(&self) -> Vec<String> {
         self.query.snapshot().parameters.clone()
     }
 
-    /// Gives the parameters other values.
+    /// Replaces the parameters.
     ///
     /// # Errors
-    /// [`Error::BadParameter`](crate::Error::BadParameter) if one that the expression has has no value, or none of the right
-    /// type; then all is as before.
+    /// [`Error::BadParameter`](crate::Error::BadParameter) if a parameter of the expression has no
+    /// value or a value of the wrong type. The parameters are then unchanged.
     pub fn set_query_parameters(&self, parameters: &[&str]) -> Result<()> {
         let mut query = self.query.snapshot().query.clone();
         query.set_parameters(parameters).map_err(refused)?;
         let snapshot = Arc::new(Snapshot { query, parameters: owned(parameters) });
         *self.query.state.lock().unwrap_or_else(PoisonError::into_inner) = snapshot;
-        // It may have become true.
+        // The condition may have become true.
         self.read.signal.waiters.wake();
         Ok(())
     }
@@ -123,12 +125,13 @@ impl From<QueryCondition> for Condition {
 }
 
 impl<T: TypeSupport> DataReader<T> {
-    /// A condition that is true while the reader holds samples that the selector wants and that meet an expression: the
-    /// condition of DDS 1.4 annex B, and if wanted `ORDER BY` with fields (`create_querycondition`).
+    /// Creates a condition that is true while the reader holds samples that match the selector and
+    /// satisfy an expression (`create_querycondition`). The expression is a condition of DDS 1.4
+    /// annex B, optionally followed by `ORDER BY` with fields.
     ///
     /// # Errors
-    /// [`Error::BadParameter`](crate::Error::BadParameter) if the expression is none, or does not fit the type or the
-    /// parameters.
+    /// [`Error::BadParameter`](crate::Error::BadParameter) if the expression is invalid, or does
+    /// not match the type or the parameters.
     pub fn query_condition(&self, selector: Selector, expression: &str, parameters: &[&str]) -> Result<QueryCondition> {
         let support = DynamicTypeSupport::of::<T>()?;
         let type_ = Arc::new(type_of(&support)?.clone());

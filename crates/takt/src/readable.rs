@@ -1,11 +1,11 @@
-//! What a reader makes of a payload.
+//! Conversion of payloads to the values that readers return.
 
 use takt_core::{InstanceHandle, SampleInfo};
 
 use crate::{Result, TypeSupport};
 
-/// What a [`DataReader`](crate::DataReader) yields: every type of topics, and the data of the
-/// [builtin topics](crate::builtin). Implemented here alone.
+/// Type of the samples of a [`DataReader`](crate::DataReader): any topic type, or the data of a
+/// [builtin topic](crate::builtin). Sealed.
 pub trait Readable: sealed::Decode + Default + Send + 'static {}
 
 impl<T: sealed::Decode + Default + Send + 'static> Readable for T {}
@@ -13,19 +13,21 @@ impl<T: sealed::Decode + Default + Send + 'static> Readable for T {}
 pub(crate) mod sealed {
     use super::*;
 
-    /// From the bytes of a history to a value.
+    /// Conversion of a payload in the history to a value.
     pub trait Decode {
-        /// The name of the type.
+        /// Name of the type.
         const TYPE_NAME: &'static str;
 
-        /// Replaces the value by a sample's. Without data only the key is set, if `payload` has it. False if this is no
-        /// such type.
+        /// Replaces the value by that of a sample. If the sample has no data, sets the key members
+        /// only, provided that `payload` contains the key. Returns false if the payload is not of
+        /// this type.
         fn decode(&mut self, info: &SampleInfo, payload: &[u8]) -> bool;
 
-        /// Sets the key members to those of an instance, whose serialised key may be empty. False if that cannot be.
+        /// Sets the key members to those of an instance, whose serialized key may be empty. Returns
+        /// false if the key cannot be determined.
         fn decode_key(&mut self, instance: InstanceHandle, key: &[u8]) -> bool;
 
-        /// The instance that the value belongs to.
+        /// Returns the handle of the value's instance.
         fn instance_handle(&self) -> Result<InstanceHandle>;
     }
 

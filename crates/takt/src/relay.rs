@@ -1,12 +1,13 @@
-//! Endpoints that keep what others write and pass it on: what a durability service is made of (DDS 1.4 §2.2.3.4, RTPS 2.5
-//! §8.7.9).
+//! Relay endpoints, which store changes of other writers and forward them. They are the basis of a
+//! durability service (DDS 1.4 §2.2.3.4, RTPS 2.5 §8.7.9).
 //!
-//! A [`RelayReader`] acknowledges what its owner has made safe, not what has arrived. A [`RelayWriter`] writes changes of
-//! others under their names: who has heard the original writer, or another relay, drops them. Neither knows values; types
-//! serve to find keys.
+//! A [`RelayReader`] acknowledges changes that its owner has stored safely, not changes that have
+//! arrived. A [`RelayWriter`] writes changes under the identity of their original writer. A reader
+//! that has received a change from its original writer or from another relay drops the duplicate.
+//! Relay endpoints do not decode values; types are needed only to extract keys.
 //!
-//! With a [`RelayWriter`] every reader gets its history when it is matched; what is passed on later goes to Takt readers that
-//! ask for history alone.
+//! Every reader that matches a [`RelayWriter`] receives its history. Changes forwarded later go
+//! only to readers of Takt that request history alone.
 
 use std::fmt;
 
@@ -23,43 +24,45 @@ use crate::qos::{
 use crate::status::StatusMask;
 use crate::{AnyDataReader, AnyDataWriter, DomainParticipant, Error, Flow, InstanceHandle, Result, SampleInfo};
 
-/// A change as it is passed on.
+/// Change as it is forwarded.
 #[derive(Clone, Copy, Debug)]
 pub struct RelayedChange<'a> {
-    /// Data, or what happens to the instance.
+    /// Data, dispose or unregister.
     pub kind: ChangeKind,
-    /// The instance.
+    /// Handle of the instance.
     pub instance: InstanceHandle,
-    /// Who wrote it, and which of that writer's changes it is.
+    /// Original writer and the change's sequence number there.
     pub origin: SampleIdentity,
-    /// When it was written.
+    /// Time at which the original writer wrote the change.
     pub source_timestamp: Timestamp,
-    /// Serialised, with encapsulation header: the data, or the key.
+    /// Serialized data or key, with the encapsulation header.
     pub payload: &'a [u8],
 }
 
-/// What a relay passes on: a topic as its writers announce it.
+/// Topic that a relay forwards, as announced by its writers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RelayTopic {
-    /// Its name.
+    /// Name of the topic.
     pub name: String,
-    /// The name of its type.
+    /// Name of the topic's type.
     pub type_name: String,
     /// Whether the type has a key.
     pub has_key: bool,
-    /// What is announced of the type, if anything.
+    /// Announced TypeInformation, if any.
     pub type_information: Option<Vec<u8>>,
     /// TOPIC_DATA.
     pub topic_data: TopicData,
 }
 
-/// Receives changes, to be kept. Handles are clones of one another; the reader is deleted with the last one.
+/// Reader that receives changes to be stored. Clones refer to the same reader, which is deleted
+/// with the last of them.
 #[derive(Clone)]
 pub struct RelayReader {
     any: AnyDataReader,
 }
 
-/// Passes changes on. Handles are clones of one another; the writer is deleted with the last one.
+/// Writer that forwards stored changes. Clones refer to the same writer, which is deleted with the
+/// last of them.
 #[derive(Clone)]
 pub struct RelayWriter {
     any: AnyDataWriter,
@@ -69,7 +72,7 @@ fn later() -> EntityFactory {
     EntityFactory { autoenable_created_entities: false }
 }
 
-/// USER_DATA that says what the endpoint is.
+/// Marks USER_DATA as that of a durability service.
 fn marked(user_data: &UserData) -> UserData {
     if user_data.0.starts_with(DURABILITY_SERVICE) {
         return user_data.clone();
@@ -80,7 +83,7 @@ fn marked(user_data: &UserData) -> UserData {
 }
 
 impl DomainParticipant {
-    /// Creates a reader for a relay. Its USER_DATA says what it is.
+    /// Creates a relay reader, marked by its USER_DATA.
     ///
     /// # Errors
     /// As [`create_datareader`](crate::Subscriber::create_datareader).
@@ -115,8 +118,8 @@ impl DomainParticipant {
         Ok(RelayReader { any })
     }
 
-    /// Creates a writer for a relay, not enabled yet, so that it has its history when others hear of it. Its USER_DATA says
-    /// what it is.
+    /// Creates a disabled relay writer, marked by its USER_DATA. Write its history before
+    /// [`enable`](RelayWriter::enable) announces it.
     ///
     /// # Errors
     /// As [`create_datawriter`](crate::Publisher::create_datawriter).
@@ -152,8 +155,9 @@ impl DomainParticipant {
 }
 
 impl RelayReader {
-    /// Takes everything there is. `visit` is told of each sample what it does, and sees its payload; it must not call
-    /// anything on this participant's entities. A `sequence_number` of zero is no change, but the news that writers have gone.
+    /// Takes all available samples. `visit` receives the info, the kind and the payload of each
+    /// sample, and must not call methods of this participant's entities. A `sequence_number` of
+    /// zero is not a change; it reports that writers are gone.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after the participant was closed.
@@ -169,7 +173,7 @@ impl RelayReader {
         })
     }
 
-    /// Acknowledges everything that was taken: it is safe.
+    /// Acknowledges all changes taken so far, which are now stored safely.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after the participant was closed.
@@ -178,8 +182,9 @@ impl RelayReader {
         core.engine.call(|driver, _| Ok(driver.core.acknowledge_taken(core.handle)?))
     }
 
-    /// Of each matched writer, the first change that came and could not be kept, since it is larger than the reader's memory, or its
-    /// key cannot be read. Nothing from it on is acknowledged.
+    /// Returns, for each matched writer, the first received change that could not be kept because
+    /// it exceeds the reader's memory or its key is unreadable. This change and all later ones of
+    /// that writer are not acknowledged.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after the participant was closed.
@@ -188,7 +193,8 @@ impl RelayReader {
         core.engine.call(|driver, _| Ok(driver.core.unkept(core.handle)?))
     }
 
-    /// Whether all has arrived that its writers, other relays among them, had when they were matched.
+    /// Reports whether all changes have arrived that the matched writers, including other relays,
+    /// held when they were matched.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after the participant was closed.
@@ -197,7 +203,8 @@ impl RelayReader {
         core.engine.look(|driver| Ok(driver.core.has_history(core.handle)?))
     }
 
-    /// Up to which change a writer has announced that it has written. `None` if it is not matched, or has not said so yet.
+    /// Returns the last sequence number that a writer has announced. `None` if the writer is not
+    /// matched or has not announced any.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after the participant was closed.
@@ -206,7 +213,7 @@ impl RelayReader {
         core.engine.look(|driver| Ok(driver.core.announced_by(core.handle, writer)?))
     }
 
-    /// What it is besides that.
+    /// Returns the type-independent part of the reader.
     #[must_use]
     pub fn as_any(&self) -> &AnyDataReader {
         &self.any
@@ -214,7 +221,7 @@ impl RelayReader {
 }
 
 impl RelayWriter {
-    /// Announces it, with what it has.
+    /// Announces the writer together with its history.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after the participant was closed.
@@ -222,10 +229,11 @@ impl RelayWriter {
         self.any.enable()
     }
 
-    /// Passes a change on. Does not wait: false if there is no room in its history.
+    /// Forwards a change without blocking. Returns false if the history is full.
     ///
     /// # Errors
-    /// [`Error::OutOfResources`] if it can never fit, [`Error::AlreadyDeleted`] after the participant was closed.
+    /// [`Error::OutOfResources`] if the change exceeds the capacity of the history,
+    /// [`Error::AlreadyDeleted`] after the participant was closed.
     pub fn write(&self, change: &RelayedChange<'_>) -> Result<bool> {
         let new = NewChange {
             kind: change.kind,
@@ -243,9 +251,11 @@ impl RelayWriter {
         })
     }
 
-    /// Forgets an instance with its changes. Each change is removed as soon as all matched reliable readers have acknowledged it; readers
-    /// that are matched after that do not hear of it. Readers that have it keep it. Changes that are written later are not forgotten. Until
-    /// all are removed the instance counts for `max_instances`, and [`write`](Self::write) finds no room where this limit is in the way.
+    /// Removes an instance and its changes from the history. Each change is removed as soon as all
+    /// matched reliable readers have acknowledged it. Readers matched after that do not receive it;
+    /// readers that already have it keep it. Changes written later are not affected. Until all
+    /// changes are removed the instance counts toward `max_instances`, so [`write`](Self::write)
+    /// may return false because of this limit.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after the participant was closed.
@@ -254,7 +264,8 @@ impl RelayWriter {
         core.engine.call(|driver, _| Ok(driver.core.forget_instance(core.handle, instance)?))
     }
 
-    /// Forgets the changes of an original writer above a number, as [`forget`](Self::forget) does those of an instance.
+    /// Removes the changes of an original writer whose sequence number exceeds `above`, in the
+    /// manner of [`forget`](Self::forget).
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after the participant was closed.
@@ -263,7 +274,7 @@ impl RelayWriter {
         core.engine.call(|driver, _| Ok(driver.core.forget_relayed(core.handle, origin, above)?))
     }
 
-    /// What it is besides that.
+    /// Returns the type-independent part of the writer.
     #[must_use]
     pub fn as_any(&self) -> &AnyDataWriter {
         &self.any

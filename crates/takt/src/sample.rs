@@ -1,4 +1,4 @@
-//! Samples as `read` and `take` return them.
+//! Samples as returned by `read` and `take`.
 
 use takt_core::ranks::Informed;
 use takt_core::{InstanceHandle, InstanceState, SampleInfo, SampleState, ViewState};
@@ -7,14 +7,15 @@ use takt_wire::{Guid, SequenceNumber, Timestamp};
 
 use crate::Readable;
 
-/// A sample and what is known of it.
+/// Sample: data or key, with its SampleInfo.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample<T> {
-    /// The data; `None` if there is only news of the instance (`info.valid_data` is false).
+    /// Data of the sample; `None` if `info.valid_data` is false.
     pub data: Option<T>,
-    /// Where there are no data: a value of which only the key members mean something, if the key is known.
+    /// Key of a sample without data, if the key is known. Only the key members of the value are
+    /// meaningful.
     pub key: Option<T>,
-    /// About the sample.
+    /// SampleInfo.
     pub info: SampleInfo,
 }
 
@@ -23,7 +24,7 @@ impl<T: Readable> Sample<T> {
         Self { data: None, key: None, info }
     }
 
-    /// A value to decode into, with the memory that is already here.
+    /// Returns a value to decode into, which reuses the memory of the former data or key.
     pub(crate) fn take_value(&mut self) -> T {
         self.data.take().or_else(|| self.key.take()).unwrap_or_default()
     }
@@ -39,7 +40,7 @@ impl<T> Informed for Sample<T> {
     }
 }
 
-/// A place for a sample, without one yet.
+/// Empty slot for a sample.
 impl<T> Default for Sample<T> {
     fn default() -> Self {
         let info = SampleInfo {

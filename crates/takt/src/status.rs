@@ -1,4 +1,5 @@
-//! Communication statuses: which have changed, and who waits for a change (DDS 1.4 §2.2.4.1).
+//! Communication statuses: which ones have changed, and which wait sets wait for a change
+//! (DDS 1.4 §2.2.4.1).
 
 use std::fmt;
 use std::ops::{BitAnd, BitOr, BitOrAssign};
@@ -14,7 +15,7 @@ pub use takt_core::{
     SampleRejectedStatus,
 };
 
-/// A set of statuses, with the bits of the specification's `StatusKind`.
+/// Set of statuses, with the bit values of the specification's `StatusKind`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct StatusMask(u32);
 
@@ -49,33 +50,34 @@ impl StatusMask {
     pub const PUBLICATION_MATCHED: Self = Self(1 << 13);
     /// `SUBSCRIPTION_MATCHED_STATUS`.
     pub const SUBSCRIPTION_MATCHED: Self = Self(1 << 14);
-    /// Samples exceeded the reader's E2E_LATENCY or its computed bound: Takt's own, beyond the bits of the specification.
+    /// Samples exceeded the reader's E2E_LATENCY or its computed bound. Extension of Takt, outside
+    /// the bits of the specification.
     pub const LATENCY_EXCEEDED: Self = Self(1 << 24);
 
-    /// The bits as in the specification.
+    /// Returns the bit mask of the specification.
     #[must_use]
     pub const fn bits(self) -> u32 {
         self.0
     }
 
-    /// Every status but these.
+    /// Returns the set without the statuses in `other`.
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
-    /// The statuses of the set, one by one.
+    /// Returns an iterator over the statuses of the set, each as a set of its own.
     pub(crate) fn each(self) -> impl Iterator<Item = Self> {
         (0..u32::BITS).map(|bit| Self(1 << bit)).filter(move |status| self.intersects(*status))
     }
 
-    /// Whether no status is in the set.
+    /// Reports whether the set is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether any of `other` is in the set.
+    /// Reports whether the set contains any status of `other`.
     #[must_use]
     pub const fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
@@ -110,7 +112,7 @@ impl fmt::Debug for StatusMask {
     }
 }
 
-/// The status changes of one entity, and the wait sets that look at them.
+/// Status changes of one entity, and the wait sets that wait for them.
 #[derive(Debug)]
 pub(crate) struct Signal {
     changes: AtomicU32,
@@ -120,7 +122,8 @@ pub(crate) struct Signal {
 }
 
 impl Signal {
-    /// Nothing has changed; a status condition starts with every status enabled (DDS 1.4 §2.2.2.1.9).
+    /// Creates a signal without changes. All statuses of its condition are enabled
+    /// (DDS 1.4 §2.2.2.1.9).
     pub(crate) fn new() -> Self {
         Self {
             changes: AtomicU32::new(0),
@@ -130,13 +133,14 @@ impl Signal {
         }
     }
 
-    /// A status has changed. Wakes the wait sets; without any it is one atomic operation.
+    /// Records a change of the status and wakes the wait sets. Without wait sets it costs one
+    /// atomic operation.
     pub(crate) fn raise(&self, status: StatusMask) {
         self.changes.fetch_or(status.0, Ordering::SeqCst);
         self.waiters.wake();
     }
 
-    /// The entity is no more. Wakes the wait sets, which would wait in vain.
+    /// Marks the entity as deleted and wakes the wait sets, which would otherwise wait forever.
     pub(crate) fn delete(&self) {
         self.deleted.store(true, Ordering::SeqCst);
         self.waiters.wake();
@@ -146,9 +150,9 @@ impl Signal {
         self.deleted.load(Ordering::SeqCst)
     }
 
-    /// The application has seen these.
+    /// Resets the changes of these statuses, which the application has read.
     pub(crate) fn clear(&self, statuses: StatusMask) {
-        // Looking is cheaper than writing, and mostly there is nothing to clear.
+        // A load is cheaper than a read-modify-write, and usually there is nothing to clear.
         if self.changes().intersects(statuses) {
             self.changes.fetch_and(!statuses.0, Ordering::SeqCst);
         }
@@ -168,7 +172,7 @@ impl Signal {
     }
 }
 
-/// The wait sets to wake when a condition may have become true.
+/// Wait sets to wake when a condition may have become true.
 #[derive(Debug)]
 pub(crate) struct Waiters {
     list: PiMutex<Vec<Arc<Waker>>>,
@@ -210,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_stay_until_cleared() {
+    fn status_changes_remain_until_cleared() {
         let signal = Signal::new();
         signal.raise(StatusMask::DATA_AVAILABLE);
         signal.raise(StatusMask::SAMPLE_LOST);
@@ -220,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn raising_wakes_who_waits_and_nobody_who_left() {
+    fn raise_wakes_attached_waiters_only() {
         let signal = Signal::new();
         let (stays, leaves) = (Arc::new(Waker::new().expect("eventfd")), Arc::new(Waker::new().expect("eventfd")));
         signal.waiters.add(&stays);

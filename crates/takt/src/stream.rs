@@ -1,14 +1,16 @@
-//! Asynchronous receiving: a reader's samples as a future ([`DataReader::recv`]) and as a stream
-//! ([`DataReader::stream`]). Not part of DDS 1.4; it stands beside listeners and wait sets.
+//! Asynchronous receive: samples of a reader as a future ([`DataReader::recv`]) and as a stream
+//! ([`DataReader::stream`]). An alternative to listeners and wait sets, not part of DDS 1.4.
 //!
-//! Whoever finds no sample leaves a waker, which is woken by what raises `DATA_AVAILABLE`, outside any lock. So any
-//! executor will do, and there is no runtime of Takt's own behind it. Under [`Runtime::Shared`](crate::Runtime::Shared)
-//! the thread `takt-rx` wakes. Under [`Runtime::Inline`](crate::Runtime::Inline) polling receives nothing by itself:
-//! the owner's thread polls, and drives with [`spin_once`](crate::DomainParticipant::spin_once), which wakes.
+//! A poll that finds no sample registers its waker. The events that raise `DATA_AVAILABLE` wake it,
+//! with no lock held. Any async executor works, and no async runtime is required. Under
+//! [`Runtime::Shared`](crate::Runtime::Shared) the thread `takt-rx` wakes tasks. Under
+//! [`Runtime::Inline`](crate::Runtime::Inline) polling receives nothing: the owner's thread polls,
+//! and drives the participant with [`spin_once`](crate::DomainParticipant::spin_once), which wakes
+//! tasks.
 //!
 //! Invariants:
-//! - No wake-up is lost: a waker is left under the same lock under which nothing was found.
-//! - A sample is taken only by the poll that returns it: to drop a future that waits loses nothing.
+//! - No wakeup is lost: the waker is registered under the lock under which no sample was found.
+//! - A sample is taken only by the poll that returns it. Dropping a pending future loses no sample.
 //! - Several tasks may wait on one reader. All are woken; each sample goes to one of them.
 
 use std::fmt;
@@ -21,7 +23,7 @@ use futures_core::stream::{FusedStream, Stream};
 use crate::runtime::tasks::TaskKey;
 use crate::{DataReader, Error, Readable, Result, Sample};
 
-/// A reader's samples, taken one by one as they come. Made by [`DataReader::stream`].
+/// Stream that takes the samples of a reader one by one. Created by [`DataReader::stream`].
 ///
 /// Ends with `None` when the reader or its participant is closed, and after an error.
 ///
@@ -77,7 +79,8 @@ use crate::{DataReader, Error, Readable, Result, Sample};
 /// ```
 ///
 /// # Errors
-/// [`Error::IllegalOperation`] if another thread polls than the one that a participant under `Runtime::Inline` belongs to.
+/// [`Error::IllegalOperation`] if a participant under `Runtime::Inline` is polled from a thread
+/// that does not own it.
 #[must_use = "a stream does nothing unless it is polled"]
 pub struct SampleStream<T: Readable> {
     reader: DataReader<T>,
@@ -90,16 +93,17 @@ impl<T: Readable> SampleStream<T> {
         Self { reader, task: None, ended: false }
     }
 
-    /// The reader that the samples are taken from.
+    /// Returns the reader from which samples are taken.
     #[must_use]
     pub fn reader(&self) -> &DataReader<T> {
         &self.reader
     }
 
-    /// The next sample; `None` when there will be no more. To drop the future loses no sample.
+    /// Returns the next sample; `None` when the stream has ended. Dropping the future loses no
+    /// sample.
     ///
     /// # Errors
-    /// As the stream; it is over then.
+    /// Returns the errors of the stream, which ends with an error.
     pub async fn next(&mut self) -> Option<Result<Sample<T>>> {
         poll_fn(|cx| self.poll(cx)).await
     }
@@ -146,10 +150,12 @@ impl<T: Readable> fmt::Debug for SampleStream<T> {
 }
 
 impl<T: Readable> DataReader<T> {
-    /// The samples of this reader as a stream, taken one by one, for `async` code under any executor.
+    /// Returns a stream that takes the samples of this reader one by one, for `async` code under
+    /// any executor.
     ///
-    /// Several streams of one reader share its samples. Under [`Runtime::Inline`](crate::Runtime::Inline) somebody has
-    /// to drive the participant with [`spin_once`](crate::DomainParticipant::spin_once), in the thread that polls.
+    /// Several streams of one reader share its samples. Under
+    /// [`Runtime::Inline`](crate::Runtime::Inline) the thread that polls must also drive the
+    /// participant with [`spin_once`](crate::DomainParticipant::spin_once).
     ///
     /// # Examples
     /// ```no_run
@@ -164,11 +170,13 @@ impl<T: Readable> DataReader<T> {
         SampleStream::new(self.clone())
     }
 
-    /// Waits for a sample and takes it. To drop the future loses no sample, so it may stand in a `select`.
+    /// Waits for a sample and takes it. Dropping the future loses no sample, so it can be used in
+    /// `select!`.
     ///
     /// # Errors
-    /// [`Error::AlreadyDeleted`] when the reader or its participant is closed; [`Error::IllegalOperation`] if another
-    /// thread polls than the one that a participant under [`Runtime::Inline`](crate::Runtime::Inline) belongs to.
+    /// [`Error::AlreadyDeleted`] when the reader or its participant is closed;
+    /// [`Error::IllegalOperation`] if a participant under
+    /// [`Runtime::Inline`](crate::Runtime::Inline) is polled from a thread that does not own it.
     pub async fn recv(&self) -> Result<Sample<T>> {
         self.stream().next().await.unwrap_or(Err(Error::AlreadyDeleted))
     }

@@ -1,4 +1,4 @@
-//! Subscribers: what their readers have in common (DDS 1.4 §2.2.2.5.2).
+//! Subscribers: groups of readers with common policies (DDS 1.4 §2.2.2.5.2).
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,8 +16,8 @@ use crate::runtime::pi_mutex::PiMutex;
 use crate::status::{Signal, StatusMask};
 use crate::{DataReader, DomainParticipant, Error, Flow, Result, TopicDescription};
 
-/// Creates readers, which share its presentation and partitions. Handles are clones of one another; it goes with the
-/// last handle and reader.
+/// Factory of readers, which share its PRESENTATION and PARTITION. Clones refer to the same
+/// subscriber, which is deleted with its last handle and reader.
 #[derive(Clone)]
 pub struct Subscriber {
     pub(crate) inner: Arc<SubscriberInner>,
@@ -28,7 +28,7 @@ pub(crate) struct SubscriberInner {
     pub(crate) parent: ParentId,
     pub(crate) group: SubscriberHandle,
     is_enabled: AtomicBool,
-    /// `DATA_ON_READERS`, once somebody has asked for it.
+    /// Signal of `DATA_ON_READERS`, created when its condition is first requested.
     signal: OnceLock<Arc<Signal>>,
     qos: PiMutex<SubscriberQos>,
     default_qos: PiMutex<DataReaderQos>,
@@ -38,7 +38,7 @@ pub(crate) struct SubscriberInner {
 const UNDISTURBED: &str = "no code of others runs under this lock";
 
 impl SubscriberInner {
-    /// Whether readers are enabled when they are created.
+    /// Reports whether new readers are enabled at creation.
     pub(crate) fn enables_entities(&self) -> bool {
         self.is_enabled.load(Ordering::Relaxed)
             && self.qos.lock().expect(UNDISTURBED).entity_factory.autoenable_created_entities
@@ -57,7 +57,7 @@ impl SubscriberInner {
         readers.push(Arc::downgrade(reader));
     }
 
-    /// The application reads from one of its readers.
+    /// Resets `DATA_ON_READERS` because the application reads from one of the readers.
     #[inline]
     pub(crate) fn samples_seen(&self) {
         if let Some(signal) = self.signal.get() {
@@ -83,14 +83,15 @@ impl Subscriber {
         Ok(Self { inner })
     }
 
-    /// The subscriber's policies.
+    /// Returns the policies of the subscriber.
     #[must_use]
     pub fn qos(&self) -> SubscriberQos {
         self.inner.qos.lock().expect(UNDISTURBED).clone()
     }
 
-    /// Changes the subscriber's policies: PARTITION, GROUP_DATA and ENTITY_FACTORY; before a reader is enabled
-    /// PRESENTATION too. Others are told, and writers that no longer fit, or fit now, are parted or matched.
+    /// Changes the mutable policies of the subscriber: PARTITION, GROUP_DATA and ENTITY_FACTORY,
+    /// and PRESENTATION as long as no reader is enabled. The change is announced. Writers that
+    /// became incompatible are unmatched, and writers that became compatible are matched.
     ///
     /// # Errors
     /// [`Error::ImmutablePolicy`] if a reader is enabled and PRESENTATION differs.
@@ -106,7 +107,8 @@ impl Subscriber {
         Ok(())
     }
 
-    /// Enables a subscriber that was created disabled, and its readers if `ENTITY_FACTORY` says so (DDS 1.4 §2.2.2.1.1.7).
+    /// Enables a subscriber that was created disabled. Its readers are enabled too if its
+    /// ENTITY_FACTORY says so (DDS 1.4 §2.2.2.1.1.7).
     ///
     /// # Errors
     /// [`Error::PreconditionNotMet`] if the participant is not enabled.
@@ -119,31 +121,36 @@ impl Subscriber {
         Ok(())
     }
 
-    /// What readers are created with that take the subscriber's default (`get_default_datareader_qos`).
+    /// Returns the default QoS of readers (`get_default_datareader_qos`).
     #[must_use]
     pub fn default_datareader_qos(&self) -> DataReaderQos {
         self.inner.default_qos.lock().expect(UNDISTURBED).clone()
     }
 
-    /// Changes it.
+    /// Sets the default QoS of readers.
     pub fn set_default_datareader_qos(&self, qos: DataReaderQos) {
         *self.inner.default_qos.lock().expect(UNDISTURBED) = qos;
     }
 
-    /// Creates a reader of a [`Topic`](crate::Topic) or [`ContentFilteredTopic`](crate::ContentFilteredTopic) and announces it to the domain, unless the subscriber or its `ENTITY_FACTORY` leaves that to
-    /// [`enable`](AnyDataReader::enable). Its memory is reserved here, after its `RESOURCE_LIMITS` and history.
+    /// Creates a reader of a [`Topic`](crate::Topic) or
+    /// [`ContentFilteredTopic`](crate::ContentFilteredTopic) and announces it to the domain. If the
+    /// subscriber is not enabled or its ENTITY_FACTORY says so, the reader remains disabled until
+    /// [`enable`](AnyDataReader::enable). The reader's memory is reserved here, according to
+    /// RESOURCE_LIMITS and HISTORY.
     ///
     /// # Errors
-    /// [`Error::InconsistentPolicy`] if policies contradict each other, [`Error::BadParameter`] if the topic is another
-    /// participant's.
+    /// [`Error::InconsistentPolicy`] if policies contradict each other, [`Error::BadParameter`] if
+    /// the topic belongs to another participant.
     pub fn create_datareader<D: TopicDescription>(&self, topic: &D, qos: DataReaderQos) -> Result<DataReader<D::Data>> {
         self.create_datareader_with_flow(topic, qos, Flow::default())
     }
 
-    /// As [`create_datareader`](Self::create_datareader), with a say in what the network sees of the reader.
+    /// As [`create_datareader`](Self::create_datareader), with control over the network flow of the
+    /// reader.
     ///
     /// # Errors
-    /// As there, and [`Error::Transport`] if the flow cannot be opened.
+    /// As [`create_datareader`](Self::create_datareader), and [`Error::Transport`] if the flow
+    /// cannot be opened.
     pub fn create_datareader_with_flow<D: TopicDescription>(
         &self,
         topic: &D,
@@ -153,20 +160,21 @@ impl Subscriber {
         DataReader::create(self, topic, qos, flow)
     }
 
-    /// The subscriber's readers that live.
+    /// Returns the existing readers of the subscriber.
     #[must_use]
     pub fn datareaders(&self) -> Vec<AnyDataReader> {
         let readers = self.inner.readers.lock().expect(UNDISTURBED);
         readers.iter().filter_map(Weak::upgrade).map(AnyDataReader::from_core).collect()
     }
 
-    /// The readers that have samples which the selector wants (`get_datareaders`). With PRESENTATION scope
-    /// GROUP and ordered access there is one entry for each such sample, in the order in which they were written: take one
-    /// sample from each reader that it names.
+    /// Returns the readers that hold samples which match the selector (`get_datareaders`). With
+    /// PRESENTATION scope GROUP and ordered access, there is one entry for each such sample, in the
+    /// order in which the samples were written. Take one sample from the reader of each entry.
     ///
     /// # Errors
-    /// [`Error::PreconditionNotMet`] with scope GROUP, coherent or ordered, without [`begin_access`](Self::begin_access);
-    /// [`Error::AlreadyDeleted`] after the participant was closed.
+    /// [`Error::PreconditionNotMet`] with scope GROUP and coherent or ordered access, without
+    /// [`begin_access`](Self::begin_access); [`Error::AlreadyDeleted`] after the participant was
+    /// closed.
     pub fn datareaders_with(&self, selector: &Selector) -> Result<Vec<AnyDataReader>> {
         let (readers, inner) = (self.datareaders(), &self.inner);
         let handles = inner.participant.engine.look(|driver| Ok(driver.core.readers_with(inner.group, selector)?))?;
@@ -174,9 +182,10 @@ impl Subscriber {
         Ok(handles.into_iter().filter_map(find).collect())
     }
 
-    /// The application is about to read from the readers of this subscriber. Until [`end_access`](Self::end_access) they show
-    /// no further coherent sets, so what they show fits together. Calls may be nested. With PRESENTATION scope GROUP, coherent
-    /// or ordered, nothing can be read otherwise (DDS 1.4 §2.2.2.5.2.8).
+    /// Begins an access to the readers of this subscriber. Until [`end_access`](Self::end_access),
+    /// no further coherent sets become visible, so the visible data are consistent. Calls may be
+    /// nested. With PRESENTATION scope GROUP and coherent or ordered access, data can be read only
+    /// within an access (DDS 1.4 §2.2.2.5.2.8).
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after the participant was closed.
@@ -185,23 +194,24 @@ impl Subscriber {
         inner.participant.engine.look(|driver| Ok(driver.core.begin_access(inner.group)?))
     }
 
-    /// The application has done reading for now: what has arrived meanwhile becomes visible.
+    /// Ends an access. Data that arrived meanwhile become visible.
     ///
     /// # Errors
-    /// [`Error::PreconditionNotMet`] if no access has begun, [`Error::AlreadyDeleted`] after the participant was closed.
+    /// [`Error::PreconditionNotMet`] if no access has begun, [`Error::AlreadyDeleted`] after the
+    /// participant was closed.
     pub fn end_access(&self) -> Result<()> {
         let Self { inner } = self;
         inner.participant.engine.call(|driver, now| Ok(driver.core.end_access(now, inner.group)?))
     }
 
-    /// A reader of the subscriber for a topic; any of them if there are several.
+    /// Returns a reader of the subscriber for the topic; any of them if there are several.
     #[must_use]
     pub fn lookup_datareader(&self, topic_name: &str) -> Option<AnyDataReader> {
         self.datareaders().into_iter().find(|reader| reader.topic_name() == topic_name)
     }
 
-    /// Has the listener of each reader that holds samples nobody has seen told of them: what a listener's
-    /// `on_data_on_readers` may end with (`notify_datareaders`, DDS 1.4 §2.2.2.5.2).
+    /// Calls `on_data_available` of each reader that holds unread samples. Intended for use at the
+    /// end of a listener's `on_data_on_readers` (`notify_datareaders`, DDS 1.4 §2.2.2.5.2).
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] if the participant was closed.
@@ -212,10 +222,10 @@ impl Subscriber {
         })
     }
 
-    /// Deletes all readers of the subscriber, whatever handles there are.
+    /// Deletes all readers of the subscriber, even if handles of them exist.
     ///
     /// # Errors
-    /// [`Error::IllegalOperation`] from another thread than the owner under `Runtime::Inline`.
+    /// [`Error::IllegalOperation`] from a thread other than the owner under `Runtime::Inline`.
     pub fn delete_contained_entities(&self) -> Result<()> {
         self.datareaders().iter().try_for_each(|reader| match reader.close() {
             Err(Error::AlreadyDeleted) => Ok(()),
@@ -223,8 +233,8 @@ impl Subscriber {
         })
     }
 
-    /// The condition that is true from when samples have arrived until the application reads from one of the readers
-    /// (`DATA_ON_READERS`).
+    /// Returns the condition that becomes true when samples arrive and false when the application
+    /// reads from one of the readers (`DATA_ON_READERS`).
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] if the participant was closed.
@@ -234,8 +244,8 @@ impl Subscriber {
         Ok(condition)
     }
 
-    /// Has status changes of its readers that these do not tell a listener of their own told to `listener`, in place of a
-    /// former one; all but `DATA_ON_READERS`.
+    /// Sets the listener of the subscriber, replacing a former one. It is called for all statuses
+    /// except `DATA_ON_READERS` that the listeners of the readers do not handle.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] if the participant was closed.
@@ -243,7 +253,7 @@ impl Subscriber {
         self.set_listener_with_mask(listener, ALL_BUT_ON_READERS)
     }
 
-    /// As [`set_listener`](Self::set_listener), of these statuses alone: the others are told to the listener of the
+    /// Sets the listener for the statuses in `mask` only. Other statuses go to the listener of the
     /// participant.
     ///
     /// # Errors
@@ -252,7 +262,7 @@ impl Subscriber {
         self.inner.participant.set_parent_listener(self.inner.parent, Some(Listener::Reader(listener)), mask)
     }
 
-    /// Has them told to nobody, or to the participant's listener.
+    /// Removes the listener. Its statuses go to the listener of the participant.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] if the participant was closed.
@@ -260,7 +270,7 @@ impl Subscriber {
         self.inner.participant.set_parent_listener(self.inner.parent, None, StatusMask::NONE)
     }
 
-    /// The participant that the subscriber belongs to.
+    /// Returns the participant of the subscriber.
     #[must_use]
     pub fn participant(&self) -> DomainParticipant {
         DomainParticipant::from_inner(Arc::clone(&self.inner.participant))
@@ -271,7 +281,8 @@ impl Drop for SubscriberInner {
     fn drop(&mut self) {
         self.participant.remove_parent(self.parent);
         match self.participant.engine.call(|driver, _| Ok(driver.core.delete_subscriber(self.group)?)) {
-            // Another thread than the owner's of an inline participant cannot delete; the participant's end will.
+            // Only the owner thread of an inline participant can delete the group. Otherwise it is
+            // deleted with the participant.
             Ok(()) | Err(Error::AlreadyDeleted | Error::IllegalOperation { .. }) => {}
             Err(error) => debug_assert!(false, "deleting a subscriber failed: {error}"),
         }

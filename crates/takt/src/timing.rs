@@ -1,12 +1,15 @@
-//! What the executor is told of an endpoint: how urgent it is, and how long its listener may take.
+//! Scheduling properties of an endpoint on its executor: priority and execution budget of its
+//! listener.
 //!
-//! | property | value | whose |
+//! | property | value | endpoint |
 //! |---|---|---|
-//! | `rt.priority` | -64 to 63; above 0 the endpoint has a port of its own, which is asked before others | writer, reader |
-//! | `rt.budget_ns` | ns that one call of its listener may take | writer, reader |
-//! | `rt.overrun` | `count` or `suspend`: what becomes of a listener that took longer | writer, reader |
+//! | `rt.priority` | -64 to 63; above 0 the endpoint has its own port, which is polled before others | writer, reader |
+//! | `rt.budget_ns` | maximum ns of one listener call | writer, reader |
+//! | `rt.overrun` | `count` or `suspend`: reaction to a longer listener call | writer, reader |
 //!
-//! Without `rt.priority` both have that of their topic's flow in the system file ([`TimingPlan`](crate::TimingPlan)); without that a writer has the priority of its TRANSPORT_PRIORITY, and a reader that of its contract's E2E_LATENCY
+//! Without `rt.priority` an endpoint has the priority of its topic's flow in the system file
+//! ([`TimingPlan`](crate::TimingPlan)). Without that, a writer has the priority of its
+//! TRANSPORT_PRIORITY, and a reader that of the E2E_LATENCY of its contract
 //! ([`Priority::of_latency`]).
 
 use takt_exec::Priority;
@@ -16,25 +19,27 @@ use takt_wire::qos::{
 
 use crate::{Error, Result};
 
-/// How long a listener may take.
+/// Execution budget of a listener call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Budget {
     pub(crate) limit_ns: u64,
-    /// A listener that takes longer is not called any more.
+    /// Whether a listener that exceeds the budget is suspended.
     pub(crate) suspends: bool,
 }
 
-/// What the executor is told of an endpoint.
+/// Scheduling properties of an endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Timing {
     pub(crate) priority: Priority,
     pub(crate) budget: Option<Budget>,
-    /// Its datagrams are told from others before they are read.
+    /// Whether the endpoint has its own port, so that its datagrams are distinguished before they
+    /// are read.
     pub(crate) own_port: bool,
 }
 
 impl Timing {
-    /// `planned`: what the system file says of writers of this topic.
+    /// Returns the properties of a writer. `planned` is the priority of its topic in the system
+    /// file.
     pub(crate) fn of_writer(qos: &DataWriterQos, planned: Option<Priority>) -> Result<Self> {
         let priority = stated(&qos.property)?.or(planned);
         Ok(Self {
@@ -44,7 +49,8 @@ impl Timing {
         })
     }
 
-    /// `planned`: what the system file says of readers of this topic.
+    /// Returns the properties of a reader. `planned` is the priority of its topic in the system
+    /// file.
     pub(crate) fn of_reader(qos: &DataReaderQos, planned: Option<Priority>) -> Result<Self> {
         let latency = Contract::of(&qos.user_data, &qos.property).e2e_latency;
         let by_latency = latency.and_then(|latency| latency.as_nanos()).map(std::time::Duration::from_nanos);
@@ -52,13 +58,13 @@ impl Timing {
         Ok(Self { priority, budget: budget(&qos.property)?, own_port: priority > Priority::NORMAL })
     }
 
-    /// The TRANSPORT_PRIORITY of what it sends, if none is stated.
+    /// Returns the TRANSPORT_PRIORITY of sent messages if none is set.
     pub(crate) fn transport_priority(&self) -> i32 {
         self.priority.get().max(0)
     }
 }
 
-/// What `rt.priority` says.
+/// Returns the priority that `rt.priority` sets.
 fn stated(property: &Property) -> Result<Option<Priority>> {
     let Some(text) = property.get(PRIORITY_PROPERTY) else { return Ok(None) };
     match text.parse().ok().filter(|value| (Priority::MIN.get()..=Priority::MAX.get()).contains(value)) {
@@ -99,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_priority_is_stated_or_follows_from_policies() {
+    fn priority_is_explicit_or_derived_from_policies() {
         let mut qos = DataWriterQos { transport_priority: TransportPriority(46), ..DataWriterQos::default() };
         let timing = Timing::of_writer(&qos, None).expect("well-formed");
         assert_eq!((timing.priority.get(), timing.own_port), (46, false));
@@ -116,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn the_plan_comes_before_policies_and_after_what_is_stated() {
+    fn timing_plan_overrides_policies_and_explicit_priority_overrides_the_plan() {
         let planned = Some(Priority::new(9));
         let mut qos = DataWriterQos { transport_priority: TransportPriority(46), ..DataWriterQos::default() };
         let timing = Timing::of_writer(&qos, planned).expect("well-formed");
@@ -129,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_may_suspend() {
+    fn budget_overrun_suspends_when_configured() {
         let of = |properties: &[_]| reader(properties).expect("well-formed").budget;
         assert_eq!(of(&[(BUDGET_PROPERTY, "5000")]), Some(Budget { limit_ns: 5000, suspends: false }));
         let both = [(OVERRUN_PROPERTY, "suspend"), (BUDGET_PROPERTY, "1")];
@@ -138,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_understood_is_told() {
+    fn malformed_timing_properties_are_errors() {
         let cases = [
             (PRIORITY_PROPERTY, "64", "property rt.priority: \"64\" is not a number from -64 to 63"),
             (PRIORITY_PROPERTY, "high", "not a number"),

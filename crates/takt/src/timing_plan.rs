@@ -1,6 +1,8 @@
-//! What the timing analysis of a whole system says of its topics: how urgent their work is on which executor, and how old samples become.
+//! Timing plan: priorities, latency limits and latency bounds of topics, from the timing analysis
+//! of a whole system.
 //!
-//! It is made of a system file by `takt_config::read_timing_plan`, so that this crate needs no parser; see `docs/analysis.md`.
+//! `takt_config::read_timing_plan` builds it from a system file, so that this crate needs no
+//! parser; see `docs/analysis.md`.
 
 use std::collections::BTreeMap;
 
@@ -10,30 +12,31 @@ use takt_wire::discovery::HostStages;
 
 use crate::{Error, Result};
 
-/// What the analysis says of one topic on one executor.
+/// Timing of one topic on one executor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TopicTiming {
-    /// Of writers: that of the first stage on the executor.
+    /// Priority of writers: that of the first stage on the executor.
     pub writer: Priority,
-    /// Of readers and their listeners: that of the last stage on the executor.
+    /// Priority of readers and their listeners: that of the last stage on the executor.
     pub reader: Priority,
-    /// From `write` on, in nanoseconds: what is asked for, if anything is.
+    /// Required maximum latency from `write` on, in nanoseconds, if there is one.
     pub limit_ns: Option<u64>,
-    /// From `write` to the end of the flow's last stage, in nanoseconds: what the analysis computed. `None`: there is no bound.
+    /// Computed latency bound in nanoseconds, from `write` to the end of the flow's last stage.
+    /// `None` if there is no bound.
     pub bound_ns: Option<u64>,
 }
 
-/// What a host adds to the latency of a topic that passes the network, on one executor: what its writers and readers announce to the
-/// network's controller.
+/// Latency that a host adds to a topic that crosses the network, on one executor. Writers and
+/// readers announce it to the network's controller.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TopicStages {
-    /// From `write` to the queue of the interface.
+    /// Latency from `write` to the queue of the interface.
     pub writer: Option<HostStages>,
-    /// From the interface to the end of the callback.
+    /// Latency from the interface to the end of the callback.
     pub reader: Option<HostStages>,
 }
 
-/// The priorities and bounds of all topics of a system, by executor and topic.
+/// Priorities and bounds of all topics of a system, by executor and topic.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TimingPlan {
     source: String,
@@ -42,17 +45,20 @@ pub struct TimingPlan {
 }
 
 impl TimingPlan {
-    /// A plan without topics. `source` names it in errors; `executors` are all there are.
+    /// Creates a plan without topics. `source` names the plan in errors; `executors` are the names
+    /// of all executors.
     #[must_use]
     pub fn new<S: Into<String>>(source: &str, executors: impl IntoIterator<Item = S>) -> Self {
         let executors = executors.into_iter().map(|name| (name.into(), BTreeMap::new())).collect();
         Self { source: source.to_owned(), executors, stages: BTreeMap::new() }
     }
 
-    /// Adds what a flow says. Of several flows of a topic the shortest limit and the longest bound hold.
+    /// Adds the timing of a flow. For a topic with several flows, the shortest limit and the
+    /// longest bound apply.
     ///
     /// # Errors
-    /// [`Error::BadParameter`] for an executor that is not there, and for flows of a topic that have other priorities on it.
+    /// [`Error::BadParameter`] for an unknown executor, and for flows of a topic with different
+    /// priorities on it.
     pub fn add(&mut self, executor: &str, topic: &str, timing: TopicTiming) -> Result<()> {
         let Some(topics) = self.executors.get_mut(executor) else { return Err(self.no_executor(executor)) };
         let Some(known) = topics.get_mut(topic) else {
@@ -68,10 +74,10 @@ impl TimingPlan {
         Ok(())
     }
 
-    /// Adds the stages of a flow that passes the network.
+    /// Adds the stages of a flow that crosses the network.
     ///
     /// # Errors
-    /// [`Error::BadParameter`] for an executor that is not there, and for a second flow of the topic on it.
+    /// [`Error::BadParameter`] for an unknown executor, and for a second flow of the topic on it.
     pub fn add_stages(&mut self, executor: &str, topic: &str, stages: TopicStages) -> Result<()> {
         if !self.executors.contains_key(executor) {
             return Err(self.no_executor(executor));
@@ -83,19 +89,19 @@ impl TimingPlan {
         Ok(())
     }
 
-    /// The stages of a topic on an executor, if it passes the network.
+    /// Returns the stages of a topic on an executor, if the topic crosses the network.
     #[must_use]
     pub fn stages(&self, executor: &str, topic: &str) -> Option<&TopicStages> {
         self.stages.get(&(executor.to_owned(), topic.to_owned()))
     }
 
-    /// What is said of a topic on an executor.
+    /// Returns the timing of a topic on an executor.
     #[must_use]
     pub fn get(&self, executor: &str, topic: &str) -> Option<TopicTiming> {
         self.executors.get(executor)?.get(topic).copied()
     }
 
-    /// The part of the executor of this name.
+    /// Returns the part of the plan that concerns one executor.
     pub(crate) fn on(self, executor: &str) -> Result<ExecutorPlan> {
         match self.executors.contains_key(executor) {
             true => Ok(ExecutorPlan { plan: self, executor: executor.to_owned() }),
@@ -110,7 +116,7 @@ impl TimingPlan {
     }
 }
 
-/// What a plan says to a participant, whose executor it has.
+/// Part of a plan that concerns the executor of a participant.
 #[derive(Debug)]
 pub(crate) struct ExecutorPlan {
     plan: TimingPlan,
@@ -118,7 +124,7 @@ pub(crate) struct ExecutorPlan {
 }
 
 impl ExecutorPlan {
-    /// What is said of a topic here; `None` if no flow is one of this topic.
+    /// Returns the timing of a topic on this executor; `None` if the plan has no flow of the topic.
     pub(crate) fn of(&self, topic: &str) -> Result<Option<TopicTiming>> {
         let here = self.plan.get(&self.executor, topic);
         let is_elsewhere = || self.plan.executors.values().any(|topics| topics.contains_key(topic));
@@ -130,18 +136,18 @@ impl ExecutorPlan {
         Err(Error::BadParameter { what })
     }
 
-    /// The stages of a topic here.
+    /// Returns the stages of a topic on this executor.
     pub(crate) fn stages(&self, topic: &str) -> Option<&TopicStages> {
         self.plan.stages(&self.executor, topic)
     }
 
-    /// That of a listener which another executor calls, if the plan knows that.
+    /// Returns the priority of a listener that another executor calls, if the plan states it.
     pub(crate) fn listener_priority(&self, executor: &str, topic: &str) -> Option<Priority> {
         self.plan.get(executor, topic).map(|timing| timing.reader)
     }
 }
 
-/// What a reader's samples are compared with.
+/// Returns the limit and the bound with which the latencies of a reader's samples are compared.
 pub(crate) fn latency_terms(timing: Option<TopicTiming>) -> LatencyTerms {
     timing.map_or(LatencyTerms::default(), |TopicTiming { limit_ns, bound_ns, .. }| LatencyTerms { limit_ns, bound_ns })
 }
@@ -155,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_flows_the_shortest_limit_and_the_longest_bound_hold() {
+    fn several_flows_yield_shortest_limit_and_longest_bound() {
         let mut plan = TimingPlan::new("f.toml", ["a", "b"]);
         plan.add("a", "T", timing(5, 6, None, Some(10))).expect("the first");
         plan.add("a", "T", timing(5, 6, Some(30), Some(20))).expect("as urgent");
@@ -170,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_topic_that_is_analysed_elsewhere_has_no_place_here() {
+    fn topic_of_another_executor_is_an_error() {
         let mut plan = TimingPlan::new("f.toml", ["a", "b"]);
         plan.add("a", "T", timing(5, 6, None, None)).expect("room");
         let plan = plan.on("b").expect("it is there");

@@ -1,4 +1,4 @@
-//! Topics: a name and a type that publications and subscriptions meet at (DDS 1.4 §2.2.2.3.2).
+//! Topics: the name and type by which writers and readers match (DDS 1.4 §2.2.2.3.2).
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -15,29 +15,29 @@ use crate::runtime::pi_mutex::PiMutex;
 use crate::status::{InconsistentTopicStatus, StatusMask};
 use crate::{Readable, Result};
 
-/// A topic of type `T`. What it is besides that is in [`AnyTopic`], whose methods it has. Handles are clones of one
-/// another; the topic goes with the last handle and entity that uses it.
+/// Topic of type `T`. Dereferences to [`AnyTopic`], which has the type-independent methods. Clones
+/// refer to the same topic, which is deleted with its last handle and endpoint.
 pub struct Topic<T> {
     any: AnyTopic,
     type_: PhantomData<fn(&T)>,
 }
 
-/// A topic, whatever its type.
+/// Topic without its type.
 #[derive(Clone)]
 pub struct AnyTopic {
     pub(crate) inner: Arc<TopicInner>,
 }
 
-/// What a topic is, its type forgotten.
+/// State of a topic.
 pub(crate) struct TopicInner {
     pub(crate) participant: Arc<ParticipantInner>,
     pub(crate) name: String,
     pub(crate) type_name: String,
     pub(crate) parent: ParentId,
-    /// Whether the participant counts it among the topics of its name, all of which have one type.
+    /// The participant counts the topic among those of its name, which all have the same type.
     pub(crate) is_registered: bool,
     pub(crate) qos: PiMutex<TopicQos>,
-    /// Inconsistent topics that were told of.
+    /// Number of inconsistent topics at the last read of the status.
     pub(crate) told: AtomicU32,
 }
 
@@ -50,7 +50,7 @@ impl TopicInner {
 }
 
 impl<T: Readable> Topic<T> {
-    /// Of what the participant has registered.
+    /// Adds the type to a topic that the participant has registered.
     pub(crate) fn from_inner(inner: Arc<TopicInner>) -> Self {
         Self { any: AnyTopic { inner }, type_: PhantomData }
     }
@@ -61,26 +61,26 @@ impl AnyTopic {
         Self { inner }
     }
 
-    /// The name that endpoints are matched by.
+    /// Returns the name of the topic, by which endpoints match.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.inner.name
     }
 
-    /// The name of the type, which endpoints are matched by as well.
+    /// Returns the name of the type, by which endpoints match as well.
     #[must_use]
     pub fn type_name(&self) -> &str {
         &self.inner.type_name
     }
 
-    /// The topic's policies.
+    /// Returns the policies of the topic.
     #[must_use]
     pub fn qos(&self) -> TopicQos {
         self.inner.qos()
     }
 
-    /// Changes the topic's policies. TOPIC_DATA are told to others with its writers and readers; all else is what
-    /// endpoints that are created later may take over.
+    /// Changes the policies of the topic. TOPIC_DATA is announced with the topic's writers and
+    /// readers. All other policies are defaults that endpoints created later may copy.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) if the participant was closed.
@@ -99,7 +99,8 @@ impl AnyTopic {
         Ok(())
     }
 
-    /// How many endpoints of others have the topic's name and another type (DDS 1.4 §2.2.4.1).
+    /// Returns the number of remote endpoints that have the topic's name but another type
+    /// (DDS 1.4 §2.2.4.1).
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) if the participant was closed.
@@ -110,7 +111,8 @@ impl AnyTopic {
         Ok(InconsistentTopicStatus { total_count, total_count_change: total_count.saturating_sub(told) })
     }
 
-    /// The condition that is true while endpoints of another type were found that nobody has seen.
+    /// Returns the condition that is true while inconsistent topics were found and the status has
+    /// not been read.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) if the participant was closed.
@@ -118,7 +120,8 @@ impl AnyTopic {
         self.inner.participant.parent_condition(self.inner.parent)
     }
 
-    /// Has inconsistent topics told to `listener`, in place of a former one.
+    /// Sets the listener of the topic, replacing a former one. It is called for inconsistent
+    /// topics.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) if the participant was closed.
@@ -127,7 +130,7 @@ impl AnyTopic {
         self.inner.participant.set_parent_listener(self.inner.parent, listener, StatusMask::ALL)
     }
 
-    /// Has them told to nobody, or to the participant's listener.
+    /// Removes the listener. Its status goes to the listener of the participant.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) if the participant was closed.
@@ -135,7 +138,7 @@ impl AnyTopic {
         self.inner.participant.set_parent_listener(self.inner.parent, None, StatusMask::NONE)
     }
 
-    /// Policies for a writer that takes over what the topic says (`copy_from_topic_qos`).
+    /// Returns QoS for a writer, with the policies of the topic copied (`copy_from_topic_qos`).
     #[must_use]
     pub fn datawriter_qos(&self) -> DataWriterQos {
         let mut qos = DataWriterQos::default();
@@ -143,7 +146,7 @@ impl AnyTopic {
         qos
     }
 
-    /// Policies for a reader that takes over what the topic says (`copy_from_topic_qos`).
+    /// Returns QoS for a reader, with the policies of the topic copied (`copy_from_topic_qos`).
     #[must_use]
     pub fn datareader_qos(&self) -> DataReaderQos {
         let mut qos = DataReaderQos::default();

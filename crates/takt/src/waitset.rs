@@ -1,4 +1,4 @@
-//! Waiting for any of several conditions (DDS 1.4 §2.2.2.1.6).
+//! Wait sets, which wait for any of several conditions (DDS 1.4 §2.2.2.1.6).
 
 use std::sync::Arc;
 
@@ -13,14 +13,18 @@ use crate::runtime::poll::Waker;
 use crate::runtime::scheduler::Scheduler;
 use crate::{Condition, Duration, Error, Idle, Result, Runtime};
 
-/// Spinning iterations between two looks at the clock.
+/// Spin iterations between two deadline checks.
 const SPINS_PER_DEADLINE_CHECK: u32 = 64;
 
-/// Lets one thread wait for any of the conditions attached to it.
+/// Blocks one thread until any of the attached conditions is true.
 ///
-/// Conditions may come from several participants. Those under [`Runtime::Inline`] are driven by the wait, so they
-/// must belong to the waiting thread. If a participant idles by spinning, so does the wait. Those under [`Runtime::Shared`] are received for by the
-/// waiting thread meanwhile, unless they have an [`Executor`](crate::Executor) or thread settings; their listeners are called elsewhere.
+/// Conditions may belong to several participants.
+///
+/// - Participants under [`Runtime::Inline`] are driven by the wait, so they must belong to the
+///   waiting thread. If one of them idles by spinning, the wait spins as well.
+/// - Participants under [`Runtime::Shared`] receive on the waiting thread during the wait, unless
+///   they have an [`Executor`](crate::Executor) or thread settings. Their listeners are called on
+///   another thread.
 ///
 /// # Examples
 /// ```no_run
@@ -40,11 +44,11 @@ const SPINS_PER_DEADLINE_CHECK: u32 = 64;
 pub struct WaitSet {
     waker: Arc<Waker>,
     attached: PiMutex<Attached>,
-    /// Taken for the time of a wait, so that there is one at a time.
+    /// Taken during a wait, so that only one thread waits at a time.
     wait: PiMutex<Option<Wait>>,
 }
 
-/// The conditions, and how often they have changed.
+/// Attached conditions and the number of their changes.
 #[derive(Debug, Default)]
 struct Attached {
     conditions: Vec<Condition>,
@@ -65,19 +69,20 @@ impl Attached {
     }
 }
 
-/// What a wait needs; kept, so that waiting again for the same conditions costs little and does not allocate.
+/// State of a wait. It is kept, so that another wait for the same conditions is fast and does not
+/// allocate.
 #[derive(Default)]
 struct Wait {
-    /// Which conditions the following was made from.
+    /// Version of the conditions from which the other fields were derived.
     version: u64,
     /// Participants that the waiting thread drives.
     inline: Vec<Arc<Engine>>,
-    /// Participants with threads of their own.
+    /// Participants that have threads of their own.
     shared: Vec<Arc<Engine>>,
     idle: Idle,
-    /// Of what it drives.
+    /// Driving state for the participants in `inline`.
     driving: Driving,
-    /// Of `shared`.
+    /// Leader state for the participants in `shared`.
     leading: Leading,
 }
 
@@ -90,10 +95,10 @@ impl std::fmt::Debug for Wait {
 const UNDISTURBED: &str = "no code of others runs under this lock";
 
 impl WaitSet {
-    /// A wait set without conditions.
+    /// Creates a wait set without conditions.
     ///
     /// # Errors
-    /// [`Error::Transport`] if the machine has no descriptor left.
+    /// [`Error::Transport`] if no file descriptor is available.
     pub fn new() -> Result<Self> {
         Ok(Self {
             waker: Arc::new(Waker::new()?),
@@ -102,7 +107,8 @@ impl WaitSet {
         })
     }
 
-    /// Adds a condition; once, however often it is attached. A wait in progress regards it.
+    /// Attaches a condition. Attaching it again has no effect. A wait in progress includes the new
+    /// condition.
     ///
     /// # Errors
     /// None at present.
@@ -118,7 +124,7 @@ impl WaitSet {
         Ok(())
     }
 
-    /// Removes a condition.
+    /// Detaches a condition.
     ///
     /// # Errors
     /// [`Error::PreconditionNotMet`] if it is not attached.
@@ -135,20 +141,21 @@ impl WaitSet {
         Ok(())
     }
 
-    /// The attached conditions, in the order they were attached.
+    /// Returns the attached conditions, in the order of attachment.
     #[must_use]
     pub fn conditions(&self) -> Vec<Condition> {
         self.attached.lock().expect(UNDISTURBED).conditions.clone()
     }
 
-    /// Waits until a condition is true and returns all that are.
+    /// Waits until a condition is true and returns all conditions that are true.
     ///
     /// # Errors
-    /// [`Error::Timeout`] if none was in time; [`Error::BadParameter`] for a negative timeout;
-    /// [`Error::PreconditionNotMet`] if another thread waits already;
-    /// [`Error::AlreadyDeleted`] if none is true and the entity of one was closed: detach it to go on with the others;
-    /// [`Error::IllegalOperation`] if a condition's participant belongs to another thread, and in a listener or another
-    /// call of the receiving thread that would have to make the condition true.
+    /// [`Error::Timeout`] if no condition becomes true within `timeout`; [`Error::BadParameter`]
+    /// for a negative timeout; [`Error::PreconditionNotMet`] if another thread is waiting;
+    /// [`Error::AlreadyDeleted`] if no condition is true and the entity of one was closed (detach
+    /// it to wait for the others); [`Error::IllegalOperation`] if the participant of a condition
+    /// belongs to another thread, and in a listener or another call on the receiving thread that
+    /// would have to make the condition true.
     pub fn wait(&self, timeout: impl Into<Duration>) -> Result<Vec<Condition>> {
         if !self.wait_any(timeout)? {
             return Err(Error::TIMEOUT);
@@ -165,10 +172,11 @@ impl WaitSet {
         result.map(|()| active)
     }
 
-    /// Waits until a condition is true; false if none was in time. Does not allocate.
+    /// Waits until a condition is true. Returns false if none becomes true within `timeout`. Does
+    /// not allocate.
     ///
     /// # Errors
-    /// As [`wait`](Self::wait), but running out of time is none.
+    /// As [`wait`](Self::wait), except that an expired timeout is not an error.
     pub fn wait_any(&self, timeout: impl Into<Duration>) -> Result<bool> {
         self.wait_until_any(clock::timeout(timeout)?)
     }
@@ -199,7 +207,7 @@ impl WaitSet {
         }
     }
 
-    /// The receiving thread must not wait for itself.
+    /// Fails on the receiving thread, which must not wait for itself.
     fn check_thread(&self) -> Result<()> {
         let attached = self.attached.lock().expect(UNDISTURBED);
         let mut engines = attached.conditions.iter().filter_map(Condition::engine);
@@ -210,7 +218,8 @@ impl WaitSet {
         Ok(())
     }
 
-    /// Waits for the participants' own threads to say something, or leads. False if the time is over.
+    /// Waits for a wakeup by the participants' threads, or receives as leader. Returns false when
+    /// the deadline has passed.
     fn sleep(&self, wait: &mut Wait, mut now: Instant, deadline: Option<Instant>) -> Result<bool> {
         let is_over = |now: Instant| deadline.is_some_and(|deadline| now >= deadline);
         if is_over(now) {
@@ -267,14 +276,14 @@ impl Wait {
 }
 
 impl Wait {
-    /// What this thread has not received is for the participants' own threads.
+    /// Leaves datagrams that this thread has not handled to the participants' own threads.
     fn leave_nothing_behind(&mut self) {
         let settled = self.leading.settle(&self.shared);
         debug_assert!(settled.is_ok(), "this thread holds no lock: {settled:?}");
     }
 }
 
-/// A wait in progress; gives back what it took, even after a panic in a listener.
+/// Wait in progress. Dropping it returns the state that it took, even after a panic in a listener.
 struct Waiting<'a> {
     waitset: &'a WaitSet,
     state: Wait,
@@ -287,7 +296,7 @@ impl<'a> Waiting<'a> {
         Ok(Self { waitset, state: state.ok_or_else(busy)? })
     }
 
-    /// Whether a condition is true; learns what to wait for.
+    /// Reports whether a condition is true, and updates the state from the attached conditions.
     fn look(&mut self) -> Result<bool> {
         let attached = self.waitset.attached.lock().expect(UNDISTURBED);
         self.state.refresh(&attached);

@@ -1,6 +1,7 @@
-//! The data plane does not allocate: 100,000 writes and takes, and 2,000 batches, counted by the allocator itself.
+//! Allocation test of the data plane: 100,000 writes and takes, and 2,000 batches, counted by the
+//! global allocator, must not allocate.
 //!
-//! A test binary of its own, since the allocator is the whole process's and other tests do allocate.
+//! A separate test binary, since the allocator is global and other tests allocate.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::backtrace::Backtrace;
@@ -13,18 +14,20 @@ use takt::*;
 
 static COUNTING: AtomicBool = AtomicBool::new(false);
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-/// The thread that runs the tests, where that is not the test's own: after a minute it tells the user so, and allocates for it.
+/// Thread id of the test harness if it is not the test's own thread. It allocates when it reports a
+/// long-running test after a minute.
 static HARNESS: AtomicI32 = AtomicI32::new(0);
-/// Who allocated first, for the failure's message.
+/// Backtrace of the first allocation, for the failure message.
 static FIRST: OnceLock<Backtrace> = OnceLock::new();
 
 struct Counting;
 
-// SAFETY: every call is passed on to the system's allocator unchanged; counting touches no memory of its blocks.
+// SAFETY: every call is forwarded to the system allocator unchanged; counting accesses no memory of
+// its blocks.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
-        // SAFETY: the caller's promises are those that `System` asks for.
+        // SAFETY: the caller's obligations are those of `System`.
         unsafe { System.alloc(layout) }
     }
 
@@ -44,7 +47,7 @@ fn count() {
     // SAFETY: no pointers.
     let is_harness = || unsafe { libc::gettid() } == HARNESS.load(Ordering::Relaxed);
     if COUNTING.load(Ordering::Relaxed) && !is_harness() && ALLOCATIONS.fetch_add(1, Ordering::Relaxed) == 0 {
-        // Taking the trace allocates in turn; that is no first allocation any more.
+        // Capturing the backtrace allocates, which must not count as the first allocation.
         let _ = FIRST.set(Backtrace::force_capture());
     }
 }
@@ -52,7 +55,7 @@ fn count() {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// No other test joins it: meeting a stranger allocates, and is not what this test counts.
+/// Domain without other participants, since discovering one allocates and is not part of this test.
 const DOMAIN: u32 = 232;
 const SAMPLES: u32 = 100_000;
 const WARM_UP: u32 = 2_000;
@@ -66,17 +69,17 @@ struct Reading {
     values: Vec<f64>,
 }
 
-/// A sequence of octets and nothing else: an application can write it as it is serialised.
+/// A single sequence of octets, so that an application can write its serialized form directly.
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
 #[dds(extensibility = "final")]
 struct Octets {
     bytes: Vec<u8>,
 }
 
-/// Length of what is lent.
+/// Length of loaned payloads in octets.
 const LENT: usize = 100_000;
 
-/// Runs `samples` loans in lock step. Returns how many of them were lent.
+/// Writes and takes `samples` loans in lockstep. Returns the number that was actually loaned.
 fn lend(
     participants: [&DomainParticipant; 2],
     writer: &DataWriter<Octets>,
@@ -137,7 +140,8 @@ fn reliable() -> Reliability {
     Reliability { max_blocking_time: takt::Duration::from_secs(60), ..Reliability::RELIABLE }
 }
 
-/// Runs `samples` writes and takes in lock step, on participants that the caller's thread or their own drive.
+/// Writes and takes `samples` samples in lockstep. The participants are driven by this thread or
+/// their own.
 fn exchange(
     participants: [&DomainParticipant; 2],
     writer: &DataWriter<Reading>,
@@ -163,7 +167,7 @@ fn exchange(
     taken
 }
 
-/// As [`exchange`], in batches of one to fifty samples that are taken into places, or shown one by one.
+/// As [`exchange`], in batches of 1 to 50 samples, taken into slots or visited one by one.
 fn exchange_batches(
     participants: [&DomainParticipant; 2],
     writer: &DataWriter<Reading>,
@@ -191,7 +195,7 @@ fn exchange_batches(
     }
 }
 
-/// One pass over those that do not drive themselves.
+/// Drives the inline participants for one pass.
 fn drive(participants: [&DomainParticipant; 2]) {
     for participant in participants {
         match participant.spin_once(Duration::ZERO) {
@@ -223,7 +227,7 @@ fn allocations_of_exchange(
     let subscriber = right.create_subscriber(SubscriberQos::default()).expect("subscriber");
     let qos = DataReaderQos { reliability, history, property: priority(), ..DataReaderQos::default() };
     let reader = subscriber.create_datareader(&topic, qos).expect("reader");
-    // The accounts of jobs and their trace are kept all the while.
+    // Job statistics and the trace are recorded throughout.
     right.keep_job_trace(if is_urgent { 1000 } else { 0 }).expect("open");
 
     let mut sample = Reading { sensor: "north gate".to_owned(), number: 0, values: vec![1.5; values] };
@@ -237,7 +241,7 @@ fn allocations_of_exchange(
     }
     assert_eq!(exchange([&left, &right], &writer, &reader, [&mut sample, &mut received], WARM_UP), WARM_UP);
 
-    // KEEP_LAST 1 keeps the last of a batch.
+    // KEEP_LAST 1 keeps only the last sample of a batch.
     let rounds = if history == History::KeepAll { WARM_UP } else { 0 };
     let (mut samples, mut places) = (vec![sample.clone(); 50], vec![Sample::default(); 50]);
     places.iter_mut().for_each(|place| place.data = Some(sample.clone()));
@@ -252,13 +256,13 @@ fn allocations_of_exchange(
     ALLOCATIONS.load(Ordering::SeqCst)
 }
 
-/// One test, so that nothing else runs while it counts.
+/// A single test, so that nothing else runs while allocations are counted.
 #[test]
-fn the_data_plane_does_not_allocate() {
+fn data_plane_does_not_allocate() {
     // SAFETY: no pointers.
     let (own, first) = unsafe { (libc::gettid(), libc::getpid()) };
     HARNESS.store(if own == first { 0 } else { first }, Ordering::Relaxed);
-    // Payloads of 8 KB are lent where there is shared memory.
+    // Payloads of 8 KB are loaned if shared memory is enabled.
     for (runtime, shared_memory, reliability, history, values, is_urgent) in [
         (Runtime::Inline, false, reliable(), History::KeepAll, 4, false),
         (Runtime::Inline, false, reliable(), History::KeepAll, 4, true),

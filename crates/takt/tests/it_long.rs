@@ -1,6 +1,6 @@
-//! The full matrix of reliable delivery over a bad network: 1, 10 and 30 % of all datagrams lost, repeated and reordered
-//! both ways; 100,000 samples of 100 B and 200 of 1 MB. Takes minutes: `cargo test -p takt --features long-tests --test
-//! it_long --release`.
+//! Reliable delivery over a faulty network, full matrix: 1, 10 and 30 % of all datagrams are lost,
+//! repeated and reordered in both directions; 100,000 samples of 100 B and 200 of 1 MB. Takes
+//! minutes: `cargo test -p takt --features long-tests --test it_long --release`.
 
 #[path = "it/suffering.rs"]
 mod suffering;
@@ -22,7 +22,7 @@ fn deliver_under_all_losses(count: u32, len: usize) {
 }
 
 #[test]
-fn a_hundred_thousand_small_samples_arrive_once_and_in_order() {
+fn one_hundred_thousand_small_samples_arrive_once_and_in_order() {
     deliver_under_all_losses(100_000, 100);
 }
 

@@ -1,8 +1,9 @@
-//! 120 processes on one host, each with a participant that writes and reads one topic, all find each other. That is as many
-//! as there are well-known ports (RTPS 2.5 §9.6.2), so the last ones take others. `TAKT_PROCESSES=N` makes it another number.
+//! Discovery of 120 processes on one host. Each has a participant that writes and reads one topic,
+//! and all match each other. There are as many processes as well-known ports (RTPS 2.5 §9.6.2), so
+//! the last ones use other ports. `TAKT_PROCESSES=N` sets another number.
 //!
-//! The processes are this test binary again. Takes a minute of two cores: `cargo test -p takt --features long-tests --test
-//! processes --release -- --nocapture` prints how long it took.
+//! The processes execute this test binary. Takes a minute on two cores: `cargo test -p takt
+//! --features long-tests --test processes --release -- --nocapture` prints how long it took.
 
 #[allow(dead_code, reason = "the other test binary uses the rest")]
 #[path = "it/support.rs"]
@@ -18,7 +19,8 @@ use takt::qos::*;
 use takt::*;
 use takt_testkit::waiting::{lines, wait};
 
-/// Says to a process of this binary that it is one of the many, in which domain, and how many there are.
+/// Environment variable that marks a process of this test. It contains the domain and the number of
+/// processes.
 const ROLE: &str = "TAKT_TEST_PROCESS";
 
 struct Process {
@@ -39,7 +41,7 @@ impl Process {
         Self { child, output }
     }
 
-    /// Waits until it says so.
+    /// Waits until the process prints the line.
     fn await_line(&self, wanted: &str) {
         let (id, deadline) = (self.child.id(), Instant::now() + 10 * PATIENCE);
         loop {
@@ -55,7 +57,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It ends when its input does, unless something went wrong.
+        // The process ends when its input is closed, unless something went wrong.
         drop(self.child.stdin.take());
         if std::thread::panicking() {
             drop(self.child.kill());
@@ -66,7 +68,7 @@ impl Drop for Process {
 }
 
 #[test]
-fn a_hundred_and_twenty_processes_find_each_other() {
+fn one_hundred_and_twenty_processes_discover_each_other() {
     let count: usize = std::env::var("TAKT_PROCESSES").ok().and_then(|text| text.parse().ok()).unwrap_or(120);
     let domain = domain();
     let started = Instant::now();
@@ -85,7 +87,7 @@ fn a_hundred_and_twenty_processes_find_each_other() {
     assert_eq!(matched, count);
 }
 
-/// The life of one process.
+/// Entry point of one process.
 #[test]
 #[ignore = "role: started by other tests"]
 fn one_of_many() {
@@ -96,7 +98,7 @@ fn one_of_many() {
     let participant = builder.build().expect("participant");
     let writer = create_writer::<Shape>(&participant, "Topic", reliable_writer(History::KeepLast(1)));
     let reader = create_reader::<Shape>(&participant, "Topic", reliable_reader(History::KeepLast(1)));
-    // Its own ones match too.
+    // The process also matches its own endpoints.
     let all = || {
         writer.matched_subscriptions().expect("open").len() == count
             && reader.matched_publications().expect("open").len() == count
@@ -104,7 +106,7 @@ fn one_of_many() {
     let deadline = Instant::now() + 10 * PATIENCE;
     while !all() {
         assert!(Instant::now() < deadline, "waited in vain for all to match");
-        // tidy-allow(sleep): so many processes that spin would keep each other from the processors
+        // tidy-allow(sleep): spinning would deprive the other processes of processor time
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
     println!("all matched");

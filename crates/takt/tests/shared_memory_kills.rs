@@ -1,11 +1,12 @@
-//! Processes that exchange data through shared memory are killed (SIGKILL) at random. The survivors, a writer and a reader with
-//! participants of their own, lose nothing that they said to each other, get what each of the dead wrote in order and without
-//! a gap, and are left with no memory of them.
+//! Random kills (SIGKILL) of processes that exchange data through shared memory. The survivors are
+//! a writer and a reader with participants of their own. They lose no data between each other,
+//! receive the data of each killed process in order and without gaps, and keep no memory of the
+//! killed processes.
 //!
-//! The end of a process is noticed whatever its lease.
+//! The end of a process is detected independently of its lease.
 //!
-//! Twenty kills; with `TAKT_TEST_LONG=1` two thousand; with `TAKT_TEST_KILLS` as many as that says. All of them are made, without a
-//! limit of time. The processes are this test binary again.
+//! Performs 20 kills; with `TAKT_TEST_LONG=1` 2,000; with `TAKT_TEST_KILLS` that number. All kills
+//! are performed, without a time limit. The processes execute this test binary.
 
 #[allow(dead_code, reason = "the other test binary uses the rest")]
 #[path = "it/support.rs"]
@@ -21,17 +22,19 @@ use support::*;
 use takt::qos::*;
 use takt::*;
 
-/// Says to a process of this binary what it is, in which domain, and whose child.
+/// Environment variable that assigns a role to a process of this test. It contains the domain and
+/// the parent.
 const ROLE: &str = "TAKT_TEST_ROLE";
 /// Longer than any test.
 const LONG_LEASE: std::time::Duration = std::time::Duration::from_secs(36_000);
-/// Processes at a time.
+/// Number of concurrent processes.
 const VICTIMS: usize = 3;
-/// What survivors say to all, and victims to the survivors.
+/// Topics of the survivors' samples to all, and of the victims' samples to the survivors.
 const TOPICS: [&str; 2] = ["Orders", "Reports"];
 
 fn participant(domain: u32) -> DomainParticipant {
-    // The dead are not waited for longer than this; nor is who lives, if the machine is too busy to let him say so.
+    // Upper bound of the time for which killed processes are waited for. A live process on a loaded
+    // machine may also miss it.
     let lease = std::time::Duration::from_secs(4);
     on_loopback(domain, Runtime::Shared).lease_duration(lease).build().expect("participant")
 }
@@ -43,7 +46,7 @@ impl Victim {
         Self::with_life("the_life_of_a_victim", domain)
     }
 
-    /// Runs this test of the binary.
+    /// Starts a process that runs this test of the binary.
     fn with_life(test: &str, domain: u32) -> Self {
         let child = Command::new(std::env::current_exe().expect("this binary has a path"))
             .args(["--ignored", "--exact", test, "--quiet", "--nocapture"])
@@ -54,7 +57,7 @@ impl Victim {
     }
 }
 
-/// The domain and the parent of a process of this binary; `None` if no test started it.
+/// Returns the domain and the parent of a process started by a test; `None` for any other process.
 fn role() -> Option<(u32, u32)> {
     let role = std::env::var_os(ROLE)?.into_string().expect("two numbers");
     let (domain, parent) = role.split_once(' ').expect("two numbers");
@@ -70,12 +73,13 @@ impl Drop for Victim {
     }
 }
 
-/// What a reader has of each writer: the number that comes next.
+/// Next expected number of each writer.
 #[derive(Default)]
 struct Heard(BTreeMap<InstanceHandle, u32>);
 
 impl Heard {
-    /// Takes what is there: in order and without a gap, from whatever number on.
+    /// Takes all samples and verifies that they are in order and without gaps, from any first
+    /// number on.
     fn take(&mut self, reader: &DataReader<Blob>) {
         for sample in reader.take(usize::MAX).expect("open") {
             let Some(blob) = sample.data else { continue };
@@ -87,20 +91,20 @@ impl Heard {
     }
 }
 
-/// Ends of lanes of shared memory that this process has mapped.
+/// Returns the number of ring ends in shared memory that this process has mapped.
 fn lanes() -> usize {
     let maps = std::fs::read_to_string("/proc/self/maps").expect("it is there");
     maps.lines().filter(|line| line.contains("takt-shm")).count()
 }
 
-/// What a survivor has that a leak would add to.
+/// Resources of a survivor that a leak would increase.
 #[derive(Debug, PartialEq)]
 struct Belongings {
     lanes: usize,
-    /// But for sockets of UDP, some of which stay connected to whom much was sent, and for what threads sleep on, which they make
-    /// when they have slept often.
+    /// File descriptors except UDP sockets, of which some remain connected to frequent
+    /// destinations, and except epoll instances, which threads create after many sleeps.
     descriptors: usize,
-    /// In `/dev/shm`, which nobody of Takt uses.
+    /// Files in `/dev/shm`, which Takt does not use.
     files: usize,
 }
 
@@ -125,14 +129,14 @@ impl Belongings {
     }
 }
 
-/// Memory of this process that is real, in KiB.
+/// Returns the resident memory of this process in KiB.
 fn resident_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("it is there");
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("it is said");
     line.split_whitespace().nth(1).expect("a number").parse().expect("a number")
 }
 
-/// The names in shared memory that participants announce, as sockets show them.
+/// Returns the announced names in shared memory, as they appear in the list of sockets.
 fn names(participant: &DomainParticipant) -> impl Iterator<Item = String> {
     let all = participant.discovered_participants().expect("open");
     let memory = |locator: &Locator| locator.kind == Locator::KIND_TAKT_SHM;
@@ -140,21 +144,22 @@ fn names(participant: &DomainParticipant) -> impl Iterator<Item = String> {
     found.map(|locator| locator.address[8..].iter().map(|octet| format!("{octet:02x}")).collect())
 }
 
-/// Whoever counts what the process has must be alone.
+/// Excludes other tests while the resources of the process are counted.
 fn alone() -> impl Sized {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Blobs of one datagram and of many.
+/// Returns the length of a blob: one datagram, or many for every 50th number.
 fn len_of(number: u32) -> usize {
     if number.is_multiple_of(50) { 200_000 } else { 100 + number as usize % 1_000 }
 }
 
-/// Histories and the first lanes have been used after so many kills; from then on memory is not to grow.
+/// Number of kills after which histories and rings have been used. Memory must not grow from then
+/// on.
 const USED_AFTER: usize = 500;
 
-/// How many processes are killed: all of them, however long that takes.
+/// Returns the number of processes to kill.
 fn kills() -> usize {
     if let Some(kills) = std::env::var_os("TAKT_TEST_KILLS") {
         return kills.into_string().expect("a number").parse().expect("a number");
@@ -164,7 +169,7 @@ fn kills() -> usize {
 }
 
 #[test]
-fn survivors_lose_nothing() {
+fn survivors_lose_no_samples() {
     let _alone = alone();
     let (kills, start) = (kills(), Instant::now());
     let seed = RandomState::new().hash_one(std::process::id());
@@ -194,13 +199,13 @@ fn survivors_lose_nothing() {
         heard.take(&orders);
         !heard.0.is_empty()
     });
-    // The two ends of the two lanes between them.
+    // Two ends of each of the two rings between the survivors.
     wait_until(&[], "lanes", || lanes() == 4);
     let belongings = Belongings::now();
     let (mut resident, mut known_names) = (0, BTreeSet::new());
     let mut victims: Vec<Victim> = (0..VICTIMS).map(|_| Victim::start(domain)).collect();
     for made in 1..=kills {
-        // Until somebody new has been heard, or not even that.
+        // Sometimes waits until a new process was received, sometimes not.
         let known = reported.0.len();
         let patience = below(4) > 0;
         for _ in 0..below(300) {
@@ -232,7 +237,7 @@ fn survivors_lose_nothing() {
     let ours: BTreeSet<_> = names(&reads).chain(names(&writes)).collect();
     assert!(known_names.difference(&ours).all(|name| !sockets.contains(name)), "nobody of them listens");
     assert_eq!(writes.driver_counters().expect("open").send_failures, 0);
-    // No slot of the segment is held by the dead.
+    // Killed processes hold no slot of the segment.
     let unlent = || writes.driver_counters().expect("open").unlent_payloads;
     let before = unlent();
     writer.write(&Blob::new(written, 1 << 20)).expect("room within ten seconds");
@@ -249,7 +254,7 @@ fn survivors_lose_nothing() {
     assert!(reported.0.len() > kills / 4, "{} of them reported", reported.0.len());
 }
 
-/// Reads orders and writes reports, until it is killed, or the survivors are gone.
+/// Reads orders and writes reports until it is killed or the survivors have ended.
 #[test]
 #[ignore = "role: started by other tests"]
 fn the_life_of_a_victim() {
@@ -272,10 +277,11 @@ fn the_life_of_a_victim() {
     }
 }
 
-/// A process is killed whose lease would last for hours: its writer, its reader and its instances are gone at once, what it wrote
-/// before is there, and who waits for its acknowledgements waits no more.
+/// A process with a lease of hours is killed. Its writer, its reader and its instances disappear at
+/// once. The samples that it wrote before are available, and threads that wait for its
+/// acknowledgments continue.
 #[test]
-fn the_end_of_a_process_is_noticed_whatever_its_lease() {
+fn end_of_a_process_is_detected_independently_of_its_lease() {
     let _alone = alone();
     for runtime in RUNTIMES {
         let domain = domain();
@@ -307,14 +313,14 @@ fn the_end_of_a_process_is_noticed_whatever_its_lease() {
         assert_eq!(writer.publication_matched_status().expect("open").current_count, 0);
         let counters = own.counters().expect("open");
         assert_eq!((counters.neighbours_ended, counters.leases_expired), (1, 0), "{runtime:?}");
-        // Far more than histories hold.
+        // Far more than the capacity of the histories.
         for number in 0..1_000 {
             writer.write(&Blob::new(number, 100_000)).expect("nobody is waited for");
         }
     }
 }
 
-/// Writes shapes and reads orders, until it is killed, or its parent is gone.
+/// Writes shapes and reads orders until it is killed or its parent has ended.
 #[test]
 #[ignore = "role: started by other tests"]
 fn the_life_of_a_neighbour() {

@@ -1,4 +1,5 @@
-//! The data of the builtin topics, with the fields of DDS 1.4 §2.2.5, and how they are had from announcements.
+//! Data types of the builtin topics, with the fields of DDS 1.4 §2.2.5, and their conversion from
+//! discovery data.
 
 use takt_core::{InstanceHandle, SampleInfo};
 use takt_wire::Guid;
@@ -13,7 +14,7 @@ use crate::readable::sealed::Decode;
 pub struct BuiltinTopicKey(pub [u8; 16]);
 
 impl BuiltinTopicKey {
-    /// The GUID of a participant, writer or reader. A topic has none.
+    /// Returns the GUID of a participant, writer or reader. The key of a topic is not a GUID.
     #[must_use]
     pub fn guid(self) -> Guid {
         Guid::from_bytes(self.0)
@@ -32,26 +33,27 @@ impl From<BuiltinTopicKey> for InstanceHandle {
     }
 }
 
-/// A participant: a sample of `DCPSParticipant`.
+/// Sample of `DCPSParticipant`: describes a remote participant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ParticipantBuiltinTopicData {
-    /// The participant.
+    /// Key of the participant.
     pub key: BuiltinTopicKey,
-    /// What its application says of it.
+    /// USER_DATA of the participant.
     pub user_data: UserData,
-    /// Its name, empty if it has none. (RTPS 2.5 adds it.)
+    /// Name of the participant, empty if it has none (added by RTPS 2.5).
     pub entity_name: EntityName,
 }
 
-/// A topic: a sample of `DCPSTopic`. The policies are those of an endpoint that uses it, a writer if there is one.
+/// Sample of `DCPSTopic`: describes a topic. The policies are those of an endpoint that uses the
+/// topic, a writer if there is one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the other fields are the policies of their names")]
 pub struct TopicBuiltinTopicData {
-    /// The topic; the same for the same name and type everywhere.
+    /// Key of the topic. Equal names and types yield equal keys in every participant.
     pub key: BuiltinTopicKey,
-    /// Its name.
+    /// Name of the topic.
     pub name: String,
-    /// The name of its type.
+    /// Name of the topic's type.
     pub type_name: String,
     pub durability: Durability,
     pub durability_service: DurabilityService,
@@ -68,17 +70,17 @@ pub struct TopicBuiltinTopicData {
     pub topic_data: TopicData,
 }
 
-/// A writer: a sample of `DCPSPublication`.
+/// Sample of `DCPSPublication`: describes a remote writer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the other fields are the policies of their names")]
 pub struct PublicationBuiltinTopicData {
-    /// The writer.
+    /// Key of the writer.
     pub key: BuiltinTopicKey,
-    /// Its participant.
+    /// Key of the writer's participant.
     pub participant_key: BuiltinTopicKey,
-    /// Its topic.
+    /// Name of the writer's topic.
     pub topic_name: String,
-    /// The name of its type.
+    /// Name of the topic's type.
     pub type_name: String,
     pub durability: Durability,
     pub durability_service: DurabilityService,
@@ -95,21 +97,21 @@ pub struct PublicationBuiltinTopicData {
     pub partition: Partition,
     pub topic_data: TopicData,
     pub group_data: GroupData,
-    /// The encodings that it offers. (XTypes 1.3 adds it.)
+    /// Data representations that the writer offers (added by XTypes 1.3).
     pub representation: DataRepresentation,
 }
 
-/// A reader: a sample of `DCPSSubscription`.
+/// Sample of `DCPSSubscription`: describes a remote reader.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the other fields are the policies of their names")]
 pub struct SubscriptionBuiltinTopicData {
-    /// The reader.
+    /// Key of the reader.
     pub key: BuiltinTopicKey,
-    /// Its participant.
+    /// Key of the reader's participant.
     pub participant_key: BuiltinTopicKey,
-    /// Its topic.
+    /// Name of the reader's topic.
     pub topic_name: String,
-    /// The name of its type.
+    /// Name of the topic's type.
     pub type_name: String,
     pub durability: Durability,
     pub deadline: Deadline,
@@ -124,7 +126,7 @@ pub struct SubscriptionBuiltinTopicData {
     pub partition: Partition,
     pub topic_data: TopicData,
     pub group_data: GroupData,
-    /// The encodings that it accepts. (XTypes 1.3 adds it.)
+    /// Data representations that the reader accepts (added by XTypes 1.3).
     pub representation: DataRepresentation,
 }
 
@@ -138,7 +140,7 @@ impl From<PublicationData> for PublicationBuiltinTopicData {
     fn from(data: PublicationData) -> Self {
         Self {
             key: data.guid.into(),
-            // What is absent from the announcement is in the GUID.
+            // Announcements may omit the participant key; the GUID contains it.
             participant_key: data.guid.participant().into(),
             topic_name: data.topic_name,
             type_name: data.type_name,
@@ -188,7 +190,7 @@ impl From<SubscriptionData> for SubscriptionBuiltinTopicData {
 }
 
 impl TopicBuiltinTopicData {
-    /// The topic of an endpoint, as its announcement tells it.
+    /// Returns the topic of an endpoint, taken from the endpoint's announcement.
     fn parse(payload: &[u8]) -> Option<Self> {
         let endpoint = PublicationData::parse_key(payload).ok()?;
         if endpoint.entity_id.is_writer() {
@@ -238,7 +240,8 @@ impl TopicBuiltinTopicData {
     }
 }
 
-/// The key comes from the instance, everything else from the announcement.
+/// Implements `Decode`. The key comes from the instance handle, all other fields come from the
+/// announcement.
 macro_rules! decode {
     ($($type:ident, $name:literal, $parse:expr;)*) => {$(
         impl Decode for $type {

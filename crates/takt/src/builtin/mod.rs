@@ -1,25 +1,25 @@
-//! The builtin topics (DDS 1.4 §2.2.5): who and what is in the domain, to be read like any other topic.
+//! Builtin topics (DDS 1.4 §2.2.5): the participants, topics and endpoints of the domain, read like
+//! any other topic.
 //!
 //! | type | topic | instances |
 //! |---|---|---|
-//! | [`ParticipantBuiltinTopicData`] | `DCPSParticipant` | other participants |
-//! | [`TopicBuiltinTopicData`] | `DCPSTopic` | names with their types that endpoints of others use |
-//! | [`PublicationBuiltinTopicData`] | `DCPSPublication` | writers of others |
-//! | [`SubscriptionBuiltinTopicData`] | `DCPSSubscription` | readers of others |
+//! | [`ParticipantBuiltinTopicData`] | `DCPSParticipant` | remote participants |
+//! | [`TopicBuiltinTopicData`] | `DCPSTopic` | pairs of topic name and type used by remote endpoints |
+//! | [`PublicationBuiltinTopicData`] | `DCPSPublication` | remote writers |
+//! | [`SubscriptionBuiltinTopicData`] | `DCPSSubscription` | remote readers |
 //!
-//! Readers come from [`DomainParticipant::builtin_subscriber`](crate::DomainParticipant::builtin_subscriber). They are
-//! ordinary [`DataReader`](crate::DataReader)s, with listeners, conditions, masks and streams; RELIABLE, TRANSIENT_LOCAL,
-//! KEEP_LAST 1, so that the first `read` shows what is known already.
+//! [`DomainParticipant::builtin_subscriber`](crate::DomainParticipant::builtin_subscriber) gives
+//! access to the readers. They are ordinary [`DataReader`](crate::DataReader)s, with listeners,
+//! conditions, masks and streams. Their QoS is RELIABLE, TRANSIENT_LOCAL and KEEP_LAST 1, so the
+//! first `read` returns everything discovered so far.
 //!
-//! - The handle of an instance is the entity's GUID ([`InstanceHandle`](crate::InstanceHandle) is `From<Guid>`); a topic's is made of its name
-//!   and type.
-//! - An entity that was deleted, or whose participant said farewell, is `NOT_ALIVE_DISPOSED`; one whose participant was
-//!   not heard of for as long as its lease is `NOT_ALIVE_NO_WRITERS`. Then [`Sample::key`](crate::Sample::key) has its
-//!   key.
-//! - Entities of the own participant are not shown, since the application knows them; those of other participants in the
-//!   same process are.
-//!
-//! Deliberately absent: `ignore_participant` and its kin.
+//! - The handle of an instance is the GUID of the entity ([`InstanceHandle`](crate::InstanceHandle)
+//!   is `From<Guid>`). The handle of a topic is derived from its name and type.
+//! - An instance becomes `NOT_ALIVE_DISPOSED` when its entity is deleted or its participant
+//!   announces that it leaves. It becomes `NOT_ALIVE_NO_WRITERS` when the lease of the participant
+//!   expires. In both cases [`Sample::key`](crate::Sample::key) contains the key of the entity.
+//! - Entities of the local participant are not shown. Entities of other participants in the same
+//!   process are.
 
 mod data;
 mod subscriber;

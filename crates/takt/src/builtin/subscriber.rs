@@ -1,4 +1,4 @@
-//! The builtin subscriber and its readers.
+//! Builtin subscriber and its readers.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -15,7 +15,7 @@ use crate::reader::{AnyDataReader, ReaderCore};
 use crate::runtime::pi_mutex::PiMutex;
 use crate::{DataReader, Result, Subscriber};
 
-/// The data of one of the four builtin topics.
+/// Data type of one of the four builtin topics.
 pub trait BuiltinTopicData: Readable + sealed::Topic {}
 
 mod sealed {
@@ -41,7 +41,7 @@ builtin_topics! {
     SubscriptionBuiltinTopicData => Subscription;
 }
 
-/// The readers that there are, their types forgotten.
+/// Type-erased builtin readers that currently exist, one slot for each builtin topic.
 pub(crate) struct BuiltinReaders(PiMutex<[Option<Weak<ReaderCore>>; 4]>);
 
 impl BuiltinReaders {
@@ -50,7 +50,7 @@ impl BuiltinReaders {
     }
 }
 
-/// Has the readers of the builtin topics. Made by
+/// Subscriber of the builtin topics, returned by
 /// [`DomainParticipant::builtin_subscriber`](crate::DomainParticipant::builtin_subscriber).
 #[derive(Clone)]
 pub struct BuiltinSubscriber {
@@ -62,8 +62,10 @@ impl BuiltinSubscriber {
         Self { participant }
     }
 
-    /// The reader of the builtin topic whose data are `T`. There is one, whoever asks, for as long as a handle of it
-    /// lives; a later one begins anew with what is known then. What one handle takes another does not see.
+    /// Returns the reader of the builtin topic whose data type is `T`. All callers share one
+    /// reader, which exists while a handle of it exists: a sample taken through one handle is not
+    /// returned by another. A reader created after that starts with the entities known at that
+    /// time.
     ///
     /// # Examples
     /// ```no_run
@@ -81,7 +83,8 @@ impl BuiltinSubscriber {
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) if the participant was closed,
-    /// [`Error::PreconditionNotMet`](crate::Error::PreconditionNotMet) if the application has a topic of that name.
+    /// [`Error::PreconditionNotMet`](crate::Error::PreconditionNotMet) if the application has a
+    /// topic of that name.
     pub fn lookup_datareader<T: BuiltinTopicData>(&self) -> Result<DataReader<T>> {
         let mut readers = self.participant.builtin_readers.0.lock().expect("only the participant's own code runs here");
         let known = &mut readers[T::TOPIC as usize];

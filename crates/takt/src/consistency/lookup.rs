@@ -1,4 +1,4 @@
-//! One type of another participant, asked for until it is whole (XTypes 1.3 §7.6.3.3).
+//! Lookup of one remote type, repeated until all its definitions are known (XTypes 1.3 §7.6.3.3).
 
 use std::time::Duration;
 
@@ -12,35 +12,36 @@ use takt_xtypes::type_object::{
 use super::verdict::Definition;
 use super::{LOOKUP_BYTES, LOOKUP_TIME};
 
-/// How long one request waits for its answer before it is sent again, in the other form: which one a server
-/// understands cannot be seen from outside.
+/// Time after which an unanswered request is repeated with the other union form. A server does not
+/// announce which form it understands.
 const PATIENCE: Duration = Duration::from_millis(400);
-/// Answers in a row that bring nothing new before a server counts as not knowing the types.
+/// Consecutive answers without a new definition after which the server is assumed not to know the
+/// types.
 const FUTILE_ANSWERS_MAX: u32 = 2;
 
-/// How far a lookup is.
+/// Progress of a lookup.
 pub(super) enum Progress {
-    /// An answer is to come.
+    /// An answer is outstanding.
     Waits,
-    /// All definitions are there.
+    /// All definitions are known.
     Learned,
-    /// There was no answer in time.
+    /// The participant did not answer before the deadline.
     Silent,
-    /// The answers lack something.
+    /// The answers lack definitions.
     Incomplete,
-    /// The participant has gone, and the pairs with it.
+    /// The participant is gone, and with it the endpoint pairs of the lookup.
     Gone,
 }
 
-/// A type that another participant is asked for.
+/// Lookup of a type at a remote participant.
 #[derive(Debug)]
 pub(super) struct Lookup {
     whom: GuidPrefix,
     root: TypeIdentifier,
     types: TypeRegistry,
-    /// What to ask for next.
+    /// Identifiers to request next.
     wanted: Vec<TypeIdentifier>,
-    /// The other form of the type, if this one cannot be had.
+    /// The other form (complete or minimal) of the type, in case this one is not available.
     fallback: Option<TypeIdentifierWithDependencies>,
     request: Option<TypeRequestId>,
     form: UnionForm,
@@ -51,7 +52,7 @@ pub(super) struct Lookup {
 }
 
 impl Lookup {
-    /// Asks for the first time; `None` if there is nothing to ask for.
+    /// Starts a lookup and sends its first request. Returns `None` if there is nothing to request.
     pub(super) fn new(
         core: &mut Participant,
         now: Instant,
@@ -89,7 +90,7 @@ impl Lookup {
         self.wanted.extend(further.take(TYPE_IDS_MAX).cloned());
     }
 
-    /// Whether it is about this type of this participant.
+    /// Reports whether this is the lookup of the given type at the given participant.
     pub(super) fn is_of(&self, whom: GuidPrefix, information: &TypeInformation) -> bool {
         let is_it = [&information.complete.type_id, &information.minimal.type_id].contains(&&self.root);
         whom == self.whom && is_it
@@ -111,7 +112,7 @@ impl Lookup {
         self.cancel(core);
         let ids = self.wanted.iter().filter_map(|id| EquivalenceId::from_bytes(&id.to_bytes()));
         let ids: Vec<EquivalenceId> = ids.take(TYPE_IDS_MAX).collect();
-        // Without room the request is made when it would be repeated.
+        // If the core has no capacity for a request, the timeout repeats the attempt.
         if let Ok(request) = core.request_types(now, self.whom, &ids, self.form) {
             self.request = Some(request);
         }
@@ -131,7 +132,8 @@ impl Lookup {
         let before = self.types.len();
         match answer {
             TypeAnswer::Types { types, big_endian: false, .. } => self.keep(types),
-            // The hashes are over little endian; nobody was seen to answer otherwise to a request that is.
+            // Type hashes are computed over little-endian definitions. No known implementation
+            // answers a little-endian request in big endian.
             TypeAnswer::Types { .. } | TypeAnswer::Refused(_) | TypeAnswer::Dependencies { .. } => {}
             TypeAnswer::Gone => return Progress::Gone,
         }
@@ -144,7 +146,8 @@ impl Lookup {
             let Some(fallback) = self.fallback.take() else { return Progress::Incomplete };
             self.aim_at(&fallback);
         } else {
-            // The list may be wrong, or more than an answer holds: what is known to be missing is asked for in the end.
+            // The list may be wrong, or longer than one answer holds. The last requests name the
+            // identifiers known to be missing.
             self.wanted.retain(|identifier| self.types.get(identifier).is_none());
             if self.wanted.is_empty() || self.futile > 0 {
                 self.wanted = missing;
@@ -159,7 +162,8 @@ impl Lookup {
             let identifier = TypeIdentifier::parse(&id.to_bytes());
             let (Ok(identifier), Ok(object)) = (identifier, TypeObject::parse(&object)) else { continue };
             if self.wanted.contains(&identifier) {
-                // A definition that belongs to another identifier, or is too large, stays missing.
+                // Rejects a definition that does not match its identifier or is too large; the
+                // identifier stays missing.
                 let kept = self.types.insert_as(&identifier, object);
                 drop(kept);
             }
@@ -175,7 +179,7 @@ impl Lookup {
         Progress::Waits
     }
 
-    /// Who was asked, for which pairs, and what was learned.
+    /// Ends the lookup. Returns the participant, the endpoint pairs and the definitions learned.
     pub(super) fn finish(mut self, core: &mut Participant) -> (GuidPrefix, Vec<TypeCheck>, Definition) {
         self.cancel(core);
         (self.whom, self.checks, Definition { root: self.root, types: self.types })

@@ -1,14 +1,23 @@
-//! Do the types of two endpoints fit (TYPE_CONSISTENCY_ENFORCEMENT, XTypes 1.3 §7.6.3.7)? The core asks where type
-//! information differs; here the definitions are learned from the other participant, compared, and the core is told.
+//! Type consistency of writer and reader (TYPE_CONSISTENCY_ENFORCEMENT, XTypes 1.3 §7.6.3.7).
 //!
-//! Nothing waits: requests for types and their answers go through the core, and [`TypeChecks`] is driven like it, by
-//! [`handle_event`](TypeChecks::handle_event) and [`handle_timeout`](TypeChecks::handle_timeout). What cannot be
-//! learned, because the participant gives out no types, does not answer, or answers without them, is matched by name,
-//! or not at all if the reader's `force_type_validation` is set.
+//! The core requests a check if the announced TypeInformation of a pair differs. This module
+//! obtains the definitions from the remote participant, compares them and reports the verdict to
+//! the core.
 //!
-//! Bounds: [`LOOKUPS_MAX`] participants are asked at a time, each for at most [`LOOKUP_TIME`] and [`LOOKUP_BYTES`] of
-//! definitions; a pair waits at most [`WAIT_TIME`] for its turn; who did not answer is not asked again for
-//! [`SILENCE_TIME`]. One comparison takes at most `takt_xtypes::assignability::MAX_STEPS` steps.
+//! Nothing blocks. Type requests and their answers pass through the core. [`TypeChecks`] is driven
+//! by [`handle_event`](TypeChecks::handle_event) and
+//! [`handle_timeout`](TypeChecks::handle_timeout).
+//!
+//! A type is unavailable if its participant offers no TypeLookup service, does not answer, or
+//! answers without the definitions. The pair is then matched by type name, or not at all if the
+//! reader sets `force_type_validation`.
+//!
+//! Bounds:
+//! - At most [`LOOKUPS_MAX`] lookups run concurrently, each for at most [`LOOKUP_TIME`] and
+//!   [`LOOKUP_BYTES`] of definitions.
+//! - A pair waits at most [`WAIT_TIME`] for its lookup to begin.
+//! - A participant that did not answer is not queried again for [`SILENCE_TIME`].
+//! - One comparison takes at most `takt_xtypes::assignability::MAX_STEPS` steps.
 
 mod lookup;
 mod verdict;
@@ -25,31 +34,31 @@ use verdict::{judged, own, unlearned};
 
 pub(crate) use verdict::{Definition, compared, in_words, involves_cyclone, refused_by_cyclone};
 
-/// How many lookups are under way at a time.
+/// Maximum number of concurrent lookups.
 const LOOKUPS_MAX: usize = 16;
-/// How long one may take.
+/// Maximum duration of a lookup.
 pub(crate) const LOOKUP_TIME: Duration = Duration::from_secs(2);
-/// Bytes of definitions that one may bring.
+/// Maximum size in bytes of the definitions that one lookup collects.
 const LOOKUP_BYTES: usize = 512 * 1024;
-/// How long a pair waits at most before its lookup begins.
+/// Maximum time that a pair waits for its lookup to begin.
 const WAIT_TIME: Duration = Duration::from_secs(4);
-/// How long a participant that did not answer is not asked again.
+/// Time for which a participant that did not answer is not queried again.
 const SILENCE_TIME: Duration = Duration::from_secs(10);
-/// How many such are remembered.
+/// Maximum number of such participants that are remembered.
 const SILENT_MAX: usize = 64;
 
-/// Pairs whose types are being learned.
+/// Endpoint pairs whose types are being looked up.
 #[derive(Debug, Default)]
 pub(crate) struct TypeChecks {
     lookups: Vec<Lookup>,
-    /// Pairs whose turn has not come, with the time until which they wait.
+    /// Pairs that wait for a free lookup, each with the end of its waiting time.
     waiting: VecDeque<(TypeCheck, Instant)>,
-    /// Who did not answer, and until when that counts.
+    /// Participants that did not answer, each with the time until which they are not queried.
     silent: VecDeque<(GuidPrefix, Instant)>,
 }
 
 impl TypeChecks {
-    /// Takes what is for it. False if the event is for somebody else.
+    /// Handles a core event that concerns type checks. Returns false for any other event.
     pub(crate) fn handle_event(&mut self, core: &mut Participant, now: Instant, event: Event) -> bool {
         match event {
             Event::TypeChecks => {
@@ -68,7 +77,7 @@ impl TypeChecks {
         }
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) wants to be called next.
+    /// Returns the time at which [`handle_timeout`](Self::handle_timeout) must be called next.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let lookups = self.lookups.iter().map(Lookup::due);
         lookups.chain(self.waiting.front().map(|(_, until)| *until)).min()
@@ -93,7 +102,7 @@ impl TypeChecks {
         }
     }
 
-    /// A pair is to be judged: at once if what is here suffices, else when its lookup is done.
+    /// Checks a pair: immediately if the known information suffices, else when its lookup ends.
     fn begin(&mut self, core: &mut Participant, now: Instant, check: TypeCheck) {
         let unknown = |core: &mut Participant, why: &str| judge(core, now, check, |reader| unlearned(reader, why));
         let Some([of_writer, of_reader]) = informations(core, check) else {
@@ -126,7 +135,7 @@ impl TypeChecks {
         }
     }
 
-    /// A lookup has come further. True if it is done and gone.
+    /// Handles the progress of a lookup. Returns true if the lookup has ended and was removed.
     fn go_on(&mut self, core: &mut Participant, now: Instant, at: usize, progress: Progress) -> bool {
         if matches!(progress, Progress::Waits) {
             return false;
@@ -152,7 +161,8 @@ impl TypeChecks {
             }
         }
         for _ in 0..LOOKUPS_MAX {
-            // What waits may join one that has begun; what does not comes last again.
+            // A waiting pair may join a lookup in progress. Otherwise it goes back to the end of
+            // the queue.
             if self.lookups.len() >= LOOKUPS_MAX {
                 break;
             }
@@ -167,25 +177,26 @@ fn is_own(core: &Participant, guid: Guid) -> bool {
     guid.prefix == core.guid().prefix
 }
 
-/// What writer and reader announce of their types; `None` if one of them has gone, or announces no such thing.
+/// Returns the announced TypeInformation of writer and reader; `None` if an endpoint is gone or
+/// announced none that is valid.
 fn informations(core: &Participant, check: TypeCheck) -> Option<[TypeInformation; 2]> {
     let writer = announced(core.publication(check.writer)?.type_information.as_deref())?;
     let reader = announced(core.subscription(check.reader)?.type_information.as_deref())?;
     Some([writer, reader])
 }
 
-/// What an endpoint announces of its type; `None` if that is nothing, or nothing that can be read.
+/// Parses the TypeInformation of an endpoint; `None` if it is absent or malformed.
 pub(crate) fn announced(information: Option<&[u8]>) -> Option<TypeInformation> {
     TypeInformation::parse(information?).ok()
 }
 
-/// Equal identifiers are equal types (XTypes 1.3 §7.3.4.7).
+/// Reports whether the types are identical, which equal identifiers imply (XTypes 1.3 §7.3.4.7).
 pub(crate) fn is_same(writer: &TypeInformation, reader: &TypeInformation) -> bool {
     let same = |a: &takt_xtypes::type_object::TypeIdentifier, b| !a.is_none() && a == b;
     same(&writer.minimal.type_id, &reader.minimal.type_id) || same(&writer.complete.type_id, &reader.complete.type_id)
 }
 
-/// Compares a pair, where `theirs` is the definition of the other participant's type.
+/// Compares the types of a pair; `theirs` is the definition of the remote type.
 fn conclude(core: &mut Participant, now: Instant, check: TypeCheck, theirs: Option<&Definition>) {
     let verdict = (|| {
         let writer = core.publication(check.writer)?;

@@ -1,4 +1,5 @@
-//! Lookups between two cores in memory: who gives out everything, who lacks something, who does not answer at all.
+//! Type lookups between two cores in memory: with a complete, an incomplete and an unresponsive
+//! server.
 
 use std::net::Ipv4Addr;
 
@@ -39,17 +40,17 @@ struct Other {
     a: String,
 }
 
-/// How the participant with the writer gives out its type.
+/// Behavior of the writer's participant as a type server.
 #[derive(Clone, Copy, PartialEq)]
 enum Server {
     Whole,
-    /// It announces what it does not give out.
+    /// It announces a type whose definitions it does not serve.
     Lacking,
-    /// Nothing of it arrives any more once its writer is known.
+    /// None of its datagrams arrive once its writer is discovered.
     Mute,
 }
 
-/// Participant 0 has a reader and compares types, participant 1 has a writer.
+/// Participant 0 has a reader and checks types; participant 1 has a writer.
 struct World {
     now: Instant,
     nodes: [Participant; 2],
@@ -114,7 +115,8 @@ impl World {
         Self { now, nodes, checks: TypeChecks::default(), reader, mute: server == Server::Mute }
     }
 
-    /// Runs until the pair is matched or refused; the time that took since the question, and whether it is matched.
+    /// Runs until the pair is matched or refused. Returns the time since the check began, and
+    /// whether the pair matched.
     fn outcome(&mut self) -> (Duration, bool) {
         let mut asked_at = None;
         for _ in 0..100_000 {
@@ -169,7 +171,7 @@ fn forced() -> TypeConsistency {
 }
 
 #[test]
-fn what_is_given_out_is_compared() {
+fn served_types_are_compared() {
     let mut world = World::new::<Old, New>(Server::Whole, forced());
     assert!(world.outcome().1);
     let mut world = World::new::<Old, Other>(Server::Whole, TypeConsistency::default());
@@ -182,7 +184,7 @@ fn what_is_given_out_is_compared() {
 }
 
 #[test]
-fn who_lacks_definitions_is_matched_by_name_unless_types_have_to_be_checked() {
+fn missing_definitions_match_by_name_unless_validation_is_forced() {
     let mut world = World::new::<Old, Other>(Server::Lacking, TypeConsistency::default());
     assert!(world.outcome().1);
     let mut world = World::new::<Old, Other>(Server::Lacking, forced());
@@ -191,7 +193,7 @@ fn who_lacks_definitions_is_matched_by_name_unless_types_have_to_be_checked() {
 }
 
 #[test]
-fn who_does_not_answer_is_waited_for_no_longer_than_said() {
+fn unanswered_lookup_ends_after_its_time_limit() {
     let mut world = World::new::<Old, Other>(Server::Mute, TypeConsistency::default());
     assert_eq!(world.outcome(), (LOOKUP_TIME, true), "by name");
     assert_eq!(world.checks.silent.len(), 1);

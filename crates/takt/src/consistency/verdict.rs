@@ -1,4 +1,5 @@
-//! What the reader's policy says of two types that are known, and of those that are not (XTypes 1.3 §7.6.3.7).
+//! Verdict of the reader's TYPE_CONSISTENCY_ENFORCEMENT on a pair of types, known or unavailable
+//! (XTypes 1.3 §7.6.3.7).
 
 use takt_core::{Participant, TypeVerdict};
 use takt_wire::VendorId;
@@ -9,7 +10,7 @@ use takt_xtypes::Representation;
 use takt_xtypes::assignability::{Caution, Inassignable, Rules, TypeRef, is_assignable, is_equivalent};
 use takt_xtypes::type_object::{TypeIdentifier, TypeInformation, TypeObject, TypeRegistry};
 
-/// A type and all it is made of.
+/// A type with the definitions of all types that it refers to.
 #[derive(Debug)]
 pub(crate) struct Definition {
     pub(crate) root: TypeIdentifier,
@@ -22,7 +23,7 @@ impl Definition {
     }
 }
 
-/// The type of an endpoint of ours, from what is given out to others.
+/// Returns the type of a local endpoint, from the definitions that the TypeLookup service serves.
 pub(super) fn own(core: &Participant, information: &[u8]) -> Option<Definition> {
     let Ok(information) = TypeInformation::parse(information) else { return None };
     let (root, mut types) = (information.complete.type_id, TypeRegistry::with_limit(usize::MAX));
@@ -41,7 +42,7 @@ pub(super) fn own(core: &Participant, information: &[u8]) -> Option<Definition> 
     }
 }
 
-/// Whether a reader may have what a writer writes, as the reader's policy says.
+/// Compares the types of a writer and a reader under the reader's policy.
 pub(crate) fn compared(
     writer: &PublicationData,
     reader: &SubscriptionData,
@@ -64,10 +65,10 @@ pub(crate) fn compared(
     is_assignable(of_reader, of_writer, &rules)
 }
 
-/// Whether CycloneDDS takes part in a pair.
+/// Reports whether CycloneDDS owns an endpoint of the pair.
 ///
-/// INTEROP(CycloneDDS 11): does not match what a [`Caution`] names, without a word on the network. A match that this side alone
-/// makes stops a writer of KEEP_ALL.
+/// INTEROP(CycloneDDS 11): refuses pairs that a [`Caution`] describes, without any message on the
+/// network. A match on this side alone blocks a KEEP_ALL writer.
 pub(crate) fn involves_cyclone(vendors: [VendorId; 2]) -> bool {
     vendors.contains(&VendorId::CYCLONE)
 }
@@ -88,18 +89,18 @@ pub(super) fn judged(
     }
 }
 
-/// Cautions as one text.
+/// Joins cautions into one text.
 pub(crate) fn in_words(cautions: &[Caution]) -> String {
     let texts: Vec<String> = cautions.iter().map(ToString::to_string).collect();
     texts.join("; ")
 }
 
-/// Why a pair with CycloneDDS is refused that would match otherwise.
+/// Describes the refusal of a pair with CycloneDDS that would otherwise match.
 pub(crate) fn refused_by_cyclone(cautions: &[Caution]) -> String {
     format!("{} (CycloneDDS does not match these types)", in_words(cautions))
 }
 
-/// What holds for a pair of which one type is not known.
+/// Returns the verdict on a pair of which one type is unavailable.
 pub(super) fn unlearned(reader: &SubscriptionData, why: &str) -> TypeVerdict {
     if reader.qos.type_consistency.force_type_validation {
         let why = format!("force_type_validation is set, and the other type cannot be learned: {why}");

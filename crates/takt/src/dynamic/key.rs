@@ -1,16 +1,17 @@
-//! Lets the core read keys of types that are known at run time.
+//! Key extraction for types that are known only at run time.
 
 use takt_core::{KeyExtractor, KeyHash};
 use takt_xtypes::Representation;
 
 use super::DynamicTypeSupport;
 
-/// What reads the keys of a type, if it has any.
+/// Returns the key extractor of a type; `None` if the type has no key.
 pub(crate) fn key_of(type_: &DynamicTypeSupport) -> Option<Box<dyn KeyExtractor>> {
     type_.has_key().then(|| Box::new(DynamicKey(type_.clone())) as _)
 }
 
-/// Reads keys by decoding. Instances of an opaque type are those that the writers announce, and one without that.
+/// Key extractor that decodes payloads. The key hash of an opaque type is known only if the writer
+/// sends it; all other samples belong to one instance.
 pub(super) struct DynamicKey(pub(super) DynamicTypeSupport);
 
 impl KeyExtractor for DynamicKey {

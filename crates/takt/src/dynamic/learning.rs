@@ -1,5 +1,5 @@
-//! Types of remote endpoints: the TypeInformation that an endpoint announces, and the type definitions that the TypeLookup service
-//! of its participant returns (XTypes 1.3 §7.6.3.3).
+//! Types of remote endpoints: the TypeInformation that an endpoint announces, and the type
+//! definitions that the TypeLookup service of its participant returns (XTypes 1.3 §7.6.3.3).
 
 use std::fmt;
 use std::time::Duration as StdDuration;
@@ -19,58 +19,59 @@ use crate::runtime::engine::Engine;
 use crate::runtime::event_count::EventCount;
 use crate::{DomainParticipant, Duration, Error, Result};
 
-/// How long one request waits for its answer before it is sent again, in the other form.
+/// Time after which an unanswered request is repeated with the other union form.
 const PATIENCE: StdDuration = StdDuration::from_millis(500);
-/// The period of the search for an endpoint of the topic.
+/// Period of the search for an endpoint of the topic.
 const LOOK_PERIOD: StdDuration = StdDuration::from_millis(20);
-/// Answers in a row that bring nothing new before a server counts as not knowing the types.
+/// Consecutive answers without a new definition after which the server is assumed not to know the
+/// types.
 const FUTILE_ANSWERS_MAX: u32 = 2;
 
-/// Why a type cannot be learned.
+/// Reason why a type cannot be learned.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TypeUnavailable {
-    /// No endpoint of another participant has the topic.
+    /// No remote endpoint has the topic.
     NoEndpoint {
-        /// The topic.
+        /// Name of the topic.
         topic_name: String,
     },
     /// The endpoint announces only the name of its type.
     NotAnnounced {
-        /// The endpoint.
+        /// GUID of the endpoint.
         endpoint: Guid,
-        /// The name of its type.
+        /// Name of the endpoint's type.
         type_name: String,
     },
     /// The TypeInformation of the endpoint is malformed.
     Malformed {
-        /// The endpoint.
+        /// GUID of the endpoint.
         endpoint: Guid,
-        /// What is wrong.
+        /// Description of the error.
         what: String,
     },
-    /// Its participant has no TypeLookup service.
+    /// The endpoint's participant has no TypeLookup service.
     NoService {
-        /// The endpoint.
+        /// GUID of the endpoint.
         endpoint: Guid,
     },
-    /// Its participant did not answer in time.
+    /// The endpoint's participant did not answer before the timeout.
     NoAnswer {
-        /// The endpoint.
+        /// GUID of the endpoint.
         endpoint: Guid,
     },
-    /// The answers of its participant lack definitions.
+    /// The answers of the endpoint's participant lack definitions.
     Incomplete {
-        /// The endpoint.
+        /// GUID of the endpoint.
         endpoint: Guid,
-        /// How many definitions are missing.
+        /// Number of missing definitions.
         missing: usize,
     },
-    /// The definitions are complete, and the type is not supported.
+    /// The definitions are complete, but the type is not supported.
     Unusable {
-        /// The name of the type.
+        /// Name of the type.
         type_name: String,
-        /// Why not.
+        /// Reason why it is not supported.
         what: String,
     },
 }
@@ -110,7 +111,7 @@ impl From<TypeUnavailable> for Error {
     }
 }
 
-/// An endpoint as far as its type matters.
+/// Attributes of an endpoint that identify its type.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TypeSource<'a> {
     guid: Guid,
@@ -130,7 +131,8 @@ impl<'a> From<&'a SubscriptionData> for TypeSource<'a> {
     }
 }
 
-/// Makes the definitions known to the core, so that others may ask for them. False if they do not fit its limits.
+/// Registers definitions with the core so that it serves them to remote participants. Returns false
+/// if they exceed its limits.
 pub(crate) fn offer(core: &mut Participant, types: &TypeRegistry, information: &TypeInformation) -> bool {
     let id_of = |identifier: &TypeIdentifier| EquivalenceId::from_bytes(&identifier.to_bytes());
     let root = id_of(&information.complete.type_id);
@@ -142,7 +144,8 @@ pub(crate) fn offer(core: &mut Participant, types: &TypeRegistry, information: &
     })
 }
 
-/// Makes a type of the program known to the core. Returns what to announce of it; nothing if it cannot be given out.
+/// Registers a type of the program with the core. Returns the TypeInformation to announce, or
+/// `None` if the core cannot serve the type.
 pub(crate) fn announce<T: TypeSupport>(core: &mut Participant) -> Option<Vec<u8>> {
     let mut types = TypeRegistry::new();
     let information = T::type_information(&mut types);
@@ -150,17 +153,18 @@ pub(crate) fn announce<T: TypeSupport>(core: &mut Participant) -> Option<Vec<u8>
     (known && offer(core, &types, &information)).then(|| information.to_bytes())
 }
 
-/// The result of a comparison of the types of a writer and a reader; see [`DomainParticipant::compare_types`].
+/// The result of a comparison of the types of a writer and a reader; see
+/// [`DomainParticipant::compare_types`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TypeComparison {
-    /// The pair matches as far as the types go.
+    /// The types permit a match.
     Fit,
-    /// The pair matches, and other implementations may refuse to match it.
+    /// The types permit a match, but other implementations may refuse it.
     FitWithCaution {
         /// The members that differ, and how.
         what: String,
     },
-    /// The pair does not match.
+    /// The types prevent a match.
     Differ {
         /// The member that differs, and how.
         why: String,
@@ -168,11 +172,14 @@ pub enum TypeComparison {
 }
 
 impl DomainParticipant {
-    /// Why the types of a writer and a reader of others, of one name, keep them apart; `None` if they do not, or if that
-    /// cannot be learned and the reader does not insist. As [`compare_types`](Self::compare_types), without cautions.
+    /// Explains why the types of a remote writer and a remote reader with equal type names prevent
+    /// a match. Returns `None` if they permit it, or if a type is unavailable and the reader does
+    /// not set `force_type_validation`. Like [`compare_types`](Self::compare_types), but without
+    /// cautions.
     ///
     /// # Errors
-    /// [`Error::AlreadyDeleted`] if the participant is closed, [`Error::BadParameter`] for a negative timeout.
+    /// [`Error::AlreadyDeleted`] if the participant is closed, [`Error::BadParameter`] for a
+    /// negative timeout.
     pub fn type_difference(
         &self,
         writer: &PublicationData,
@@ -185,11 +192,13 @@ impl DomainParticipant {
         })
     }
 
-    /// Compares the types of a writer and a reader of others, of one name. Waits up to `timeout` for their participants to answer.
-    /// What cannot be learned fits, unless the reader's `force_type_validation` is set.
+    /// Compares the types of a remote writer and a remote reader with equal type names. Waits up to
+    /// `timeout` for their participants to answer. A type that remains unavailable permits the
+    /// match unless the reader sets `force_type_validation`.
     ///
     /// # Errors
-    /// [`Error::AlreadyDeleted`] if the participant is closed, [`Error::BadParameter`] for a negative timeout.
+    /// [`Error::AlreadyDeleted`] if the participant is closed, [`Error::BadParameter`] for a
+    /// negative timeout.
     pub fn compare_types(
         &self,
         writer: &PublicationData,
@@ -237,7 +246,7 @@ impl DomainParticipant {
         }
     }
 
-    /// The definition of an endpoint's type, complete if it can be had.
+    /// Returns the definition of an endpoint's type, the complete form if available.
     fn definition(
         &self,
         endpoint: Guid,
@@ -251,8 +260,8 @@ impl DomainParticipant {
         Ok(Definition { root: form.type_id, types })
     }
 
-    /// Learns the type of a topic from a remote writer or reader. Waits up to `timeout` until an endpoint is discovered and its participant
-    /// answers. Writers are asked before readers.
+    /// Learns the type of a topic from a remote writer or reader. Waits up to `timeout` until an
+    /// endpoint is discovered and its participant answers. Writers are queried before readers.
     ///
     /// # Errors
     /// [`Error::TypeUnavailable`] with the reason, [`Error::BadParameter`] for a negative timeout.
@@ -295,11 +304,12 @@ impl DomainParticipant {
         self.learn_from(data.into(), deadline_after(timeout)?)
     }
 
-    /// Begins to learn the type of a writer, and does not wait for it. [`TypeLearning::poll`] says when it is there; its participant has
-    /// `timeout` to answer. For a thread that has other things to do meanwhile.
+    /// Starts to learn the type of a writer without blocking. Poll the result with
+    /// [`TypeLearning::poll`]. The writer's participant has `timeout` to answer.
     ///
     /// # Errors
-    /// [`Error::TypeUnavailable`] if the writer announces no type, or one that cannot be read; [`Error::BadParameter`] for a negative timeout.
+    /// [`Error::TypeUnavailable`] if the writer announces no type or a malformed one;
+    /// [`Error::BadParameter`] for a negative timeout.
     pub fn begin_to_learn_type_of_writer(
         &self,
         data: &PublicationData,
@@ -339,7 +349,7 @@ impl DomainParticipant {
         })
     }
 
-    /// Lets discovery run for one [`LOOK_PERIOD`].
+    /// Drives discovery for one [`LOOK_PERIOD`].
     fn linger(&self, now: Instant) -> Result<()> {
         let until = Some(now.after(LOOK_PERIOD));
         match self.engine().block_on(&EventCount::new(), || until, |_, _| Ok(None::<()>)) {
@@ -358,7 +368,8 @@ impl DomainParticipant {
     }
 }
 
-/// What an endpoint announces of its type: all of it, the form to ask for, and what that refers to.
+/// Returns the announced type of an endpoint: its TypeInformation, the identifier to look up, and
+/// the listed dependencies.
 fn announced_type(source: TypeSource<'_>) -> Result<(TypeInformation, TypeIdentifier, Vec<TypeIdentifier>)> {
     let endpoint = source.guid;
     let Some(bytes) = source.information else {
@@ -372,12 +383,13 @@ fn announced_type(source: TypeSource<'_>) -> Result<(TypeInformation, TypeIdenti
     Ok((information, root, listed))
 }
 
-/// When a time limit of the application's ends; `None` never comes.
+/// Returns the end of a timeout of the application; `None` if it is infinite.
 fn deadline_after(timeout: impl Into<Duration>) -> Result<Option<Instant>> {
     Ok(clock::deadline(clock::now(), clock::timeout(timeout)?))
 }
 
-/// Asks an endpoint's participant for all definitions that make up `root`, those that it has `listed` at once.
+/// Requests all definitions that make up `root` from an endpoint's participant. The first request
+/// names those that are `listed`.
 fn fetch(
     engine: &Engine,
     types: &mut TypeRegistry,
@@ -401,24 +413,24 @@ fn fetch(
     }
 }
 
-/// A request that is not answered yet.
+/// Outstanding request.
 #[derive(Debug)]
 struct Request {
     id: TypeRequestId,
     wanted: Vec<TypeIdentifier>,
-    /// When it is sent again, in the other form.
+    /// Time at which the request is repeated with the other union form.
     repetition: Instant,
 }
 
-/// The requests to the participant of an endpoint, and its answers, until all definitions of one type are there. At most one request is
-/// outstanding.
+/// Requests to the participant of one endpoint until all definitions of its type are known. At most
+/// one request is outstanding.
 #[derive(Debug)]
 struct Inquiry {
     endpoint: Guid,
     root: TypeIdentifier,
     types: TypeRegistry,
     wanted: Vec<TypeIdentifier>,
-    /// Answers in a row that brought nothing new.
+    /// Consecutive answers without a new definition.
     futile: u32,
     form: UnionForm,
     request: Option<Request>,
@@ -434,26 +446,26 @@ impl Inquiry {
         Self { endpoint, root, types, wanted, futile, form, request, answer }
     }
 
-    /// When the request is sent again.
+    /// Returns the time at which the outstanding request is repeated.
     fn repetition(&self) -> Option<Instant> {
         self.request.as_ref().map(|request| request.repetition)
     }
 
-    /// Takes the answer to the request, if it is there.
+    /// Takes the answer to the outstanding request from the core, if it has arrived.
     fn take_answer(&mut self, core: &mut Participant) -> Option<()> {
         let answer = core.take_type_answer(self.request.as_ref()?.id)?;
         self.answer = self.request.take().map(|request| (answer, request.wanted));
         Some(())
     }
 
-    /// Forgets the request.
+    /// Cancels the outstanding request.
     fn cancel(&mut self, core: &mut Participant) {
         if let Some(request) = self.request.take() {
             core.cancel_type_request(request.id);
         }
     }
 
-    /// Takes the next steps that need no waiting. True if all definitions are there.
+    /// Performs all steps that do not block. Returns true when all definitions are known.
     fn step(&mut self, engine: &Engine, deadline: Option<Instant>) -> Result<bool> {
         let endpoint = self.endpoint;
         if self.answer.is_none() && self.request.is_some() {
@@ -488,13 +500,14 @@ impl Inquiry {
         Ok(false)
     }
 
-    /// One request for what is missing.
+    /// Sends one request for the missing definitions.
     fn ask(&mut self, engine: &Engine, missing: Vec<TypeIdentifier>) -> Result<()> {
         let whom: GuidPrefix = self.endpoint.prefix;
         if !engine.look(|driver| Ok(driver.core.serves_types(whom)))? {
             return Err(TypeUnavailable::NoService { endpoint: self.endpoint }.into());
         }
-        // The announced list may be wrong, or longer than one answer: later requests name the definitions that are known to be missing.
+        // The announced list may be wrong, or longer than one answer: later requests name the
+        // definitions that are known to be missing.
         self.wanted.retain(|identifier| self.types.get(identifier).is_none());
         if self.wanted.is_empty() || self.futile > 0 {
             self.wanted = missing;
@@ -508,7 +521,7 @@ impl Inquiry {
         Ok(())
     }
 
-    /// Keeps the definitions of an answer that were requested and that match their identifiers.
+    /// Stores the definitions of an answer that were requested and that match their identifiers.
     fn keep(&mut self, answer: TypeAnswer, wanted: &[TypeIdentifier]) -> Result<()> {
         let (endpoint, before) = (self.endpoint, self.types.len());
         match answer {
@@ -517,14 +530,15 @@ impl Inquiry {
                     let identifier = TypeIdentifier::parse(&id.to_bytes());
                     let (Ok(identifier), Ok(object)) = (identifier, TypeObject::parse(&object)) else { continue };
                     if wanted.contains(&identifier) {
-                        // A definition that belongs to another identifier, or is too large, stays missing.
+                        // Rejects a definition that does not match its identifier or is too large;
+                        // the identifier stays missing.
                         let kept = self.types.insert_as(&identifier, object);
                         drop(kept);
                     }
                 }
             }
-            // A type identifier is the hash of the definition in little endian. No known implementation answers a little-endian request in
-            // big endian.
+            // A type identifier is the hash of the definition in little endian. No known
+            // implementation answers a little-endian request in big endian.
             TypeAnswer::Types { .. } => {
                 return Err(TypeUnavailable::Malformed { endpoint, what: "definitions in big endian".into() }.into());
             }
@@ -537,7 +551,7 @@ impl Inquiry {
     }
 }
 
-/// The type of another participant's writer while it is being learned. Dropping it ends the request.
+/// Non-blocking lookup of a remote writer's type. Dropping it cancels the request.
 pub struct TypeLearning {
     participant: DomainParticipant,
     inquiry: Inquiry,
@@ -547,11 +561,13 @@ pub struct TypeLearning {
 }
 
 impl TypeLearning {
-    /// Takes the next steps that need no waiting. Returns `None` while an answer is missing. Call it again when answers may have arrived, and at
-    /// least every 500 ms, so that it repeats a lost request. Do not call it after it has returned a type or an error.
+    /// Performs all steps that do not block. Returns `None` while an answer is outstanding. Call it
+    /// when answers may have arrived, and at least every 500 ms, so that it repeats a lost request.
+    /// Do not call it after it has returned a type or an error.
     ///
     /// # Errors
-    /// [`Error::TypeUnavailable`] with the reason, also when the time is over; [`Error::OutOfResources`] if too many requests wait.
+    /// [`Error::TypeUnavailable`] with the reason, also when the timeout expires;
+    /// [`Error::OutOfResources`] if too many requests are outstanding.
     pub fn poll(&mut self) -> Result<Option<DynamicTypeSupport>> {
         if !self.inquiry.step(self.participant.engine(), self.deadline)? {
             return Ok(None);
@@ -569,7 +585,7 @@ impl Drop for TypeLearning {
             inquiry.cancel(&mut driver.core);
             Ok(())
         });
-        // A participant that was closed has no requests.
+        // A closed participant has no requests.
         drop(cancelled);
     }
 }
@@ -585,7 +601,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn definitions_that_are_missing_may_exceed_the_limit() {
+    fn missing_definitions_may_exceed_the_limit() {
         let error = TypeUnavailable::Incomplete { endpoint: Guid::default(), missing: 1 }.to_string();
         assert!(error.contains("does not give out 1 of the definitions, or one has more than 256 KiB"), "{error}");
     }

@@ -1,14 +1,15 @@
-//! Topics whose types are known at run time only: learned from the network, or not known at all and handled as bytes
-//! (XTypes 1.3 §7.5.2).
+//! Topics whose types are known only at run time: learned from the network, or opaque and handled
+//! as bytes (XTypes 1.3 §7.5.2).
 //!
-//! A [`DynamicTypeSupport`] stands for a type as [`TypeSupport`] does for a derived one: with it,
-//! [`Subscriber::create_dynamic_datareader`](crate::Subscriber::create_dynamic_datareader) and
-//! [`Publisher::create_dynamic_datawriter`](crate::Publisher::create_dynamic_datawriter) make endpoints that match
-//! those of the type's name. It comes from [`DomainParticipant::learn_type`](crate::DomainParticipant::learn_type), from a
-//! type of the program, or is opaque.
+//! A [`DynamicTypeSupport`] describes a type at run time, as [`TypeSupport`] describes a derived
+//! type. [`Subscriber::create_dynamic_datareader`](crate::Subscriber::create_dynamic_datareader)
+//! and [`Publisher::create_dynamic_datawriter`](crate::Publisher::create_dynamic_datawriter) create
+//! endpoints from it that match endpoints of the same type name. It is learned by
+//! [`DomainParticipant::learn_type`](crate::DomainParticipant::learn_type), built from a type of
+//! the program, or opaque.
 //!
-//! For tools: these endpoints allocate for each sample, unlike [`DataReader`](crate::DataReader) and
-//! [`DataWriter`](crate::DataWriter).
+//! Intended for tools: unlike [`DataReader`](crate::DataReader) and
+//! [`DataWriter`](crate::DataWriter), these endpoints allocate for each sample.
 
 mod key;
 mod learning;
@@ -34,7 +35,7 @@ use takt_xtypes::type_object::{TypeIdentifier, TypeInformation, TypeRegistry};
 
 use crate::{Error, Result};
 
-/// A type of topics, as an object. Handles are clones of one another.
+/// Type of a topic as a run-time object. Clones refer to the same type.
 #[derive(Clone)]
 pub struct DynamicTypeSupport {
     inner: Arc<Inner>,
@@ -46,7 +47,7 @@ struct Inner {
     known: Option<Known>,
 }
 
-/// What is known of a type that is not opaque.
+/// Description of a type that is not opaque.
 struct Known {
     type_: DynamicType,
     information: TypeInformation,
@@ -54,10 +55,10 @@ struct Known {
 }
 
 impl DynamicTypeSupport {
-    /// A type of the program.
+    /// Returns the description of a type of the program.
     ///
     /// # Errors
-    /// [`Error::TypeUnavailable`] if it exceeds a limit of types that are known at run time.
+    /// [`Error::TypeUnavailable`] if the type exceeds a limit of dynamic types.
     pub fn of<T: TypeSupport>() -> Result<Self> {
         let mut types = TypeRegistry::new();
         let information = T::type_information(&mut types);
@@ -65,10 +66,11 @@ impl DynamicTypeSupport {
         Self::learned(T::TYPE_NAME.to_owned(), T::HAS_KEY, &root, information, types)
     }
 
-    /// A type whose definitions are in `types`, by what an endpoint announces of it.
+    /// Builds a type from an endpoint's TypeInformation and the definitions in `types`.
     ///
     /// # Errors
-    /// [`Error::TypeUnavailable`] if a definition is missing, or the type exceeds a limit of types that are known at run time.
+    /// [`Error::TypeUnavailable`] if a definition is missing or the type exceeds a limit of dynamic
+    /// types.
     pub fn new(information: TypeInformation, types: TypeRegistry) -> Result<Self> {
         let root = &information.complete.type_id;
         let type_ = DynamicType::new(root, &types)
@@ -77,14 +79,15 @@ impl DynamicTypeSupport {
         Ok(Self { inner: Arc::new(Inner { type_name, has_key, known: Some(Known { type_, information, types }) }) })
     }
 
-    /// A type of which nothing is known but its name and whether it has a key. Samples are bytes; where the key's hash
-    /// does not come with them, all are of one instance.
+    /// Returns an opaque type: only its name and whether it has a key are known. Samples are bytes.
+    /// Samples whose key hash is not transmitted all belong to one instance.
     #[must_use]
     pub fn opaque(type_name: &str, has_key: bool) -> Self {
         Self { inner: Arc::new(Inner { type_name: type_name.to_owned(), has_key, known: None }) }
     }
 
-    /// `type_name` and `has_key` are those of an endpoint, and count: there may be an alias, and others match by them.
+    /// Builds a learned type. `type_name` and `has_key` are those of the endpoint and take
+    /// precedence over the definition: the name may be an alias, and remote endpoints match by it.
     fn learned(
         type_name: String,
         has_key: bool,
@@ -101,25 +104,25 @@ impl DynamicTypeSupport {
         Ok(Self { inner: Arc::new(Inner { type_name, has_key, known }) })
     }
 
-    /// The name that endpoints are matched by.
+    /// Returns the type name by which endpoints match.
     #[must_use]
     pub fn type_name(&self) -> &str {
         &self.inner.type_name
     }
 
-    /// Whether the topic has instances.
+    /// Reports whether the type has a key, so that the topic has instances.
     #[must_use]
     pub fn has_key(&self) -> bool {
         self.inner.has_key
     }
 
-    /// The type; `None` if it is opaque.
+    /// Returns the dynamic type; `None` if it is opaque.
     #[must_use]
     pub fn dynamic_type(&self) -> Option<&DynamicType> {
         self.inner.known.as_ref().map(|known| &known.type_)
     }
 
-    /// Makes the type known to the core. Returns what to announce of it.
+    /// Registers the type with the core. Returns the TypeInformation to announce.
     pub(crate) fn announce(&self, core: &mut Participant) -> Option<Vec<u8>> {
         let known = self.inner.known.as_ref()?;
         learning::offer(core, &known.types, &known.information).then(|| known.information.to_bytes())

@@ -1,16 +1,16 @@
-//! Policies that match those of an endpoint of others: at most what a writer offers, at least what a reader requests
-//! (DDS 1.4 §2.2.3).
+//! QoS compatible with that of a remote endpoint: at most what a writer offers, at least what a
+//! reader requests (DDS 1.4 §2.2.3).
 
 use crate::qos::{
     DataReaderQos, DataRepresentation, DataWriterQos, Durability, History, PublisherQos, ReliabilityKind, SubscriberQos,
 };
 use crate::{PublicationData, SubscriptionData};
 
-/// Samples kept of each instance by a reader that adapts itself. It never holds up a reliable writer: the oldest sample
-/// gives way.
+/// History depth per instance of a reader with adapted QoS. KEEP_LAST ensures that the reader never
+/// blocks a reliable writer: the oldest sample is displaced.
 const READER_DEPTH: u32 = 256;
 
-/// The policies of a reader that matches a writer and gets from it what there is to get.
+/// Returns QoS of a reader that matches the writer and receives all samples that it offers.
 #[must_use]
 pub fn reader_policies_for(writer: &PublicationData) -> (DataReaderQos, SubscriberQos) {
     let offered = &writer.qos;
@@ -30,7 +30,8 @@ pub fn reader_policies_for(writer: &PublicationData) -> (DataReaderQos, Subscrib
     (qos, subscriber)
 }
 
-/// The policies of a writer that matches a reader. If the reader takes neither XCDR1 nor XCDR2, it offers XCDR1.
+/// Returns QoS of a writer that matches the reader. If the reader accepts neither XCDR1 nor XCDR2,
+/// the writer offers XCDR1.
 #[must_use]
 pub fn writer_policies_for(reader: &SubscriptionData) -> (DataWriterQos, PublisherQos) {
     let requested = &reader.qos;
@@ -67,7 +68,7 @@ mod tests {
     use crate::{Duration, Guid};
 
     #[test]
-    fn a_reader_matches_the_writer_that_it_adapts_to() {
+    fn reader_policies_match_the_writer() {
         for durability in [Durability::Volatile, Durability::TransientLocal, Durability::Persistent] {
             for reliability in [Reliability::BEST_EFFORT, Reliability::RELIABLE] {
                 let mut writer = PublicationData { guid: Guid::UNKNOWN, ..PublicationData::default() };
@@ -87,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_matches_the_reader_that_it_adapts_to() {
+    fn writer_policies_match_the_reader() {
         let mut reader = SubscriptionData::default();
         reader.qos.durability = Durability::TransientLocal;
         reader.qos.reliability = Reliability::RELIABLE;

@@ -1,4 +1,4 @@
-//! Readers of types that are known at run time.
+//! Readers of types that are known only at run time.
 
 use std::fmt;
 use std::ops::Deref;
@@ -15,23 +15,25 @@ use crate::qos::{DataReaderQos, TopicData, TopicQos};
 use crate::status::StatusMask;
 use crate::{AnyDataReader, Error, Flow, Result, Subscriber};
 
-/// Receives samples of a type that is known at run time. What it is besides that is in [`AnyDataReader`], whose methods it
-/// has. Handles are clones of one another; the reader is deleted with the last one.
+/// Reader of a type that is known only at run time. Dereferences to [`AnyDataReader`], which has
+/// the methods that do not depend on the type. Clones refer to the same reader, which is deleted
+/// with the last of them.
 #[derive(Clone)]
 pub struct DynamicDataReader {
     any: AnyDataReader,
     type_: DynamicTypeSupport,
 }
 
-/// A sample of a type that is known at run time.
+/// Sample of a type that is known only at run time.
 #[derive(Clone, Debug)]
 pub struct DynamicSample {
-    /// About the sample.
+    /// SampleInfo.
     pub info: SampleInfo,
-    /// As it came, encapsulation header included: the data, or the key alone if `info.valid_data` is false, empty if
-    /// that is not known.
+    /// Serialized payload with its encapsulation header. If `info.valid_data` is false, it is the
+    /// serialized key, or empty if the key is unknown.
     pub payload: Vec<u8>,
-    /// The payload decoded; of a key, the key members alone. `None` if it is empty or the type is opaque.
+    /// Decoded payload; of a serialized key, the key members only. `None` if the payload is empty
+    /// or the type is opaque.
     pub value: Option<std::result::Result<DynamicData, DecodeError>>,
 }
 
@@ -46,7 +48,7 @@ impl Informed for DynamicSample {
 }
 
 impl Subscriber {
-    /// Creates a reader of a type that is known at run time.
+    /// Creates a reader of a type that is known only at run time.
     ///
     /// # Errors
     /// As [`create_datareader`](Self::create_datareader).
@@ -59,12 +61,12 @@ impl Subscriber {
         self.create_dynamic(topic_name, type_, qos, None)
     }
 
-    /// Creates a reader of a type that is known at run time, of those samples that pass a filter
-    /// ([`ContentFilteredTopic`](crate::ContentFilteredTopic)).
+    /// Creates a content-filtered reader of a type that is known only at run time (see
+    /// [`ContentFilteredTopic`](crate::ContentFilteredTopic)).
     ///
     /// # Errors
-    /// As [`create_datareader`](Self::create_datareader), and [`Error::BadParameter`] if the type is opaque, or the
-    /// expression does not fit it or the parameters.
+    /// As [`create_datareader`](Self::create_datareader), and [`Error::BadParameter`] if the type
+    /// is opaque, or the expression does not match the type or the parameters.
     pub fn create_filtered_dynamic_datareader(
         &self,
         topic_name: &str,
@@ -117,7 +119,7 @@ impl DynamicDataReader {
         self.select(Selector::TAKE, max)
     }
 
-    /// Reads up to `max` samples and leaves them.
+    /// Reads up to `max` samples without removing them.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after the participant was closed.
@@ -125,11 +127,11 @@ impl DynamicDataReader {
         self.select(Selector::READ, max)
     }
 
-    /// Reads or takes up to `max` of the samples that the selector wants.
+    /// Reads or takes up to `max` of the samples that match the selector.
     ///
     /// # Errors
-    /// [`Error::AlreadyDeleted`] after the participant was closed, [`Error::PreconditionNotMet`] with PRESENTATION scope GROUP
-    /// outside of [`begin_access`](Subscriber::begin_access).
+    /// [`Error::AlreadyDeleted`] after the participant was closed, [`Error::PreconditionNotMet`]
+    /// with PRESENTATION scope GROUP outside [`begin_access`](Subscriber::begin_access).
     pub fn select(&self, selector: Selector, max: usize) -> Result<Vec<DynamicSample>> {
         let mut samples = self.core.engine.call(|driver, now| {
             self.core.signal.clear(StatusMask::DATA_AVAILABLE);
@@ -152,12 +154,12 @@ impl DynamicDataReader {
         Ok(samples)
     }
 
-    /// Gives the parameters of the reader's filter other values, for the samples that arrive from now on. Writers that filter
-    /// go by the former values until they hear of it.
+    /// Replaces the parameters of the reader's filter, for samples that arrive from now on. Writers
+    /// that filter use the former values until the announcement reaches them.
     ///
     /// # Errors
-    /// [`Error::PreconditionNotMet`] if it has no filter, [`Error::BadParameter`] if the values do not fit; then all is
-    /// as before.
+    /// [`Error::PreconditionNotMet`] if the reader has no filter, [`Error::BadParameter`] if the
+    /// values do not match the expression. The parameters are then unchanged.
     pub fn set_expression_parameters(&self, parameters: &[&str]) -> Result<()> {
         let data = self.core.engine.look(|driver| Ok(driver.core.subscription_data(self.guid())))?;
         let none = || Error::PreconditionNotMet { what: "the reader has no content filter".to_owned() };
@@ -175,7 +177,7 @@ impl DynamicDataReader {
         Some(if info.valid_data { type_.decode(payload) } else { type_.decode_key(payload) })
     }
 
-    /// The type.
+    /// Returns the type of the samples.
     #[must_use]
     pub fn type_support(&self) -> &DynamicTypeSupport {
         &self.type_

@@ -1,4 +1,4 @@
-//! Writers of types that are known at run time.
+//! Writers of types that are known only at run time.
 
 use std::fmt;
 use std::ops::Deref;
@@ -16,8 +16,9 @@ use crate::runtime::clock;
 use crate::writer::KEY_PAYLOAD_LEN_MIN;
 use crate::{AnyDataWriter, Error, Flow, Publisher, Result};
 
-/// Publishes samples of a type that is known at run time. What it is besides that is in [`AnyDataWriter`], whose methods it
-/// has. Handles are clones of one another; the writer is deleted with the last one.
+/// Writer of a type that is known only at run time. Dereferences to [`AnyDataWriter`], which has
+/// the methods that do not depend on the type. Clones refer to the same writer, which is deleted
+/// with the last of them.
 #[derive(Clone)]
 pub struct DynamicDataWriter {
     any: AnyDataWriter,
@@ -25,10 +26,11 @@ pub struct DynamicDataWriter {
 }
 
 impl Publisher {
-    /// Creates a writer of a type that is known at run time.
+    /// Creates a writer of a type that is known only at run time.
     ///
     /// # Errors
-    /// As [`create_datawriter`](Self::create_datawriter), and [`Error::IllegalOperation`] if the type is opaque.
+    /// As [`create_datawriter`](Self::create_datawriter), and [`Error::IllegalOperation`] if the
+    /// type is opaque.
     pub fn create_dynamic_datawriter(
         &self,
         topic_name: &str,
@@ -61,16 +63,16 @@ impl Publisher {
 }
 
 impl DynamicDataWriter {
-    /// Publishes a sample, as [`DataWriter::write`](crate::DataWriter::write) does.
+    /// Publishes a sample.
     ///
     /// # Errors
-    /// As there.
+    /// As [`DataWriter::write`](crate::DataWriter::write).
     pub fn write(&self, data: &DynamicData) -> Result<()> {
         let payload = self.dynamic_type().encode(data, self.core.representation)?;
         self.publish(ChangeKind::Alive, data, &payload)
     }
 
-    /// Says that the instance of the data exists no more. Only the key members matter.
+    /// Disposes the instance of the data. Only the key members of `data` are used.
     ///
     /// # Errors
     /// As [`write`](Self::write), and [`Error::IllegalOperation`] if the type has no key.
@@ -78,8 +80,8 @@ impl DynamicDataWriter {
         self.end_instance(ChangeKind::Disposed, data)
     }
 
-    /// Says that this writer will not update the instance of the data any more, and disposes it if
-    /// `WRITER_DATA_LIFECYCLE.autodispose_unregistered_instances`.
+    /// Unregisters this writer from the instance of the data. Also disposes the instance if
+    /// `WRITER_DATA_LIFECYCLE.autodispose_unregistered_instances` is set.
     ///
     /// # Errors
     /// As [`dispose`](Self::dispose).
@@ -125,7 +127,7 @@ impl DynamicDataWriter {
         )
     }
 
-    /// The type.
+    /// Returns the type of the samples.
     #[must_use]
     pub fn type_support(&self) -> &DynamicTypeSupport {
         &self.type_

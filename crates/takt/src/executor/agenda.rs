@@ -1,6 +1,7 @@
-//! The application's jobs of one executor: which wait, which are due when, and what they took.
+//! Application jobs of one executor: ready jobs, release times of periodic jobs, and statistics.
 //!
-//! Invariant: a job is with its place, or out for one run; its code is called and dropped with the lock released.
+//! Invariant: the work of a job is either in its entry or taken out for one run. It is called and
+//! dropped without holding the lock.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,29 +14,29 @@ use crate::runtime::clock;
 use crate::runtime::pi_mutex::PiMutex;
 use crate::{Error, Idle, Result};
 
-/// Jobs of one executor at most.
+/// Maximum number of jobs of one executor.
 pub const JOBS_MAX: usize = 1024;
 
 const UNDISTURBED: &str = "no code of others runs under this lock";
 
 pub(super) type Work = Box<dyn FnMut() + Send>;
 
-/// Names a job of an executor.
+/// Identifies a job of an executor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct JobId {
     place: usize,
     generation: u64,
 }
 
-/// When a job runs.
+/// Release pattern of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Recurrence {
-    /// Every so many nanoseconds.
+    /// Periodic, with the period in nanoseconds.
     Every(u64),
     OnEvent,
 }
 
-/// A job to be added.
+/// Job to be added.
 pub(super) struct NewJob {
     pub(super) name: String,
     pub(super) priority: Priority,
@@ -43,34 +44,35 @@ pub(super) struct NewJob {
     pub(super) work: Work,
 }
 
-/// What a job of the application took so far.
+/// Statistics of a job of the application.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct JobStatistics {
-    /// Its name.
+    /// Name of the job.
     pub name: String,
-    /// How urgent it is.
+    /// Priority of the job.
     pub priority: Priority,
-    /// How long its runs took.
+    /// Execution times of its runs.
     pub durations: Histogram,
-    /// From when a run was due, or triggered, to its end.
+    /// Response times: from the release or trigger of a run to its end.
     pub responses: Histogram,
-    /// Releases of a periodic job that were left out, since the one before still waited.
+    /// Releases of a periodic job that were skipped because the previous one was still pending.
     pub skipped: u64,
-    /// Runs that took longer than the budget.
+    /// Runs that exceeded the budget.
     pub overruns: u64,
-    /// It runs no more since it took too long.
+    /// The job is suspended because a run exceeded its budget.
     pub is_suspended: bool,
 }
 
 struct Entry {
     generation: u64,
     recurrence: Recurrence,
-    /// `None` while it runs.
+    /// `None` while the job runs.
     work: Option<Work>,
-    /// Since when a run is due; `None` if none is.
+    /// Release time of the pending run; `None` if none is pending.
     released: Option<Instant>,
-    /// It is among those that wait: once, however often it was released, suspended and resumed.
+    /// The job is in the ready queue. It is queued at most once, even if it is released, suspended
+    /// and resumed repeatedly.
     is_waiting: bool,
     budget: Option<(u64, bool)>,
     statistics: JobStatistics,
@@ -79,16 +81,16 @@ struct Entry {
 struct Jobs {
     entries: Vec<Option<Entry>>,
     generations: u64,
-    /// Those that wait, by their places.
+    /// Ready jobs, by place and generation.
     waiting: PriorityQueue<(usize, u64)>,
-    /// When periodic ones are due, the earliest first.
+    /// Release times of periodic jobs, the earliest first.
     due: BinaryHeap<Reverse<(Instant, usize, u64)>>,
 }
 
-/// The jobs of an executor.
+/// Application jobs of an executor.
 pub(crate) struct Agenda {
     idle: Idle,
-    /// How many jobs there are: most executors have none, and then nobody needs the lock.
+    /// Number of jobs. Executors without jobs, the majority, need not take the lock.
     count: AtomicUsize,
     jobs: PiMutex<Jobs>,
 }
@@ -98,7 +100,7 @@ impl Jobs {
         self.entries.get_mut(id.place)?.as_mut().filter(|entry| entry.generation == id.generation)
     }
 
-    /// A run is due. Says whether none was before.
+    /// Releases a run. Returns true if no run was pending.
     fn release(&mut self, id: JobId, at: Instant) -> bool {
         let Some(entry) = self.get(id) else { return false };
         if entry.released.is_some() {
@@ -109,7 +111,7 @@ impl Jobs {
         true
     }
 
-    /// Has a job wait whose run is due, unless it does or is suspended.
+    /// Queues a job with a pending run, unless it is queued already or suspended.
     fn queue(&mut self, id: JobId) {
         let Some(entry) = self.get(id) else { return };
         if entry.released.is_none() || entry.is_waiting || entry.statistics.is_suspended {
@@ -120,7 +122,7 @@ impl Jobs {
         self.waiting.push(priority, (id.place, id.generation));
     }
 
-    /// Has a job wait no more, whether it did or not.
+    /// Removes a job from the ready queue if it is there.
     fn unqueue(&mut self, id: JobId) {
         let Some(entry) = self.get(id) else { return };
         if std::mem::take(&mut entry.is_waiting) {
@@ -129,14 +131,14 @@ impl Jobs {
         }
     }
 
-    /// Takes the most urgent job out for a run.
+    /// Takes the highest-priority ready job out for a run.
     fn take_first(&mut self) -> Option<(JobId, Work, Instant)> {
         loop {
             let (_, (place, generation)) = self.waiting.pop()?;
             let id = JobId { place, generation };
             let Some(entry) = self.get(id) else { continue };
             entry.is_waiting = false;
-            // One that is out for a run waits again when it is back.
+            // A job that is running is queued again when its run ends.
             if let Some(work) = entry.work.take()
                 && let Some(released) = entry.released.take()
             {
@@ -145,7 +147,7 @@ impl Jobs {
         }
     }
 
-    /// Has those wait that are due by now, and says when the next one is.
+    /// Releases the periodic jobs that are due and schedules their next releases.
     fn release_due(&mut self, now: Instant) {
         while let Some(Reverse((at, place, generation))) = self.due.peek().copied()
             && at <= now
@@ -153,7 +155,7 @@ impl Jobs {
             self.due.pop();
             let id = JobId { place, generation };
             let Some(Recurrence::Every(period_ns)) = self.get(id).map(|entry| entry.recurrence) else { continue };
-            // What is over by now will not be made up for.
+            // Missed periods are skipped and counted, not run later.
             let over = now.0.saturating_sub(at.0) / period_ns;
             let latest = Instant(at.0.saturating_add(over * period_ns));
             let skipped = over + u64::from(!self.release(id, at));
@@ -213,7 +215,8 @@ impl Agenda {
         Ok(JobId { place, generation })
     }
 
-    /// What the job did, if it is not running; to be dropped outside the lock.
+    /// Removes a job. Returns its work unless it is running; the caller drops it without holding
+    /// the lock.
     #[must_use]
     pub(super) fn remove(&self, id: JobId) -> Option<Work> {
         let mut jobs = self.jobs.lock().expect(UNDISTURBED);
@@ -226,7 +229,7 @@ impl Agenda {
         entry.work
     }
 
-    /// Says whether the executor is to be woken.
+    /// Releases a run of the job. Returns true if the executor must be woken.
     pub(super) fn trigger(&self, id: JobId, now: Instant) -> bool {
         self.jobs.lock().expect(UNDISTURBED).release(id, now)
     }
@@ -250,13 +253,13 @@ impl Agenda {
         jobs.get(id).map(|entry| entry.statistics.clone()).unwrap_or_default()
     }
 
-    /// Those of all jobs that there are.
+    /// Returns the statistics of all jobs.
     pub(super) fn all_statistics(&self) -> Vec<JobStatistics> {
         let jobs = self.jobs.lock().expect(UNDISTURBED);
         jobs.entries.iter().flatten().map(|entry| entry.statistics.clone()).collect()
     }
 
-    /// When the next job is due; [`Instant`] 0 if one waits.
+    /// Returns the time at which the next job is due; [`Instant`] 0 if a job is ready.
     pub(crate) fn due(&self) -> Option<Instant> {
         if self.count.load(Ordering::Acquire) == 0 {
             return None;
@@ -268,7 +271,7 @@ impl Agenda {
         jobs.due.peek().map(|Reverse((at, ..))| *at)
     }
 
-    /// How urgent the most urgent job is that waits.
+    /// Returns the priority of the highest-priority ready job.
     pub(crate) fn first_priority(&self, now: Instant) -> Option<Priority> {
         if self.count.load(Ordering::Acquire) == 0 {
             return None;
@@ -278,7 +281,7 @@ impl Agenda {
         jobs.waiting.first_priority()
     }
 
-    /// Runs the most urgent job that waits, if there is one.
+    /// Runs the highest-priority ready job, if there is one.
     pub(crate) fn run_first(&self) {
         let first = self.jobs.lock().expect(UNDISTURBED).take_first();
         let Some((id, mut work, released)) = first else { return };
@@ -289,7 +292,8 @@ impl Agenda {
         drop(left);
     }
 
-    /// Counts a run, and puts the job back, or hands it back if it was removed meanwhile.
+    /// Records a run and returns the work to its entry. Hands the work back if the job was removed
+    /// meanwhile.
     fn end(&self, id: JobId, work: Work, released: Instant, (began, ended): (Instant, Instant)) -> Option<Work> {
         let mut jobs = self.jobs.lock().expect(UNDISTURBED);
         let Some(entry) = jobs.get(id) else { return Some(work) };

@@ -1,8 +1,9 @@
-//! A thread that runs participants and jobs of the application by priority, one at a time.
+//! Executor: a thread that runs participants and application jobs by priority, one at a time.
 //!
-//! Each job is bounded by what it does, and is never interrupted by another one of the same executor: an urgent job waits for at most
-//! the one that is running. What must not wait for a long job goes to an executor of its own: whole participants
-//! ([`DomainParticipantBuilder::executor`](crate::DomainParticipantBuilder::executor)), or the listener of one reader
+//! Scheduling is non-preemptive: an urgent job waits for at most one running job of the same
+//! executor. Work that must not wait for a long job needs its own executor. An executor runs whole
+//! participants ([`DomainParticipantBuilder::executor`](crate::DomainParticipantBuilder::executor))
+//! or the listener of one reader
 //! ([`AnyDataReader::run_listener_on`](crate::AnyDataReader::run_listener_on)).
 
 mod agenda;
@@ -37,7 +38,7 @@ use crate::{Duration, Error, Idle, Result, Runtime};
 
 const UNDISTURBED: &str = "no code of others runs under this lock";
 
-/// What an executor is to be.
+/// Configuration of an [`Executor`].
 #[derive(Clone, Debug, Default)]
 pub struct ExecutorBuilder {
     name: String,
@@ -46,25 +47,27 @@ pub struct ExecutorBuilder {
 }
 
 impl ExecutorBuilder {
-    /// What its thread does while there is nothing to do; a participant that is to spin makes it spin too.
+    /// Sets how the thread waits while no job is ready. If a participant of the executor is to
+    /// spin, the thread spins in any case.
     #[must_use]
     pub fn idle(mut self, idle: Idle) -> Self {
         self.idle = idle;
         self
     }
 
-    /// How its thread is scheduled, and where.
+    /// Sets scheduling policy, CPUs and further settings of the thread.
     #[must_use]
     pub fn thread_settings(mut self, settings: ThreadSettings) -> Self {
         self.thread_settings = settings;
         self
     }
 
-    /// Starts its thread, which has the executor's name. It ends with the last handle, the last [`Job`] and the last participant.
+    /// Starts the thread, which has the executor's name. It ends when the last handle, the last
+    /// [`Job`] and the last participant are dropped.
     ///
     /// # Errors
-    /// [`Error::Transport`] for a thread and [`Error::RealTime`] for settings that the machine refuses, [`Error::BadParameter`] for a
-    /// name with a zero octet.
+    /// [`Error::Transport`] if the thread cannot be started, [`Error::RealTime`] if the operating
+    /// system refuses a thread setting, [`Error::BadParameter`] if the name contains a zero octet.
     pub fn start(self) -> Result<Executor> {
         if self.name.contains('\0') {
             return Err(Error::BadParameter {
@@ -83,7 +86,7 @@ impl ExecutorBuilder {
                 running.run();
             }
         };
-        // The kernel keeps 15 octets of a name.
+        // The kernel limits thread names to 15 octets.
         let thread = std::thread::Builder::new().name(name.chars().take(15).collect()).spawn(run);
         let thread = thread.map_err(|source| TransportError::new("start", format!("thread {name}"), source))?;
         told.recv().expect("the thread tells before it ends")?;
@@ -92,7 +95,8 @@ impl ExecutorBuilder {
     }
 }
 
-/// A thread that runs participants and jobs of the application by priority. Handles are clones of one another.
+/// Thread that runs participants and application jobs by priority. Clones refer to the same
+/// executor.
 ///
 /// ```no_run
 /// # use std::time::Duration;
@@ -108,31 +112,31 @@ pub struct Executor {
     inner: Arc<Inner>,
 }
 
-/// What handles share.
+/// State shared by the handles.
 struct Inner {
     shared: Arc<Shared>,
-    /// `None` while this is dropped.
+    /// `None` only during drop.
     life: Option<Arc<Life>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What handles and jobs share; the thread ends with it.
+/// State shared by handles and jobs. Dropping it ends the thread.
 struct Life(Arc<Shared>);
 
-/// What the thread shares with handles.
+/// State shared by the thread and the handles.
 struct Shared {
     name: String,
     waker: Arc<Waker>,
     agenda: Agenda,
     engines: PiMutex<Vec<Weak<Engine>>>,
-    /// Counts the changes of `engines`.
+    /// Number of changes of `engines`.
     edition: AtomicU64,
-    /// The thread's [`ThreadToken`].
+    /// [`ThreadToken`] of the thread.
     thread: AtomicU64,
-    /// Notified after each pass.
+    /// Notified after each scheduling round.
     passed: EventCount,
     is_stopped: AtomicBool,
-    /// The thread runs no more.
+    /// The thread has ended.
     has_ended: AtomicBool,
 }
 
@@ -143,30 +147,32 @@ impl fmt::Debug for Executor {
 }
 
 impl Executor {
-    /// Prepares an executor whose thread has this name, of which the kernel keeps 15 octets.
+    /// Configures an executor. Its thread has this name, of which the kernel keeps 15 octets.
     #[must_use]
     pub fn builder(name: &str) -> ExecutorBuilder {
         ExecutorBuilder { name: name.to_owned(), ..ExecutorBuilder::default() }
     }
 
-    /// Its name, whole.
+    /// Returns the full name of the executor.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.inner.shared.name
     }
 
-    /// Writes what the jobs of all its participants took by kind and priority, and those of the application by name, as JSON, for
-    /// `takt analyze --measured`. The longest [`LockHold`](JobKind::LockHold) is the sum of those of its participants. Waits for the job that a participant is at.
+    /// Writes execution time statistics as JSON, for `takt analyze --measured`. Jobs of the
+    /// participants are grouped by kind and priority, application jobs by name. The longest
+    /// [`LockHold`](JobKind::LockHold) is the sum of the longest ones of the participants. Blocks
+    /// while a participant executes a job.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Returns the errors of `out`.
     pub fn write_job_accounts(&self, out: impl io::Write) -> io::Result<()> {
         let engines = self.inner.shared.engines.lock().expect(UNDISTURBED).clone();
         let mut classes: Vec<JobClass> = Vec::new();
         let mut participants = 0;
         for engine in engines.iter().filter_map(Weak::upgrade) {
             participants += 1;
-            // Whoever is closed has no jobs any more.
+            // A closed participant has no statistics.
             let told = engine.look_at_state(|state| Ok(state.ledger.accounts.classes().to_vec()));
             for class in told.unwrap_or_default() {
                 match classes.iter_mut().find(|known| (known.kind, known.priority) == (class.kind, class.priority)) {
@@ -196,12 +202,13 @@ impl Executor {
         )
     }
 
-    /// Runs `work` every `period`, the first time one period from now, as long as the [`Job`] lives. A release that finds the one
-    /// before it still waiting is left out and counted.
+    /// Runs `work` periodically as long as the [`Job`] exists, the first time one period from now.
+    /// A release is skipped and counted if the previous one is still pending.
     ///
     /// # Errors
-    /// [`Error::BadParameter`] for a period that is zero, negative or infinite, [`Error::OutOfResources`] beyond [`JOBS_MAX`] jobs, [`Error::PreconditionNotMet`]
-    /// once the executor [has ended](Self::has_ended).
+    /// [`Error::BadParameter`] for a period that is zero, negative or infinite,
+    /// [`Error::OutOfResources`] beyond [`JOBS_MAX`] jobs, [`Error::PreconditionNotMet`] once the
+    /// executor [has ended](Self::has_ended).
     pub fn every(
         &self,
         period: impl Into<Duration>,
@@ -216,18 +223,22 @@ impl Executor {
         self.add(priority, name, Recurrence::Every(period_ns), Box::new(work))
     }
 
-    /// Runs `work` once for each time, or several, that the job is [triggered](Job::trigger), as long as it lives.
+    /// Runs `work` when the job is [triggered](Job::trigger), as long as the [`Job`] exists.
+    /// Several triggers before a run cause a single run.
     ///
     /// # Errors
-    /// [`Error::OutOfResources`] beyond [`JOBS_MAX`] jobs, [`Error::PreconditionNotMet`] once the executor has ended.
+    /// [`Error::OutOfResources`] beyond [`JOBS_MAX`] jobs, [`Error::PreconditionNotMet`] once the
+    /// executor has ended.
     pub fn on_event(&self, priority: Priority, name: &str, work: impl FnMut() + Send + 'static) -> Result<Job> {
         self.add(priority, name, Recurrence::OnEvent, Box::new(work))
     }
 
-    /// Runs a future: each poll is a job, the first one at once, as long as the [`Job`] lives or until it is ready.
+    /// Runs a future. Each poll is one run of the job; the first is pending immediately. Polling
+    /// ends when the future is ready or the [`Job`] is dropped.
     ///
     /// # Errors
-    /// [`Error::OutOfResources`] beyond [`JOBS_MAX`] jobs, [`Error::PreconditionNotMet`] once the executor has ended.
+    /// [`Error::OutOfResources`] beyond [`JOBS_MAX`] jobs, [`Error::PreconditionNotMet`] once the
+    /// executor has ended.
     pub fn spawn(
         &self,
         priority: Priority,
@@ -242,7 +253,7 @@ impl Executor {
         Ok(job)
     }
 
-    /// A job that calls an endpoint's listener.
+    /// Adds a job that calls the listener of an endpoint.
     pub(crate) fn call_listener(
         &self,
         engine: &Arc<Engine>,
@@ -271,7 +282,8 @@ impl Executor {
         Ok(Job { life: Arc::clone(life), id })
     }
 
-    /// Whether its thread has ended since a job or a listener panicked: then its participants are closed, and its jobs run no more.
+    /// Reports whether the thread has ended because a job or listener panicked. The executor's
+    /// participants are then closed, and its jobs no longer run.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.inner.shared.has_ended.load(Ordering::Acquire)
@@ -286,13 +298,13 @@ impl Executor {
         }
     }
 
-    /// What runs participants beside jobs: an engine's waker is the executor's.
+    /// Returns the waker of the thread, which the engines of its participants use as well.
     pub(crate) fn waker(&self) -> Arc<Waker> {
         Arc::clone(&self.inner.shared.waker)
     }
 
-    /// Waits until what runs now has ended, unless the calling thread is one that drives: two that wait for each other would do so
-    /// for ever.
+    /// Waits until the current scheduling round has ended. Returns immediately on a driving thread:
+    /// two such threads that wait for each other would deadlock.
     pub(crate) fn wait_for_pass(&self) {
         let shared = &self.inner.shared;
         let ticket = shared.passed.ticket();
@@ -302,7 +314,7 @@ impl Executor {
         }
     }
 
-    /// Drives a participant from now on, as long as it lives.
+    /// Drives a participant from now on, until it is closed.
     pub(crate) fn drive(&self, engine: &Arc<Engine>) -> Result<()> {
         let shared = &self.inner.shared;
         let mut engines = shared.engines.lock().expect(UNDISTURBED);
@@ -317,10 +329,10 @@ impl Executor {
     }
 }
 
-/// What a simulation drives: without a thread.
+/// Support for simulations, which drive an executor without a thread.
 #[cfg(test)]
 impl Executor {
-    /// One that the calling thread drives by [`drive_until`](Self::drive_until).
+    /// Creates an executor that the calling thread drives by [`drive_until`](Self::drive_until).
     pub(crate) fn unthreaded(name: &str) -> Result<Self> {
         let shared = Arc::new(Shared::new(name.to_owned(), Idle::Block)?);
         shared.thread.store(ThreadToken::of_driving_thread().to_bits(), Ordering::Relaxed);
@@ -328,7 +340,7 @@ impl Executor {
         Ok(Self { inner: Arc::new(Inner { shared, life, thread: None }) })
     }
 
-    /// The first participant becomes the last one.
+    /// Moves the first participant to the end of the list.
     pub(crate) fn rotate(&self) {
         let shared = &self.inner.shared;
         let mut engines = shared.engines.lock().expect(UNDISTURBED);
@@ -336,7 +348,7 @@ impl Executor {
         shared.edition.fetch_add(1, Ordering::Release);
     }
 
-    /// Drives until `is_done`, which is asked after each pass.
+    /// Drives until `is_done` returns true; it is evaluated after each round.
     pub(crate) fn drive_until(&self, driving: &mut Driving, mut is_done: impl FnMut() -> bool) {
         while !is_done() {
             let driven = self.inner.shared.round(driving, &mut is_done);
@@ -360,7 +372,7 @@ impl Shared {
         })
     }
 
-    /// The thread.
+    /// Entry point of the thread.
     fn run(&self) {
         let mut driving = Driving::default();
         let _ending = Ending(self);
@@ -371,14 +383,16 @@ impl Shared {
         }
     }
 
-    /// Drives until participants have come or gone, or `is_done`, or it is stopped.
+    /// Drives until the set of participants changes, `is_done` returns true, or the executor is
+    /// stopped.
     fn round(&self, driving: &mut Driving, mut is_done: impl FnMut() -> bool) -> Result<()> {
         let edition = self.edition.load(Ordering::Acquire);
         let engines = self.engines.lock().expect(UNDISTURBED).clone();
         let mut living: Vec<Arc<Engine>> = engines.iter().filter_map(Weak::upgrade).collect();
         living.retain(|engine| engine.enter().is_ok_and(|state| !state.is_closed()));
         let scheduler = Scheduler { engines: &living, agenda: Some(&self.agenda) };
-        // Resetting the waker here misses nothing: what it was woken for is seen before the next sleep.
+        // Resetting the waker here loses no wakeup: the cause of an earlier wakeup is seen before
+        // the next sleep.
         let ended = drive(&scheduler, &self.waker, driving, clock::now(), None, |_| {
             self.waker.reset();
             self.passed.notify();
@@ -394,8 +408,8 @@ impl Shared {
     }
 }
 
-/// Ends what the thread has driven when it ends, even by a panic of a job or listener: without it the participants would only pretend
-/// to live.
+/// Closes the participants of the thread when it ends, even by a panic of a job or listener.
+/// Otherwise they would remain open without being driven.
 struct Ending<'a>(&'a Shared);
 
 impl Drop for Ending<'_> {
@@ -423,16 +437,18 @@ impl Drop for Life {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // Who drives does not wait for another who may wait for it; and while there are jobs the thread goes on.
+        // A driving thread does not join, since the other thread may in turn wait for it. The
+        // thread continues while jobs exist.
         let is_last = self.life.take().and_then(Arc::into_inner).is_some();
         if let Some(thread) = self.thread.take().filter(|_| is_last && !ThreadToken::drives()) {
-            // A job that panicked has told so.
+            // The panic hook has already reported the panic of a job.
             drop(thread.join());
         }
     }
 }
 
-/// A job of the application, which keeps its executor. It ends when this is dropped; a run that has begun is completed.
+/// Application job of an executor, which it keeps running. Dropping the `Job` ends it; a run in
+/// progress is completed.
 pub struct Job {
     life: Arc<Life>,
     id: JobId,
@@ -445,15 +461,16 @@ impl fmt::Debug for Job {
 }
 
 impl Job {
-    /// Has it run once more. If it waits already, one run serves both. Any thread may call this.
+    /// Requests one run of the job. If a run is already pending, no second one is added. May be
+    /// called from any thread.
     pub fn trigger(&self) {
         if self.life.0.agenda.trigger(self.id, clock::now()) {
             self.life.0.waker.wake();
         }
     }
 
-    /// Sets how long one run may take; [`Duration::INFINITE`], as is the default: as long as it takes. `suspends`: a job that takes
-    /// longer runs no more, until it is [resumed](Self::resume).
+    /// Sets the budget of one run. The default is [`Duration::INFINITE`], no budget. With
+    /// `suspends`, a job that exceeds its budget is suspended until it is [resumed](Self::resume).
     ///
     /// # Errors
     /// [`Error::BadParameter`] for a negative budget.
@@ -463,19 +480,19 @@ impl Job {
         Ok(())
     }
 
-    /// Lets it run again.
+    /// Ends a suspension of the job.
     pub fn resume(&self) {
         self.life.0.agenda.resume(self.id);
         self.life.0.waker.wake();
     }
 
-    /// How often it ran, how long that took, and how late it was.
+    /// Returns the number of runs, their execution times and their response times.
     #[must_use]
     pub fn statistics(&self) -> JobStatistics {
         self.life.0.agenda.statistics(self.id)
     }
 
-    /// Something that triggers it, for as long as it lives.
+    /// Returns a waker that triggers the job as long as it exists.
     pub(crate) fn waker(&self) -> std::task::Waker {
         task::waker(Arc::downgrade(&self.life.0), self.id)
     }

@@ -1,4 +1,4 @@
-//! Futures as jobs.
+//! Futures that run as jobs of an executor.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use super::Shared;
 use super::agenda::{JobId, Work};
 use crate::runtime::clock;
 
-/// Triggers a job.
+/// Waker that triggers a job.
 struct Trigger {
     shared: Weak<Shared>,
     id: JobId,
@@ -29,18 +29,18 @@ impl Wake for Trigger {
     }
 }
 
-/// Something that triggers a job.
+/// Returns a waker that triggers the job.
 pub(super) fn waker(shared: Weak<Shared>, id: JobId) -> Waker {
     Waker::from(Arc::new(Trigger { shared, id }))
 }
 
-/// A future that is to be a job's work.
+/// Future to be run as the work of a job.
 pub(super) struct TaskWork<F> {
     future: F,
     waker: WakerSlot,
 }
 
-/// Where the work finds what wakes it, once the job is there.
+/// Slot for the waker of the work, filled once the job exists.
 #[derive(Clone)]
 pub(super) struct WakerSlot(Arc<OnceLock<Waker>>);
 
@@ -60,7 +60,8 @@ impl<F: Future<Output = ()> + Send + 'static> TaskWork<F> {
         self.waker.clone()
     }
 
-    /// Polls it once per run, until it is ready; then it is dropped, and runs do nothing.
+    /// Returns work that polls the future once per run. When the future is ready it is dropped, and
+    /// further runs do nothing.
     pub(super) fn into_work(self) -> Work {
         let Self { future, waker } = self;
         let mut future: Option<Pin<Box<F>>> = Some(Box::pin(future));

@@ -1,4 +1,4 @@
-//! Listeners of readers and writers, which know their type.
+//! Listeners of readers and writers of a known type.
 
 use super::{PublisherListener, SubscriberListener};
 use crate::reader::{AnyDataReader, DataReader};
@@ -9,51 +9,53 @@ use crate::status::{
 use crate::writer::{AnyDataWriter, DataWriter};
 use crate::{Readable, TypeSupport};
 
-/// What a reader tells. Every method does nothing unless implemented.
+/// Listener of a reader. The default implementation of every method does nothing.
 #[allow(unused_variables, reason = "names of parameters that implementations will use")]
 pub trait DataReaderListener<T: Readable>: Send + 'static {
-    /// Samples have arrived. Take until there are none: the next call comes with the next arrival.
+    /// Called when samples have arrived. Take until none are left: the next call follows the next
+    /// arrival.
     fn on_data_available(&mut self, reader: &DataReader<T>) {}
 
-    /// A writer was matched, or a matched one has gone.
+    /// Called when a writer is matched or unmatched.
     fn on_subscription_matched(&mut self, reader: &DataReader<T>, status: MatchedStatus) {}
 
-    /// A writer offers less than this reader asks for.
+    /// Called when a writer's offered QoS is incompatible with the QoS that this reader requests.
     fn on_requested_incompatible_qos(&mut self, reader: &DataReader<T>, status: IncompatibleQosStatus) {}
 
-    /// Instances got no sample within DEADLINE.
+    /// Called when instances received no sample within DEADLINE.
     fn on_requested_deadline_missed(&mut self, reader: &DataReader<T>, status: DeadlineMissedStatus) {}
 
-    /// A matched writer has come to life, or was not heard of for as long as its lease.
+    /// Called when a matched writer becomes alive, or not alive because its lease expired.
     fn on_liveliness_changed(&mut self, reader: &DataReader<T>, status: LivelinessChangedStatus) {}
 
-    /// Samples were lost.
+    /// Called when samples were lost.
     fn on_sample_lost(&mut self, reader: &DataReader<T>, status: SampleLostStatus) {}
 
-    /// Samples were older than the reader's E2E_LATENCY (`rt.e2e_ns`), or than the bound of the system file.
+    /// Called when samples exceeded the reader's E2E_LATENCY (`rt.e2e_ns`) or the bound in the
+    /// system file.
     fn on_latency_exceeded(&mut self, reader: &DataReader<T>, status: LatencyExceededStatus) {}
 
-    /// A sample found no room.
+    /// Called when a sample was rejected because a resource limit was reached.
     fn on_sample_rejected(&mut self, reader: &DataReader<T>, status: SampleRejectedStatus) {}
 }
 
-/// What a writer tells. Every method does nothing unless implemented.
+/// Listener of a writer. The default implementation of every method does nothing.
 #[allow(unused_variables, reason = "names of parameters that implementations will use")]
 pub trait DataWriterListener<T: TypeSupport>: Send + 'static {
-    /// A reader was matched, or a matched one has gone.
+    /// Called when a reader is matched or unmatched.
     fn on_publication_matched(&mut self, writer: &DataWriter<T>, status: MatchedStatus) {}
 
-    /// A reader asks for more than this writer offers.
+    /// Called when a reader's requested QoS is incompatible with the QoS that this writer offers.
     fn on_offered_incompatible_qos(&mut self, writer: &DataWriter<T>, status: IncompatibleQosStatus) {}
 
-    /// Instances were not written within DEADLINE.
+    /// Called when instances were not written within DEADLINE.
     fn on_offered_deadline_missed(&mut self, writer: &DataWriter<T>, status: DeadlineMissedStatus) {}
 
-    /// The writer, whose LIVELINESS is manual, was not asserted within its lease.
+    /// Called when the writer was not asserted within its lease. Applies to manual LIVELINESS only.
     fn on_liveliness_lost(&mut self, writer: &DataWriter<T>, status: LivelinessLostStatus) {}
 }
 
-/// A reader's listener as one that knows no type.
+/// Adapts the listener of a typed reader to the untyped interface.
 pub(crate) struct TypedReader<T: Readable> {
     listener: Box<dyn DataReaderListener<T>>,
 }
@@ -98,7 +100,7 @@ impl<T: Readable> SubscriberListener for TypedReader<T> {
     }
 }
 
-/// A writer's listener as one that knows no type.
+/// Adapts the listener of a typed writer to the untyped interface.
 pub(crate) struct TypedWriter<T: TypeSupport> {
     listener: Box<dyn DataWriterListener<T>>,
 }

@@ -1,19 +1,24 @@
-//! Listeners: the application's code that status changes call (DDS 1.4 §2.2.4.2).
+//! Listeners: callbacks of the application for status changes (DDS 1.4 §2.2.4.2).
 //!
-//! A status is told once, to the listener nearest to where it happened that has an ear for it, which its mask says: the
-//! entity's own, its publisher's or subscriber's, the participant's (`INCONSISTENT_TOPIC`: the topic's, the
-//! participant's). Where nobody has, it stays to be asked for and for conditions.
+//! A status change is delivered once, to the first of these listeners whose mask contains the
+//! status: the listener of the entity, of its publisher or subscriber, of the participant.
+//! (`INCONSISTENT_TOPIC`: of the topic, of the participant.) If no mask contains it, the status
+//! remains readable and visible to conditions.
 //!
-//! Samples may be told as news of the subscriber: if the listener of the subscriber or the participant has an ear for
-//! `DATA_ON_READERS`, that is called instead of any `on_data_available`.
+//! If the mask of the subscriber's or the participant's listener contains `DATA_ON_READERS`,
+//! arriving samples call `on_data_on_readers` there in place of every `on_data_available`.
 //!
-//! Under `Runtime::Shared` listeners run on the receiving thread, under `Runtime::Inline` in whatever call drives the
-//! participant. Either way one at a time, and without any lock held: a listener may call anything on any entity, save
-//! that under `Runtime::Shared` it cannot wait for its own participant's conditions, samples or tasks. While
-//! it runs nothing is received, so it should be brief. One that panics ends the thread that called it, and its participant is closed;
-//! under `Runtime::Inline` the panic goes to who drives, and that listener is not called any more.
+//! Under `Runtime::Shared`, the receiving thread calls listeners. Under `Runtime::Inline`, the call
+//! that drives the participant does. Listeners of a participant are called one at a time and with
+//! no lock held. A listener may call any method of any entity, with one exception: under
+//! `Runtime::Shared` it cannot wait for conditions, samples or tasks of its own participant.
+//! Nothing is received while a listener runs, so it must be short.
 //!
-//! A listener that is set after something has changed is told of it at once.
+//! A listener that panics ends the thread that called it, and its participant is closed. Under
+//! `Runtime::Inline` the panic propagates to the caller that drives the participant, and the
+//! listener is not called again.
+//!
+//! A newly set listener is called at once for statuses that have already changed.
 
 mod endpoint;
 mod tree;
@@ -25,6 +30,6 @@ pub(crate) use tree::{tell_publisher, tell_subscriber, tell_topic};
 
 use crate::status::StatusMask;
 
-/// What listeners of subscribers and participants have an ear for unless told otherwise: with `DATA_ON_READERS` they
-/// would keep samples from all others.
+/// Default mask of listeners of subscribers and participants. `DATA_ON_READERS` is excluded, since
+/// it would withhold arrivals from all other listeners.
 pub(crate) const ALL_BUT_ON_READERS: StatusMask = StatusMask::ALL.without(StatusMask::DATA_ON_READERS);

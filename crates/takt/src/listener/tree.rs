@@ -1,4 +1,5 @@
-//! Listeners of publishers, subscribers, topics and participants, which stand in for those of the entities below them.
+//! Listeners of publishers, subscribers, topics and participants. They receive statuses that the
+//! listeners below them do not handle.
 
 use std::sync::Arc;
 
@@ -13,78 +14,84 @@ use crate::topic::{AnyTopic, TopicInner};
 use crate::writer::AnyDataWriter;
 use crate::{BudgetOverrunStatus, Result, Subscriber};
 
-/// What a subscriber tells of its readers. Every method does nothing unless implemented.
+/// Listener of a subscriber for statuses of its readers. The default implementation of every method
+/// does nothing.
 #[allow(unused_variables, reason = "names of parameters that implementations will use")]
 pub trait SubscriberListener: Send + 'static {
-    /// Samples have arrived for readers of the subscriber. Called only if the mask says so, and then instead of
-    /// `on_data_available`, here and in the readers' listeners.
+    /// Called when samples have arrived for readers of the subscriber. Called only if the mask
+    /// contains `DATA_ON_READERS`, and then in place of `on_data_available` here and in the
+    /// readers' listeners.
     fn on_data_on_readers(&mut self, subscriber: &Subscriber) {}
 
-    /// Samples have arrived. Take until there are none: the next call comes with the next arrival.
+    /// Called when samples have arrived. Take until none are left: the next call follows the next
+    /// arrival.
     fn on_data_available(&mut self, reader: &AnyDataReader) {}
 
-    /// A writer was matched, or a matched one has gone.
+    /// Called when a writer is matched or unmatched.
     fn on_subscription_matched(&mut self, reader: &AnyDataReader, status: MatchedStatus) {}
 
-    /// A writer offers less than the reader asks for.
+    /// Called when a writer's offered QoS is incompatible with the QoS that the reader requests.
     fn on_requested_incompatible_qos(&mut self, reader: &AnyDataReader, status: IncompatibleQosStatus) {}
 
-    /// Instances got no sample within DEADLINE.
+    /// Called when instances received no sample within DEADLINE.
     fn on_requested_deadline_missed(&mut self, reader: &AnyDataReader, status: DeadlineMissedStatus) {}
 
-    /// A matched writer has come to life, or was not heard of for as long as its lease.
+    /// Called when a matched writer becomes alive, or not alive because its lease expired.
     fn on_liveliness_changed(&mut self, reader: &AnyDataReader, status: LivelinessChangedStatus) {}
 
-    /// Samples were lost.
+    /// Called when samples were lost.
     fn on_sample_lost(&mut self, reader: &AnyDataReader, status: SampleLostStatus) {}
 
-    /// Samples were older than the reader's E2E_LATENCY (`rt.e2e_ns`), or than the bound of the system file.
+    /// Called when samples exceeded the reader's E2E_LATENCY (`rt.e2e_ns`) or the bound in the
+    /// system file.
     fn on_latency_exceeded(&mut self, reader: &AnyDataReader, status: LatencyExceededStatus) {}
 
-    /// A sample found no room.
+    /// Called when a sample was rejected because a resource limit was reached.
     fn on_sample_rejected(&mut self, reader: &AnyDataReader, status: SampleRejectedStatus) {}
 }
 
-/// What a publisher tells of its writers. Every method does nothing unless implemented.
+/// Listener of a publisher for statuses of its writers. The default implementation of every method
+/// does nothing.
 #[allow(unused_variables, reason = "names of parameters that implementations will use")]
 pub trait PublisherListener: Send + 'static {
-    /// A reader was matched, or a matched one has gone.
+    /// Called when a reader is matched or unmatched.
     fn on_publication_matched(&mut self, writer: &AnyDataWriter, status: MatchedStatus) {}
 
-    /// A reader asks for more than the writer offers.
+    /// Called when a reader's requested QoS is incompatible with the QoS that the writer offers.
     fn on_offered_incompatible_qos(&mut self, writer: &AnyDataWriter, status: IncompatibleQosStatus) {}
 
-    /// Instances were not written within DEADLINE.
+    /// Called when instances were not written within DEADLINE.
     fn on_offered_deadline_missed(&mut self, writer: &AnyDataWriter, status: DeadlineMissedStatus) {}
 
-    /// A writer, whose LIVELINESS is manual, was not asserted within its lease.
+    /// Called when a writer was not asserted within its lease. Applies to manual LIVELINESS only.
     fn on_liveliness_lost(&mut self, writer: &AnyDataWriter, status: LivelinessLostStatus) {}
 }
 
-/// What a topic tells. Its method does nothing unless implemented.
+/// Listener of a topic. The default implementation of its method does nothing.
 #[allow(unused_variables, reason = "names of parameters that implementations will use")]
 pub trait TopicListener: Send + 'static {
-    /// Another participant has an endpoint of this topic's name with another type.
+    /// Called when a remote endpoint has this topic's name but another type.
     fn on_inconsistent_topic(&mut self, topic: &AnyTopic, status: InconsistentTopicStatus) {}
 }
 
-/// What a participant tells: who comes and goes, and for its entities what no listener below it has an ear for. Every
-/// method does nothing unless implemented.
+/// Listener of a participant. It is called when remote participants are discovered or lost, and for
+/// statuses of its entities that no listener below handles. The default implementation of every
+/// method does nothing.
 #[allow(unused_variables, reason = "names of parameters that implementations will use")]
 pub trait DomainParticipantListener: PublisherListener + SubscriberListener + TopicListener {
-    /// Another participant has appeared.
+    /// Called when a remote participant is discovered.
     fn on_participant_discovered(&mut self, participant: Guid) {}
 
-    /// Another participant has left, or was not heard of for as long as its lease.
+    /// Called when a remote participant leaves or its lease expires.
     fn on_participant_lost(&mut self, participant: Guid) {}
 
-    /// Jobs of this participant's executor took longer than their budget.
+    /// Called when jobs of this participant's executor exceeded their budget.
     fn on_budget_overrun(&mut self, status: BudgetOverrunStatus) {}
 }
 
-/// Calls the method of each status in the set.
+/// Calls the listener's method for each status in the set.
 pub(crate) fn tell_subscriber(listener: &mut dyn SubscriberListener, reader: &AnyDataReader, statuses: StatusMask) {
-    // Most calls are of samples alone.
+    // Fast path: most calls report available data only.
     if statuses == StatusMask::DATA_AVAILABLE {
         return listener.on_data_available(reader);
     }
@@ -123,7 +130,7 @@ pub(crate) fn tell_subscriber(listener: &mut dyn SubscriberListener, reader: &An
     }
 }
 
-/// Calls the method of each status in the set.
+/// Calls the listener's method for each status in the set.
 pub(crate) fn tell_publisher(listener: &mut dyn PublisherListener, writer: &AnyDataWriter, statuses: StatusMask) {
     if statuses.intersects(StatusMask::OFFERED_INCOMPATIBLE_QOS) {
         tell(writer.offered_incompatible_qos_status(), |status| {
@@ -143,7 +150,7 @@ pub(crate) fn tell_publisher(listener: &mut dyn PublisherListener, writer: &AnyD
     }
 }
 
-/// Calls the method of the one status that topics have.
+/// Calls the listener's method for the only status of topics.
 pub(crate) fn tell_topic(listener: &mut dyn TopicListener, topic: &Arc<TopicInner>, statuses: StatusMask) {
     if statuses.intersects(StatusMask::INCONSISTENT_TOPIC) {
         let topic = AnyTopic::from_inner(Arc::clone(topic));
@@ -151,7 +158,7 @@ pub(crate) fn tell_topic(listener: &mut dyn TopicListener, topic: &Arc<TopicInne
     }
 }
 
-/// Passes a status on. There is none if the entity was closed meanwhile: then there is nobody to tell.
+/// Passes a status to the listener, unless the entity was closed meanwhile.
 fn tell<S>(status: Result<S>, listener: impl FnOnce(S)) {
     if let Ok(status) = status {
         listener(status);

@@ -1,4 +1,4 @@
-//! What belongs together, and what becomes of it.
+//! Natural join of samples and construction of the resulting samples.
 
 use std::collections::BTreeMap;
 
@@ -9,26 +9,28 @@ use takt_xtypes::{Representation, TypeSupport, deserialize};
 
 use crate::{Error, Result};
 
-/// Instances of each topic that are remembered; samples of further ones are refused.
+/// Maximum number of instances remembered for each topic. Samples of further instances are
+/// discarded.
 pub(crate) const INSTANCES_MAX: usize = 1024;
 
-/// Combinations that are looked at for one new sample; the rest is left out and counted.
+/// Maximum number of combinations examined for one new sample. The rest is skipped and counted.
 const STEPS_MAX: usize = 1 << 16;
 
-/// How samples are joined and made.
+/// Description of a join: the join conditions and the construction of results.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    /// For each topic and each other one, the members that both have.
+    /// Members that each pair of topics has in common.
     common: Vec<Vec<Vec<String>>>,
-    /// Members of the result: of which topic, and which field there.
+    /// Members of the result, each with the index of its topic and the path of its field there.
     made_of: Vec<(String, usize, Vec<FieldPart>)>,
 }
 
-/// The last samples of the instances of each topic.
+/// Latest sample of each instance of each topic.
 #[derive(Debug)]
 pub(crate) struct Memory {
     topics: Vec<BTreeMap<InstanceHandle, DynamicData>>,
-    /// Samples for which there was no room, and combinations that were not looked at.
+    /// Samples that were discarded for lack of space, and searches that ended before all
+    /// combinations were examined.
     pub(crate) refused: u64,
 }
 
@@ -39,7 +41,7 @@ fn members(data: &DynamicData) -> Vec<String> {
     }
 }
 
-/// The part of data at the end of a path.
+/// Returns the part of the data at a path.
 fn at<'a>(data: &'a DynamicData, path: &[FieldPart]) -> Option<&'a DynamicData> {
     path.iter().try_fold(data, |data, part| match (part, data) {
         (FieldPart::Name(name), data) => data.member(name),
@@ -95,7 +97,7 @@ impl Plan {
         }
     }
 
-    /// A sample of the result, of one sample of each topic.
+    /// Builds a sample of the result from one sample of each topic.
     fn make(&self, parts: &[&DynamicData], result: &DynamicType) -> DynamicData {
         let mut made = result.default_data();
         if let DynamicData::Struct(members) = &mut made {
@@ -109,7 +111,7 @@ impl Plan {
         made
     }
 
-    /// Whether samples of two topics agree in what both have.
+    /// Reports whether samples of two topics have equal values in their common members.
     fn agree(&self, (a, data_a): (usize, &DynamicData), (b, data_b): (usize, &DynamicData)) -> bool {
         self.common[a][b].iter().all(|name| {
             let (Some(left), Some(right)) = (data_a.member(name), data_b.member(name)) else { return false };
@@ -124,12 +126,12 @@ impl Memory {
         Self { topics: vec![BTreeMap::new(); topics], refused: 0 }
     }
 
-    /// An instance is no more.
+    /// Removes an instance that is no longer alive.
     pub(crate) fn forget(&mut self, topic: usize, instance: InstanceHandle) {
         self.topics[topic].remove(&instance);
     }
 
-    /// A new sample of a topic: calls with each sample of the result that follows from it.
+    /// Stores a new sample of a topic and calls `made` with each resulting sample.
     pub(crate) fn add(
         &mut self,
         plan: &Plan,
@@ -153,15 +155,16 @@ impl Memory {
 struct Search<'a> {
     plan: &'a Plan,
     topics: &'a [BTreeMap<InstanceHandle, DynamicData>],
-    /// The sample of each topic that is chosen so far.
+    /// Sample chosen so far for each topic.
     chosen: Vec<Option<&'a DynamicData>>,
     steps: usize,
 }
 
 impl<'a> Search<'a> {
-    /// Chooses a sample for each topic that has none; at most as deep as there are topics. False if it looked at too many.
+    /// Chooses a sample for each topic that has none yet. The recursion depth is at most the number
+    /// of topics. Returns false if the limit of steps was reached.
     fn go_on(&mut self, made: &mut impl FnMut(&[&DynamicData])) -> bool {
-        // One that shares members with those chosen, so that few samples fit.
+        // Prefer a topic that shares members with those chosen, so that few of its samples match.
         let linked = |topic: &usize| {
             self.chosen[*topic].is_none()
                 && (0..self.chosen.len())
@@ -193,7 +196,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Data as a value of the application's type.
+/// Converts dynamic data to a value of the application's type.
 pub(crate) fn typed<T: TypeSupport>(type_: &DynamicType, data: &DynamicData) -> Option<T> {
     let Ok(payload) = type_.encode(data, Representation::Xcdr2) else { return None };
     let mut value = T::default();

@@ -1,12 +1,14 @@
-//! Topics that join others (DDS 1.4 §2.2.2.3.4).
+//! Multitopics: topics that join other topics (DDS 1.4 §2.2.2.3.4).
 //!
-//! A [`MultiTopic`] says which topics are joined, which of their fields make up a sample of its own type, and which of those
-//! samples are wanted: `SELECT flight, x, height AS z FROM Position NATURAL JOIN Plan WHERE z > 100`. Topics are joined where
-//! the members of one name are equal. The names of `WHERE` are those of the result.
+//! The expression of a [`MultiTopic`] names the topics to join, the fields that make up a sample of
+//! the result, and a condition: `SELECT flight, x, height AS z FROM Position NATURAL JOIN Plan
+//! WHERE z > 100`. Topics are joined where members of the same name are equal. Names in `WHERE` are
+//! names of the result.
 //!
-//! A [`MultiTopicReader`] has an ordinary reader of each topic. It remembers the last sample of each instance that is alive,
-//! and with each new sample makes those of the result that follow from it and what is remembered of the others. Joining is
-//! done when samples are taken, in the caller's thread; it allocates, so it is no part of the data plane.
+//! A [`MultiTopicReader`] has an ordinary reader of each topic. It stores the latest sample of each
+//! alive instance. Each new sample is joined with the stored samples of the other topics. Joining
+//! is part of `take` and runs in the caller's thread. It allocates, so it is not part of the data
+//! plane.
 
 mod join;
 mod reader;
@@ -25,10 +27,10 @@ use join::Plan;
 
 pub use reader::MultiTopicReader;
 
-/// Topics that may be joined at once.
+/// Maximum number of topics that a multitopic joins.
 pub const JOINED_TOPICS_MAX: usize = 8;
 
-/// A topic that can be part of a [`MultiTopic`]. Implemented for [`Topic`] alone.
+/// Topic that can be part of a [`MultiTopic`]. Sealed: implemented for [`Topic`] only.
 pub trait Constituent: sealed::Typed {}
 
 impl<T: TypeSupport> Constituent for Topic<T> {}
@@ -52,7 +54,7 @@ mod sealed {
     }
 }
 
-/// Several topics joined to samples of `T`. Handles are clones of one another.
+/// Topic of samples of `T` that are joined from several topics. Clones refer to the same topic.
 pub struct MultiTopic<T> {
     inner: Arc<Inner>,
     type_: PhantomData<fn(&T)>,
@@ -61,10 +63,10 @@ pub struct MultiTopic<T> {
 pub(crate) struct Inner {
     name: String,
     expression: String,
-    /// The topics in the order of the expression, each with its type.
+    /// Joined topics in the order of the expression, each with its type.
     parts: Vec<(String, DynamicTypeSupport)>,
     plan: Plan,
-    /// The type of the result.
+    /// Type of the result.
     type_: Arc<DynamicType>,
     state: Mutex<State>,
 }
@@ -81,12 +83,14 @@ impl Inner {
 }
 
 impl DomainParticipant {
-    /// Creates a topic of samples that are made of those of other topics, by an expression of DDS 1.4 annex B:
-    /// `SELECT fields FROM topic NATURAL JOIN topic WHERE condition`. All topics that it names are among `topics`.
+    /// Creates a multitopic from an expression of DDS 1.4 annex B: `SELECT fields FROM topic
+    /// NATURAL JOIN topic WHERE condition`. `topics` must contain every topic that the expression
+    /// names.
     ///
     /// # Errors
-    /// [`Error::BadParameter`] if the expression is none, does not fit the types or the parameters, or joins topics that have
-    /// no member in common; [`Error::OutOfResources`] for more than [`JOINED_TOPICS_MAX`] topics.
+    /// [`Error::BadParameter`] if the expression is invalid, does not match the types or the
+    /// parameters, or joins topics without a common member; [`Error::OutOfResources`] for more than
+    /// [`JOINED_TOPICS_MAX`] topics.
     pub fn create_multitopic<T: TypeSupport>(
         &self,
         name: &str,
@@ -117,28 +121,29 @@ impl DomainParticipant {
 }
 
 impl<T: TypeSupport> MultiTopic<T> {
-    /// Its name.
+    /// Returns the name of the topic.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.inner.name
     }
 
-    /// The expression, which cannot be changed.
+    /// Returns the expression, which is immutable.
     #[must_use]
     pub fn subscription_expression(&self) -> &str {
         &self.inner.expression
     }
 
-    /// What `%0`, `%1`, ... stand for.
+    /// Returns the values of the parameters `%0`, `%1`, ...
     #[must_use]
     pub fn expression_parameters(&self) -> Vec<String> {
         self.inner.state.lock().unwrap_or_else(PoisonError::into_inner).parameters.clone()
     }
 
-    /// Gives the parameters other values, for what readers make from now on.
+    /// Replaces the parameters, for samples that readers join from now on.
     ///
     /// # Errors
-    /// [`Error::BadParameter`] if one that the expression has has no value, or none of the right type; then all is as before.
+    /// [`Error::BadParameter`] if a parameter of the expression has no value or a value of the
+    /// wrong type. The parameters are then unchanged.
     pub fn set_expression_parameters(&self, parameters: &[&str]) -> Result<()> {
         let mut state = self.inner.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.filter.set_parameters(parameters).map_err(refused)?;

@@ -1,4 +1,4 @@
-//! Readers of joined topics.
+//! Readers of multitopics.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -15,17 +15,18 @@ use crate::qos::DataReaderQos;
 use crate::sample::Sample;
 use crate::{Result, Subscriber, TypeSupport};
 
-/// Samples of the result that wait to be taken; the oldest makes room for the newest.
+/// Maximum number of joined samples that wait to be taken. The oldest one is dropped to make room
+/// for the newest.
 const RESULTS_MAX: usize = 4096;
 
-/// Receives what a [`MultiTopic`] makes. Handles are clones of one another.
+/// Reader of a [`MultiTopic`]. Clones refer to the same reader.
 pub struct MultiTopicReader<T> {
     inner: Arc<ReaderInner<T>>,
 }
 
 struct ReaderInner<T> {
     topic: Arc<Inner>,
-    /// One for each joined topic.
+    /// Reader of each joined topic.
     readers: Vec<DynamicDataReader>,
     state: Mutex<State<T>>,
     type_: PhantomData<fn(&T)>,
@@ -38,7 +39,8 @@ struct State<T> {
 }
 
 impl Subscriber {
-    /// Creates a reader of joined topics: an ordinary reader of each, with these policies.
+    /// Creates a reader of a multitopic. It has an ordinary reader with these policies for each
+    /// joined topic.
     ///
     /// # Errors
     /// As [`create_datareader`](Self::create_datareader).
@@ -58,8 +60,9 @@ impl Subscriber {
 }
 
 impl<T: TypeSupport> MultiTopicReader<T> {
-    /// Joins what has arrived, and takes up to `max` samples of the result, the oldest first. All have data; what is known
-    /// of one is what is known of the sample that made it.
+    /// Joins the samples that have arrived, and takes up to `max` joined samples, the oldest first.
+    /// All of them have data. The SampleInfo of a joined sample is that of the received sample that
+    /// completed it.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) after the participant was closed.
@@ -92,19 +95,21 @@ impl<T: TypeSupport> MultiTopicReader<T> {
         Ok(state.results.drain(..count).collect())
     }
 
-    /// Conditions of which one is true while something has arrived that was not joined yet: one for each topic.
+    /// Returns one condition for each joined topic. A condition is true while a sample of its topic
+    /// has arrived that is not yet joined.
     #[must_use]
     pub fn read_conditions(&self) -> Vec<ReadCondition> {
         self.inner.readers.iter().map(|reader| reader.read_condition(Selector::READ)).collect()
     }
 
-    /// The readers of the joined topics, in the order of the expression.
+    /// Returns the readers of the joined topics, in the order of the expression.
     #[must_use]
     pub fn constituents(&self) -> &[DynamicDataReader] {
         &self.inner.readers
     }
 
-    /// Samples of the result that were not made or not kept, since a limit was reached.
+    /// Returns the number of joined samples that were not produced or not kept because a limit was
+    /// reached.
     #[must_use]
     pub fn lost(&self) -> u64 {
         let state = self.inner.state.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! Putting a participant together.
+//! Builder of domain participants.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -33,9 +33,9 @@ use crate::security::watch::{Source, Watch};
 use crate::security::{SecurityConfig, plugin};
 use crate::{Duration, Error, Executor, Idle, Result, Runtime, TimingPlan};
 
-/// The shortest lease, which others of Takt take a shorter one for.
+/// Minimum lease duration. Remote Takt participants raise a shorter lease to this value.
 const LEASE_MIN: std::time::Duration = std::time::Duration::from_millis(100);
-/// The shortest time between two announcements.
+/// Minimum time between two announcements.
 const ANNOUNCEMENT_PERIOD_MIN: std::time::Duration = std::time::Duration::from_millis(1);
 
 type Wrapper = Box<dyn FnOnce(Box<dyn Transport>) -> Box<dyn Transport>>;
@@ -43,19 +43,19 @@ type UdpChange = Box<dyn FnOnce(&mut UdpConfig)>;
 type TcpChange = Box<dyn FnOnce(&mut TcpConfig)>;
 type ShmChange = Box<dyn FnOnce(&mut ShmConfig)>;
 
-/// What a participant shall be. Made by [`DomainParticipant::builder`].
+/// Configuration of a new participant. Created by [`DomainParticipant::builder`].
 ///
-/// What is not said here is taken from the environment, else it is the default:
+/// Settings without a call are taken from the environment; otherwise they have their defaults:
 ///
 /// | variable | meaning | default |
 /// |---|---|---|
 /// | `TAKT_INTERFACES` | network interfaces by name or address, separated by commas | all but loopback |
-/// | `TAKT_PEERS` | hosts to announce to besides multicast, see [`peers`](Self::peers), separated by commas | none |
+/// | `TAKT_PEERS` | hosts to announce to in addition to multicast, see [`peers`](Self::peers), separated by commas | none |
 /// | `TAKT_DISCOVERY_SERVERS` | see [`discovery_servers`](Self::discovery_servers), separated by commas | none |
 /// | `TAKT_MULTICAST` | `0` or `1` | `1`; `0` with discovery servers |
 /// | `TAKT_MULTICAST_READERS_MIN` | see [`multicast_readers_min`](Self::multicast_readers_min) | `3` |
 /// | `TAKT_CHECK_SOURCES` | `0` or `1`, see [`check_sources`](Self::check_sources) | `1` |
-/// | `TAKT_IPV6` | `0` or `1`: UDPv6 beside UDPv4 | `0` |
+/// | `TAKT_IPV6` | `0` or `1`: UDPv6 in addition to UDPv4 | `0` |
 /// | `TAKT_UDP` | `0` or `1`, see [`udp`](Self::udp) | `1` |
 /// | `TAKT_SHARED_MEMORY` | `0` or `1`, see [`shared_memory`](Self::shared_memory) | `1` |
 /// | `TAKT_DAEMON` | `0`, `1` or a name, see [`daemon`](Self::daemon) | `0` |
@@ -123,55 +123,60 @@ impl DomainParticipantBuilder {
         }
     }
 
-    /// The participant's policies. Set the name after it.
+    /// Sets the policies of the participant. Call it before [`name`](Self::name).
     pub fn qos(mut self, qos: DomainParticipantQos) -> Self {
         self.qos = qos;
         self
     }
 
-    /// Whether it takes part at once, as it does by default, or waits for [`DomainParticipant::enable`].
+    /// Sets whether the participant is enabled on creation (the default), or by
+    /// [`DomainParticipant::enable`].
     pub fn enabled(mut self, is_enabled: bool) -> Self {
         self.is_enabled = is_enabled;
         self
     }
 
-    /// The caller has read all variables of the environment that `docs/settings.md` lists: none of them is a warning.
+    /// Declares that the caller has read all environment variables listed in `docs/settings.md`, so
+    /// that none of them causes a warning.
     #[doc(hidden)]
     pub fn from_settings(mut self) -> Self {
         self.is_from_settings = true;
         self
     }
 
-    /// The name that tools show.
+    /// Sets the name that tools show.
     pub fn name(mut self, name: impl AsRef<str>) -> Self {
         self.qos.entity_name = EntityName(name.as_ref().to_owned());
         self
     }
 
-    /// The network interfaces to use, by name or address. None: all but loopback.
+    /// Sets the network interfaces to use, by name or address. If empty: all but loopback.
     pub fn interfaces<S: Into<String>>(mut self, interfaces: impl IntoIterator<Item = S>) -> Self {
         self.network.interfaces = Some(interfaces.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Whom to announce to besides multicast: `HOST` for the first ten participants there by their well-known ports,
-    /// `HOST#4` or `HOST#0-29` for those with these participant indices, `HOST:7410` for a port, `tcp/HOST:7410` for one that
-    /// is connected to by TCP. A host is an address or a name, which is resolved by [`build`](Self::build). See
-    /// [`DomainParticipant::add_peer`] too.
+    /// Sets peers to announce to in addition to multicast. `HOST` addresses the first ten
+    /// participants on a host by their well-known ports, `HOST#4` or `HOST#0-29` those with these
+    /// participant indices, `HOST:7410` a port, and `tcp/HOST:7410` a port that is connected to by
+    /// TCP. A host is an address or a name, which is resolved by [`build`](Self::build). See also
+    /// [`DomainParticipant::add_peer`].
     pub fn peers<S: Into<String>>(mut self, peers: impl IntoIterator<Item = S>) -> Self {
         self.network.peers = Some(peers.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Servers that introduce this participant to others, in the forms of [`peers`](Self::peers). All of them are used, so
-    /// each can do without the others. Multicast is off, unless [`multicast`](Self::multicast) says otherwise.
+    /// Sets discovery servers, in the forms of [`peers`](Self::peers). All of them are used, so
+    /// each is redundant to the others. Multicast is off, unless [`multicast`](Self::multicast)
+    /// enables it.
     pub fn discovery_servers<S: Into<String>>(mut self, servers: impl IntoIterator<Item = S>) -> Self {
         self.network.servers = Some(servers.into_iter().map(Into::into).collect());
         self
     }
 
-    /// The endpoints of all participants of the domain, in place of endpoint discovery; this participant's own are those of
-    /// its name. `takt_config::read_static_endpoints` reads them from a file. See `docs/discovery.md`.
+    /// Sets the endpoints of all participants of the domain statically, in place of endpoint
+    /// discovery. The endpoints of this participant are those listed under its name.
+    /// `takt_config::read_static_endpoints` reads them from a file. See `docs/discovery.md`.
     pub fn static_endpoints(mut self, participants: Vec<StaticParticipant>) -> Self {
         self.static_endpoints = Some(participants);
         self
@@ -182,241 +187,270 @@ impl DomainParticipantBuilder {
         self
     }
 
-    /// Whether to announce and to receive by multicast.
+    /// Sets whether to announce and to receive by multicast.
     pub fn multicast(mut self, multicast: bool) -> Self {
         self.network.multicast = Some(multicast);
         self
     }
 
-    /// From how many readers of a writer on, counted by the places that data go to, user data go to their multicast group
-    /// instead of to each: 3 by default, 0 for never. They do only where more than half of the participants that listen to
-    /// the group, this one included, are to have them, and once these have answered questions that were sent there; a
-    /// network that does not carry multicast gets unicast. Without [`multicast`](Self::multicast) there is no group.
+    /// Sets the number of readers of a writer, counted by destinations, from which on user data are
+    /// sent to the multicast group instead of to each reader: 3 by default, 0 for never. Multicast
+    /// is used only if more than half of the participants that listen to the group, this one
+    /// included, need the data, and once these have answered probes sent to the group. A network
+    /// that does not carry multicast gets unicast. Without [`multicast`](Self::multicast) there is
+    /// no group.
     pub fn multicast_readers_min(mut self, readers: usize) -> Self {
         self.network.multicast_readers_min = Some(readers);
         self
     }
 
-    /// Whether what is said in the name of a participant counts only from addresses that it has proven or announces; true by
-    /// default. Without it relays and address translation may change the source addresses of datagrams, and whoever reaches this
-    /// participant can speak for any other one.
+    /// Sets whether messages in the name of a participant are accepted only from addresses that it
+    /// has validated or announces; true by default. If disabled, relays and address translation may
+    /// change the source addresses of datagrams. Then any host that reaches this participant can
+    /// impersonate any other participant.
     pub fn check_sources(mut self, check_sources: bool) -> Self {
         self.network.check_sources = Some(check_sources);
         self
     }
 
-    /// Whether to use UDPv6 beside UDPv4.
+    /// Sets whether to use UDPv6 in addition to UDPv4.
     pub fn ipv6(mut self, ipv6: bool) -> Self {
         self.network.ipv6 = Some(ipv6);
         self
     }
 
-    /// Whether to exchange data with participants of the same user on this host through shared memory. Discovery goes by UDP as
-    /// ever, and so does what is for others, or for those that are out of reach: other containers, other users, other
-    /// implementations. Where the machine has no such memory it is a [warning](DomainParticipant::warnings), and UDP carries all.
+    /// Sets whether to exchange data with participants of the same user on this host through shared
+    /// memory. Discovery still uses UDP, as do data for other participants: those in other
+    /// containers, of other users, or of other implementations. On a machine without support for
+    /// such memory there is a [warning](DomainParticipant::warnings), and UDP carries everything.
     ///
-    /// On by default beside the UDP that the builder opens. Off by default, since it would go past what was asked for, without
-    /// [`udp`](Self::udp), with a [`transport`](Self::transport) of the caller's, and where a transport is
-    /// [wrapped](Self::wrap_transport).
+    /// On by default together with the UDP transport of the builder. Off by default without
+    /// [`udp`](Self::udp), with a [`transport`](Self::transport) of the caller, and if a transport
+    /// is [wrapped](Self::wrap_transport), since shared memory would bypass these.
     pub fn shared_memory(mut self, shared_memory: bool) -> Self {
         self.network.shared_memory = Some(shared_memory);
         self
     }
 
-    /// Which well-known unicast ports to take; the first free ones by default.
+    /// Sets the well-known unicast ports to use; the first free ones by default.
     pub fn participant_index(mut self, index: ParticipantIndex) -> Self {
         self.participant_index = index;
         self
     }
 
-    /// Changes what the UDP transport is opened with, after all other calls had their say: ports, groups, buffers.
+    /// Changes the configuration of the UDP transport (ports, groups, buffers) after all other
+    /// calls.
     pub fn configure_udp(mut self, change: impl FnOnce(&mut UdpConfig) + 'static) -> Self {
         self.udp_changes.push(Box::new(change));
         self
     }
 
-    /// Whether to use UDP, as is the default. Without it the participant has TCP alone.
+    /// Sets whether to use UDP (the default). Without it the participant uses TCP only.
     pub fn udp(mut self, udp: bool) -> Self {
         self.network.udp = Some(udp);
         self
     }
 
-    /// Has the daemon of this host carry all: `"1"` for the one without a name of its own, else its name; `"0"` for none, as is
-    /// the default. The participant is reached at the daemon's addresses, has no socket of the network and no shared memory
-    /// with others unless [`shared_memory`](Self::shared_memory) is asked for. It lives on when the daemon dies, and finds the next
-    /// one. [`user_data_transports`](Self::user_data_transports) go before it: `["daemon", "udp"]` is a daemon, or UDP where none
-    /// runs. See `docs/daemon.md`.
+    /// Sets the daemon of this host that carries all traffic: `"1"` for the unnamed one, otherwise
+    /// its name; `"0"` for none, the default. The participant is reached at the daemon's addresses,
+    /// and has no network socket. It has no shared memory with others unless
+    /// [`shared_memory`](Self::shared_memory) enables it. It survives the end of the daemon, and
+    /// connects to the next one. [`user_data_transports`](Self::user_data_transports) take
+    /// precedence: `["daemon", "udp"]` is a daemon, or UDP if none runs. See `docs/daemon.md`.
     ///
-    /// [`build`](Self::build) fails with [`Error::Transport`](crate::Error::Transport) if no such daemon runs.
+    /// [`build`](Self::build) fails with [`Error::Transport`](crate::Error::Transport) if no such
+    /// daemon runs.
     pub fn daemon(mut self, daemon: impl Into<String>) -> Self {
         self.network.daemon = Some(daemon.into());
         self
     }
 
-    /// Uses TCP too, and changes what it is opened with: where to listen, the certificates of TLS, bounds. A peer of the form
-    /// `tcp/HOST:PORT` is enough to connect to others. See `docs/tcp.md`.
+    /// Enables TCP, and changes its configuration: listening addresses, TLS certificates, limits. A
+    /// peer of the form `tcp/HOST:PORT` suffices to connect to others. See `docs/tcp.md`.
     pub fn configure_tcp(mut self, change: impl FnOnce(&mut TcpConfig) + 'static) -> Self {
         self.tcp_changes.push(Box::new(change));
         self
     }
 
-    /// Changes what shared memory is opened with, if it is: how much is lent at once, and how far a neighbour may be behind.
-    /// [`build`](Self::build) refuses what is out of its bounds.
+    /// Changes the configuration of shared memory, if it is used: the size of loans, and how far a
+    /// local peer may fall behind. [`build`](Self::build) refuses values out of bounds.
     pub fn configure_shared_memory(mut self, change: impl FnOnce(&mut ShmConfig) + 'static) -> Self {
         self.shm_changes.push(Box::new(change));
         self
     }
 
-    /// How long others believe in this participant without hearing of it: 20 s by default, at least 100 ms. With
-    /// [`Duration::INFINITE`] they do for as long as they run; those of Takt for one day.
+    /// Sets the lease duration, after which others remove this participant when they receive
+    /// nothing from it: 20 s by default, at least 100 ms. With [`Duration::INFINITE`] they keep it
+    /// for as long as they run; remote Takt participants for one day.
     pub fn lease_duration(mut self, lease: impl Into<Duration>) -> Self {
         self.lease_duration = Some(lease.into());
         self
     }
 
-    /// The time between two announcements of the participant: 3 s by default, at least 1 ms. A quarter of the lease, if that is
-    /// shorter.
+    /// Sets the time between two announcements of the participant: 3 s by default, at least 1 ms,
+    /// at most a quarter of the lease.
     pub fn announcement_period(mut self, period: impl Into<Duration>) -> Self {
         self.announcement_period = Some(period.into());
         self
     }
 
-    /// Bounds on what is kept for others, and the sizes of histories without `RESOURCE_LIMITS`.
+    /// Sets limits on the state kept for remote entities, and the sizes of histories without
+    /// `RESOURCE_LIMITS`.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Who drives the participant.
+    /// Sets the runtime, which determines the thread that drives the participant.
     pub fn runtime(mut self, runtime: Runtime) -> Self {
         self.runtime = runtime;
         self
     }
 
-    /// What the driving thread does while there is nothing to do: sleep, spin, or spin for a while and then sleep.
+    /// Sets the behavior of the driving thread while it is idle: sleep, spin, or spin for a while
+    /// and then sleep.
     pub fn idle(mut self, idle: Idle) -> Self {
         self.idle = idle;
         self
     }
 
-    /// How the driving thread is scheduled, and where: `takt-rx`, or under [`Runtime::Inline`] the one that builds the participant.
+    /// Sets scheduling and processor affinity of the driving thread: `takt-rx`, or under
+    /// [`Runtime::Inline`] the thread that builds the participant.
     pub fn thread_settings(mut self, settings: ThreadSettings) -> Self {
         self.thread_settings = settings;
         self
     }
 
-    /// Has this executor drive the participant, beside others and jobs of the application, instead of a thread of its own: under
-    /// [`Runtime::Shared`]. How the thread is scheduled is up to the executor.
+    /// Sets the executor that drives the participant, together with other participants and jobs of
+    /// the application, instead of a separate thread. Requires [`Runtime::Shared`]. The executor
+    /// determines the scheduling of the thread.
     pub fn executor(mut self, executor: &Executor) -> Self {
         self.executor = Some(executor.clone());
         self
     }
 
-    /// Protects the participant by DDS Security. Without this call the properties `dds.sec.*` of its policies say how, else the
-    /// directory that `TAKT_SECURITY` names. See `docs/security.md`.
+    /// Protects the participant by DDS Security. Without this call the configuration comes from the
+    /// properties `dds.sec.*` of its policies, otherwise from the directory that `TAKT_SECURITY`
+    /// names. See `docs/security.md`.
     ///
-    /// [`build`](Self::build) fails with [`Error::NotAllowedBySecurity`](crate::Error::NotAllowedBySecurity) if the documents do not
-    /// allow the participant, and with [`Error::Unsupported`](crate::Error::Unsupported) if the program was built without the feature
-    /// `security`.
+    /// [`build`](Self::build) fails with
+    /// [`Error::NotAllowedBySecurity`](crate::Error::NotAllowedBySecurity) if the documents do not
+    /// allow the participant, and with [`Error::Unsupported`](crate::Error::Unsupported) if the
+    /// program was built without the feature `security`.
     pub fn security(mut self, config: SecurityConfig) -> Self {
         self.security = Some(config);
         self
     }
 
-    /// As [`security`](Self::security), with what [`SecurityConfig::from_enclave`] finds in this directory when the participant is
-    /// built; empty for no security by the environment either.
+    /// As [`security`](Self::security), with the files that [`SecurityConfig::from_enclave`] finds
+    /// in this directory when the participant is built. An empty path disables the security that
+    /// the environment configures, too.
     pub fn security_directory(mut self, directory: impl Into<String>) -> Self {
         self.network.security = Some(directory.into());
         self
     }
 
-    /// Sets [`SecurityConfig::accepts_clear_discovery`], wherever the rest of the security comes from.
+    /// Sets [`SecurityConfig::accepts_clear_discovery`], regardless of the source of the other
+    /// security settings.
     pub fn accepts_clear_discovery(mut self, accepts: bool) -> Self {
         self.network.accepts_clear_discovery = Some(accepts);
         self
     }
 
-    /// Sets [`SecurityConfig::has_replay_window`], wherever the rest of the security comes from.
+    /// Sets [`SecurityConfig::has_replay_window`], regardless of the source of the other security
+    /// settings.
     pub fn replay_window(mut self, is_there: bool) -> Self {
         self.network.has_replay_window = Some(is_there);
         self
     }
 
-    /// Sets [`SecurityConfig::distributes_log`], wherever the rest of the security comes from.
+    /// Sets [`SecurityConfig::distributes_log`], regardless of the source of the other security
+    /// settings.
     pub fn security_log_topic(mut self, distributes: bool) -> Self {
         self.network.distributes_log = Some(distributes);
         self
     }
 
-    /// What the process is given when the participant is built. Sleep states are short until the participant is dropped;
-    /// memory stays locked.
+    /// Sets process-wide settings that are applied when the participant is built. Processor sleep
+    /// states are limited until the participant is dropped; memory stays locked.
     pub fn process_settings(mut self, settings: ProcessSettings) -> Self {
         self.process_settings = settings;
         self
     }
 
-    /// What the analysis of the whole system says of topics, as `takt_config::read_timing_plan` reads it from a system file. Endpoints of a
-    /// topic in it have the priority of its flow on the executor of this participant, unless their `rt.priority` says otherwise, and
-    /// readers compare each sample with the computed bound. The executor is that of [`executor`](Self::executor); a participant without
-    /// one is its own, by its [`name`](Self::name). [`build`](Self::build) refuses a plan without that executor; an endpoint whose
-    /// topic is analysed on others alone is refused, unless it has an `rt.priority`.
+    /// Sets the results of the timing analysis of the system, as `takt_config::read_timing_plan`
+    /// reads them from a system file. Endpoints of an analyzed topic get the priority of its flow
+    /// on the executor of this participant, unless their `rt.priority` overrides it. Readers
+    /// compare each sample with the computed bound. The executor is that of
+    /// [`executor`](Self::executor); a participant without one counts as its own executor under its
+    /// [`name`](Self::name). [`build`](Self::build) refuses a plan without that executor. An
+    /// endpoint whose topic is analyzed only on other executors is refused, unless it has an
+    /// `rt.priority`.
     pub fn timing_plan(mut self, plan: TimingPlan) -> Self {
         self.timing_plan = Some(plan);
         self
     }
 
-    /// Uses this transport instead of UDP. Several times: all of them; a destination is served by the first that can.
+    /// Uses this transport instead of UDP. May be called several times: a destination is served by
+    /// the first transport that supports it.
     pub fn transport(mut self, transport: Box<dyn Transport>) -> Self {
         self.transports.push(transport);
         self
     }
 
-    /// What carries user data, by name, in the order of preference: the first that opens is used, and why others did not is in
-    /// the [report](DomainParticipant::transport_report) and the [warnings](DomainParticipant::warnings). Forms:
-    /// [`choice`](crate::transport::choice). Transports of other crates are there once they are registered, as by
-    /// `takt_xdp::register()`. Shared memory with participants of this host stays beside it, unless it is
-    /// [off](Self::shared_memory), and so does TCP that is configured. See `docs/transports.md`.
+    /// Sets the transports of user data by name, in order of preference. The first that opens is
+    /// used. The [report](DomainParticipant::transport_report) and the
+    /// [warnings](DomainParticipant::warnings) contain the reasons for which others did not open.
+    /// For the forms see [`choice`](crate::transport::choice). Transports of other crates are
+    /// available once they are registered, for instance by `takt_xdp::register()`. Shared memory
+    /// with participants of this host is used in addition, unless it is [off](Self::shared_memory),
+    /// and so is TCP if it is configured. See `docs/transports.md`.
     pub fn user_data_transports<S: Into<String>>(mut self, transports: impl IntoIterator<Item = S>) -> Self {
         self.network.transports.user_data = Some(transports.into_iter().map(Into::into).collect());
         self
     }
 
-    /// What carries discovery, likewise: UDP or TCP. By default that is what carries user data, if it is one of these, else UDP.
+    /// Sets the transports of discovery, likewise: UDP or TCP. The default is the transport of user
+    /// data, if it is one of these, otherwise UDP.
     pub fn discovery_transports<S: Into<String>>(mut self, transports: impl IntoIterator<Item = S>) -> Self {
         self.network.transports.discovery = Some(transports.into_iter().map(Into::into).collect());
         self
     }
 
-    /// What carries the data of topics whose names fit a pattern, in which `*` stands for any characters and `?` for one: these
-    /// transports and no others, `"shm+xdp:eth0|udp"`. Several times: the first pattern that fits holds. The property
-    /// `takt.transport` of an endpoint comes before it.
+    /// Sets the transports of topics whose names match a pattern, in which `*` stands for any
+    /// characters and `?` for one. These topics use no other transports, for instance
+    /// `"shm+xdp:eth0|udp"`. May be called several times: the first matching pattern applies. The
+    /// property `takt.transport` of an endpoint takes precedence.
     pub fn topic_transports(mut self, pattern: &str, transports: &str) -> Self {
         let rule = format!("{pattern}={transports}");
         self.network.transports.topics.get_or_insert_default().push(rule);
         self
     }
 
-    /// What is opened besides, if it can be, for endpoints whose property `takt.transport` asks for it.
+    /// Sets transports that are additionally opened, if possible, for endpoints that request them
+    /// by the property `takt.transport`.
     pub fn extra_transports<S: Into<String>>(mut self, transports: impl IntoIterator<Item = S>) -> Self {
         self.network.transports.extra = Some(transports.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Puts something around the transport that is opened first, such as a tap or a fault injector: the caller's first, else UDP.
-    /// What goes through shared memory does not come by there, so there is none unless
-    /// [`shared_memory`](Self::shared_memory) is asked for.
+    /// Wraps the transport that is opened first (the caller's first, otherwise UDP), for instance
+    /// in a tap or a fault injector. Shared memory would bypass the wrapper, so it is off unless
+    /// [`shared_memory`](Self::shared_memory) enables it.
     pub fn wrap_transport(mut self, wrap: impl FnOnce(Box<dyn Transport>) -> Box<dyn Transport> + 'static) -> Self {
         self.wrappers.push(Box::new(wrap));
         self
     }
 
-    /// Opens the sockets, joins the domain and, under [`Runtime::Shared`], starts the thread `takt-rx`.
+    /// Opens the sockets, joins the domain and, under [`Runtime::Shared`], starts the thread
+    /// `takt-rx`.
     ///
     /// # Errors
-    /// [`Error::Transport`](crate::Error::Transport) for sockets, interfaces and threads that the machine refuses,
-    /// [`Error::RealTime`](crate::Error::RealTime) for scheduling and memory that it refuses,
-    /// [`Error::BadParameter`](crate::Error::BadParameter) for what cannot be understood,
-    /// [`Error::PreconditionNotMet`](crate::Error::PreconditionNotMet) for an executor that has ended.
+    /// [`Error::Transport`](crate::Error::Transport) if the machine refuses sockets, interfaces or
+    /// threads, [`Error::RealTime`](crate::Error::RealTime) if it refuses scheduling or memory
+    /// settings, [`Error::BadParameter`](crate::Error::BadParameter) for malformed settings,
+    /// [`Error::PreconditionNotMet`](crate::Error::PreconditionNotMet) for an executor that has
+    /// ended.
     pub fn build(mut self) -> Result<DomainParticipant> {
         if self.executor.is_some() && self.runtime == Runtime::Inline {
             return Err(Error::BadParameter { what: "under Runtime::Inline there is no executor".into() });
@@ -443,7 +477,7 @@ impl DomainParticipantBuilder {
         let log_origin = distributes_log.then(|| self.log_origin(&config));
         let has_tcp = config.has_tcp;
         if config.checks_sources {
-            // Without them the core believes whatever arrives at a user port.
+            // Without source addresses the core accepts all datagrams at a user port.
             transports.iter_mut().for_each(|transport| transport.name_sources());
         }
         warnings.extend(transports.iter().flat_map(|transport| transport.warnings().to_vec()));
@@ -510,8 +544,8 @@ impl DomainParticipantBuilder {
         Ok(DomainParticipant { inner: Arc::new(inner) })
     }
 
-    /// How the participant is to be protected, if it is: by the application, by its policies, or by the environment; and the files
-    /// that say so, if they do.
+    /// Returns the security configuration, from the application, the policies or the environment,
+    /// and its source if it comes from files. `None` without security.
     fn security_config(&mut self, network: &NetworkConfig) -> Result<Option<(SecurityConfig, Option<Source>)>> {
         let (config, source) = if let Some(config) = self.security.take() {
             (config, None)
@@ -531,7 +565,7 @@ impl DomainParticipantBuilder {
         Ok(Some((config, source)))
     }
 
-    /// The participant as its security log entries name it.
+    /// Returns the identity of the participant in its security log entries.
     fn log_origin(&self, config: &Config) -> Origin {
         let address = config.locators.default_unicast.iter().find_map(Locator::ip);
         Origin {
@@ -542,7 +576,7 @@ impl DomainParticipantBuilder {
         }
     }
 
-    /// The participant for people.
+    /// Returns a readable label of the participant.
     fn label(&self) -> String {
         match self.qos.entity_name.0.as_str() {
             "" => format!("participant in domain {}", self.domain_id),
@@ -550,13 +584,13 @@ impl DomainParticipantBuilder {
         }
     }
 
-    /// What the executor of the participant is called: itself, where it has none.
+    /// Returns the name of the executor; without one, that of the participant.
     fn executor_name(&self) -> String {
         let name = self.executor.as_ref().map_or(self.qos.entity_name.0.as_str(), Executor::name);
         if name.is_empty() { "takt-rx".to_owned() } else { name.to_owned() }
     }
 
-    /// What the protocol is to be, over these transports.
+    /// Returns the protocol configuration for these transports.
     fn configure(
         &mut self,
         network: &NetworkConfig,
@@ -592,7 +626,8 @@ impl DomainParticipantBuilder {
         Ok(config)
     }
 
-    /// What was brought, what was asked for by name, or UDP and what goes with it.
+    /// Opens the transports: those of the caller, those requested by name, or UDP with its
+    /// companions.
     fn open_transports(&mut self, network: &NetworkConfig, udp: &UdpConfig) -> Result<Assembly> {
         let mut shm = ShmConfig::default();
         std::mem::take(&mut self.shm_changes).into_iter().for_each(|change| change(&mut shm));
@@ -600,7 +635,8 @@ impl DomainParticipantBuilder {
         let mut tcp =
             TcpConfig { interfaces: udp.interfaces.clone(), names: network.tcp_names()?, ..TcpConfig::default() };
         std::mem::take(&mut self.tcp_changes).into_iter().for_each(|change| change(&mut tcp));
-        // Who is to introduce others, and who has transports already, chooses none.
+        // A discovery server, and a participant whose caller provides transports, choose none by
+        // name.
         let is_chosen = network.transports.is_set() && self.transports.is_empty() && !self.is_server;
         let is_plain = self.transports.is_empty() && self.wrappers.is_empty() && network.udp != Some(false);
         let has_daemon = is_chosen && network.has_daemon();
@@ -637,7 +673,8 @@ impl DomainParticipantBuilder {
     }
 }
 
-/// A duration of the builder as the core takes it: infinite is the longest there is.
+/// Converts a duration of the builder to the core's type; an infinite one becomes the longest
+/// possible.
 fn at_least(least: std::time::Duration, name: &str, given: Duration) -> Result<std::time::Duration> {
     let duration = given.as_nanos().map_or(std::time::Duration::MAX, std::time::Duration::from_nanos);
     match duration < least {
@@ -646,12 +683,13 @@ fn at_least(least: std::time::Duration, name: &str, given: Duration) -> Result<s
     }
 }
 
-/// The name of the host; empty if it cannot be read.
+/// Returns the name of the host; empty if it cannot be read.
 fn hostname() -> String {
     std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
 }
 
-/// Announces host and process, so that tools and logs of others can name them, unless the application has set these properties.
+/// Sets the properties that announce host and process to tools and logs, unless the application has
+/// set them.
 fn announce_process(property: &mut Property) {
     let values = [(HOST_PROPERTY, hostname()), (PROCESS_PROPERTY, std::process::id().to_string())];
     for (name, value) in values {
@@ -661,13 +699,14 @@ fn announce_process(property: &mut Property) {
     }
 }
 
-/// Whether a transport is one of TCP.
+/// Reports whether a transport is TCP.
 fn carries_tcp(transport: &dyn Transport) -> bool {
     let somewhere = Locator::udp_v4(Ipv4Addr::LOCALHOST, 1);
     transport.serves(&Locator { kind: Locator::KIND_TCP_V4, ..somewhere })
 }
 
-/// What every transport of UDP can carry, in octets; `None` if there is none.
+/// Returns the largest message in octets that every UDP transport can carry; `None` if there is
+/// none.
 fn longest_udp_message(transports: &[Box<dyn Transport>]) -> Option<usize> {
     let sample = Locator::udp_v4(Ipv4Addr::LOCALHOST, 1);
     let those = transports.iter().filter(|transport| transport.serves(&sample));
@@ -689,20 +728,21 @@ fn no_choice() -> Warning {
     }
 }
 
-/// Wraps the transport that carries most: the first.
+/// Wraps the first transport, which carries most of the traffic.
 fn wrap_first(transports: Vec<Box<dyn Transport>>, wrap: Wrapper) -> Vec<Box<dyn Transport>> {
     let mut transports = transports.into_iter();
     transports.next().map(wrap).into_iter().chain(transports).collect()
 }
 
-/// Starts `takt-rx`. It drives once it has its settings. If it cannot have them, it has ended when this returns.
+/// Starts `takt-rx`. The thread drives the participant once its settings are applied. If they
+/// cannot be applied, the thread has ended when this returns.
 fn start_thread(engine: &Arc<Engine>, settings: ThreadSettings) -> Result<std::thread::JoinHandle<()>> {
     let engine = Arc::clone(engine);
     let (tell, told) = mpsc::sync_channel(1);
     let run = move || {
         let applied = settings.apply();
         let is_ready = applied.is_ok();
-        // A thread with settings of its own is to do the work itself.
+        // A thread with custom settings must do the work itself.
         if settings == ThreadSettings::default() && engine.idle == Idle::Block {
             engine.leadership.open();
         }

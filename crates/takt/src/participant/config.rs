@@ -1,4 +1,5 @@
-//! What a participant is configured with: by the builder's calls, else by the environment, else by default.
+//! Configuration of a participant: calls of the builder take precedence over the environment, and
+//! the environment over defaults.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -11,49 +12,51 @@ use super::transports::TransportConfig;
 use crate::runtime::diagnosis::Named;
 use crate::{Error, Result};
 
-/// Interfaces to use, by name or address, separated by commas.
+/// Network interfaces to use, by name or address, comma-separated.
 pub(super) const TAKT_INTERFACES: &str = "TAKT_INTERFACES";
-/// Peers to look for besides multicast ([`peers`]), separated by commas.
+/// Unicast peers for discovery, in addition to multicast ([`peers`]), comma-separated.
 pub(super) const TAKT_PEERS: &str = "TAKT_PEERS";
-/// Discovery servers, in the forms of peers, separated by commas.
+/// Discovery servers in the syntax of peers, comma-separated.
 pub(super) const TAKT_DISCOVERY_SERVERS: &str = "TAKT_DISCOVERY_SERVERS";
 /// `0` or `1`: whether to use multicast.
 pub(super) const TAKT_MULTICAST: &str = "TAKT_MULTICAST";
-/// A number: from how many readers on user data go to their multicast group; 0 for never.
+/// Minimum number of matched readers from which user data is sent to their multicast group; 0 for
+/// never.
 pub(super) const TAKT_MULTICAST_READERS_MIN: &str = "TAKT_MULTICAST_READERS_MIN";
-/// `0` or `1`: whether to use UDPv6 beside UDPv4.
+/// `0` or `1`: whether to use UDPv6 in addition to UDPv4.
 pub(super) const TAKT_IPV6: &str = "TAKT_IPV6";
 /// `0` or `1`: whether to use UDP.
 pub(super) const TAKT_UDP: &str = "TAKT_UDP";
 /// `0` or `1`: whether to use shared memory.
 pub(super) const TAKT_SHARED_MEMORY: &str = "TAKT_SHARED_MEMORY";
-/// `0`, `1`, or the name of the daemon that has the network.
+/// `0`, `1`, or the name of the daemon that owns the network.
 pub(super) const TAKT_DAEMON: &str = "TAKT_DAEMON";
 
-/// Whether the source addresses of datagrams are checked: `1` or `0`.
+/// `0` or `1`: whether source addresses of datagrams are validated.
 const TAKT_CHECK_SOURCES: &str = "TAKT_CHECK_SOURCES";
-/// What carries user data, in the order of preference, separated by commas.
+/// Transports for user data in order of preference, comma-separated.
 const TAKT_TRANSPORT_USER_DATA: &str = "TAKT_TRANSPORT_USER_DATA";
-/// What carries discovery, likewise.
+/// Transports for discovery in order of preference, comma-separated.
 const TAKT_TRANSPORT_DISCOVERY: &str = "TAKT_TRANSPORT_DISCOVERY";
-/// What carries topics of a pattern: `PATTERN=TRANSPORTS`, separated by commas.
+/// Transports for topics that match a pattern: `PATTERN=TRANSPORTS`, comma-separated.
 const TAKT_TRANSPORT_TOPICS: &str = "TAKT_TRANSPORT_TOPICS";
-/// What is opened besides, for endpoints that ask for it, separated by commas.
+/// Transports opened in addition, for endpoints that request them, comma-separated.
 const TAKT_TRANSPORT_EXTRA: &str = "TAKT_TRANSPORT_EXTRA";
 
-/// A directory with the files of DDS Security.
+/// Directory with the files of DDS Security.
 const TAKT_SECURITY: &str = "TAKT_SECURITY";
-/// `0` or `1`: whether unprotected discovery may come outside of protected messages.
+/// `0` or `1`: whether discovery data that governance leaves unprotected is accepted outside
+/// protected messages.
 const TAKT_SECURITY_CLEAR_DISCOVERY: &str = "TAKT_SECURITY_CLEAR_DISCOVERY";
-/// `0` or `1`: whether the log of security is written to its topic.
+/// `0` or `1`: whether the security log is published on its topic.
 const TAKT_SECURITY_LOG_TOPIC: &str = "TAKT_SECURITY_LOG_TOPIC";
-/// `0` or `1`: whether the participant refuses repeated messages.
+/// `0` or `1`: whether the participant drops replayed messages.
 const TAKT_SECURITY_REPLAY_WINDOW: &str = "TAKT_SECURITY_REPLAY_WINDOW";
 
-/// The name of the transport to a daemon.
+/// Name of the transport that leads to a daemon.
 const DAEMON: &str = "daemon";
 
-/// What is to be decided about the network. `None` is left open.
+/// Network configuration of a participant. `None` means not configured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct NetworkConfig {
     pub(super) interfaces: Option<Vec<String>>,
@@ -65,10 +68,10 @@ pub(super) struct NetworkConfig {
     pub(super) ipv6: Option<bool>,
     pub(super) shared_memory: Option<bool>,
     pub(super) udp: Option<bool>,
-    /// `0` for none, `1` for the default one, else its name.
+    /// `0` for no daemon, `1` for the default one, else the name of the daemon.
     pub(super) daemon: Option<String>,
     pub(super) transports: TransportConfig,
-    /// A directory with the files of DDS Security.
+    /// Directory with the files of DDS Security.
     pub(super) security: Option<String>,
     pub(super) accepts_clear_discovery: Option<bool>,
     pub(super) has_replay_window: Option<bool>,
@@ -76,7 +79,8 @@ pub(super) struct NetworkConfig {
 }
 
 impl NetworkConfig {
-    /// Fills in what is open from the environment, as `variable` tells it.
+    /// Fills in settings that are `None` from environment variables, which `variable` returns by
+    /// name.
     pub(super) fn or_environment(self, variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
         let list = |name: &str| variable(name).map(|value| split(&value));
         let switch = |name: &str| variable(name).map(|value| parse_switch(name, &value)).transpose();
@@ -114,7 +118,7 @@ impl NetworkConfig {
         })
     }
 
-    /// What carries user data, unless that is said by name: the daemon, if there is one.
+    /// Selects the daemon for user data, if one is configured and no transport is named explicitly.
     pub(super) fn choose_daemon(&mut self) {
         let transport = match self.daemon.as_deref().map(str::trim) {
             None | Some("" | "0" | "false" | "off" | "no") => return,
@@ -124,13 +128,13 @@ impl NetworkConfig {
         self.transports.user_data.get_or_insert_with(|| vec![transport]);
     }
 
-    /// Whether a daemon is asked for first.
+    /// Reports whether a daemon is the first choice for user data.
     pub(super) fn has_daemon(&self) -> bool {
         let first = self.transports.user_data.iter().flatten().next();
         first.is_some_and(|first| first.split(':').next().is_some_and(|name| name.trim() == DAEMON))
     }
 
-    /// What the UDP transport is asked to be.
+    /// Returns the configuration of the UDP transport.
     pub(super) fn udp(&self, domain_id: u32) -> UdpConfig {
         let interfaces = match &self.interfaces {
             Some(names) if !names.is_empty() => InterfaceSelection::Named(names.clone()),
@@ -139,7 +143,7 @@ impl NetworkConfig {
         UdpConfig {
             interfaces,
             ipv6: self.ipv6.unwrap_or(false),
-            // Whoever has a server needs no multicast.
+            // Discovery servers make multicast unnecessary.
             multicast: self.multicast.unwrap_or(!self.has_servers()),
             ..UdpConfig::new(domain_id)
         }
@@ -149,19 +153,19 @@ impl NetworkConfig {
         self.servers.as_ref().is_some_and(|servers| !servers.is_empty())
     }
 
-    /// Where discovery servers may listen.
+    /// Returns the locators of the discovery servers.
     pub(super) fn server_locators(&self, domain_id: u32) -> Result<Vec<Locator>> {
         let servers = self.servers.iter().flatten();
         let located = servers.map(|server| peers::locate(server, domain_id, self.ipv6.unwrap_or(false)));
         Ok(located.collect::<Result<Vec<_>>>()?.concat())
     }
 
-    /// Whether anybody is to be reached by TCP.
+    /// Reports whether a peer or server is reached by TCP.
     pub(super) fn has_tcp_peers(&self) -> bool {
         self.peers_and_servers().any(|peer| peers::is_tcp(peer))
     }
 
-    /// The names of those who are to be reached by TCP.
+    /// Returns the host names of peers and servers reached by TCP, by socket address.
     pub(super) fn tcp_names(&self) -> Result<BTreeMap<SocketAddr, String>> {
         let named = self.peers_and_servers().filter(|peer| peers::is_tcp(peer));
         let named = named.map(|peer| peers::tcp_names(peer, self.ipv6.unwrap_or(false)));
@@ -172,7 +176,8 @@ impl NetworkConfig {
         self.peers.iter().flatten().chain(self.servers.iter().flatten())
     }
 
-    /// The peers and servers, and where they may be; those that could not be located were an error before.
+    /// Returns the peers and servers with their locators. Those that could not be located have
+    /// caused an error earlier.
     pub(super) fn named(&self, domain_id: u32) -> Vec<Named> {
         let roles = [(&self.peers, false), (&self.servers, true)];
         let all =
@@ -184,7 +189,7 @@ impl NetworkConfig {
         located.collect()
     }
 
-    /// Where the unicast peers' discovery may listen.
+    /// Returns the locators at which the unicast peers may receive discovery data.
     pub(super) fn peer_locators(&self, domain_id: u32) -> Result<Vec<Locator>> {
         let mut locators = Vec::new();
         for peer in self.peers.iter().flatten() {
@@ -226,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_decides_what_the_program_leaves_open() {
+    fn environment_fills_in_settings_that_the_program_omits() {
         let config = NetworkConfig { multicast: Some(true), ..NetworkConfig::default() };
         let config = config.or_environment(environment).expect("well-formed");
         assert_eq!(config.interfaces, Some(vec!["lo".to_owned(), "192.0.2.2".to_owned()]));
@@ -235,14 +240,14 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_is_on_or_off() {
+    fn switch_parses_on_and_off() {
         let config = NetworkConfig::default().or_environment(|_| Some("maybe".to_owned()));
         let error = config.expect_err("no switch").to_string();
         assert!(error.contains("TAKT_MULTICAST") && error.contains("maybe"), "{error}");
     }
 
     #[test]
-    fn all_peers_are_located() {
+    fn peer_locators_contain_every_peer() {
         let config = NetworkConfig::default().or_environment(environment).expect("well-formed");
         let locators = config.peer_locators(1).expect("addresses");
         assert_eq!(locators.len(), 10 + 1);

@@ -1,4 +1,5 @@
-//! Writers and readers of a topic in one call. Each gets a publisher or subscriber of its own with default QoS.
+//! Creation of a topic's writers and readers in one call, each with a separate publisher or
+//! subscriber with default QoS.
 
 use super::DomainParticipant;
 use crate::qos::{DataReaderQos, DataWriterQos, PublisherQos, SubscriberQos, TopicQos};
@@ -8,7 +9,8 @@ impl DomainParticipant {
     /// Creates a RELIABLE, VOLATILE writer of a topic that keeps the last sample of each instance.
     ///
     /// # Errors
-    /// As [`create_topic`](Self::create_topic) and [`Publisher::create_datawriter`](crate::Publisher::create_datawriter).
+    /// As [`create_topic`](Self::create_topic) and
+    /// [`Publisher::create_datawriter`](crate::Publisher::create_datawriter).
     ///
     /// # Examples
     /// ```no_run
@@ -49,7 +51,8 @@ impl DomainParticipant {
     /// Creates a RELIABLE, VOLATILE reader of a topic that keeps the last sample of each instance.
     ///
     /// # Errors
-    /// As [`create_topic`](Self::create_topic) and [`Subscriber::create_datareader`](crate::Subscriber::create_datareader).
+    /// As [`create_topic`](Self::create_topic) and
+    /// [`Subscriber::create_datareader`](crate::Subscriber::create_datareader).
     pub fn reader<T: Readable + TypeSupport>(&self, topic_name: &str) -> Result<DataReader<T>> {
         self.reader_with(topic_name, DataReaderQos::reliable())
     }

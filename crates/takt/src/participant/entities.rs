@@ -1,4 +1,4 @@
-//! A participant's publishers, subscribers and topics: creating, enabling, finding and deleting them
+//! Creation, enabling, lookup and deletion of a participant's publishers, subscribers and topics
 //! (DDS 1.4 §2.2.2.2.1).
 
 use std::sync::atomic::Ordering;
@@ -21,7 +21,7 @@ use crate::topic::{AnyTopic, TopicInner};
 use crate::writer::AnyDataWriter;
 use crate::{ContentFilteredTopic, Error, Publisher, Result, Subscriber, Topic, TypeSupport};
 
-/// What entities are created with that take the participant's defaults.
+/// Default QoS of entities that the participant creates.
 #[derive(Default)]
 pub(crate) struct Defaults {
     publisher: PublisherQos,
@@ -29,7 +29,7 @@ pub(crate) struct Defaults {
     topic: TopicQos,
 }
 
-/// What was made of this participant and lives.
+/// Existing entities of the participant.
 #[derive(Default)]
 pub(crate) struct Entities {
     publishers: Vec<Weak<PublisherInner>>,
@@ -47,19 +47,20 @@ fn adopt<T>(entities: &mut Vec<Weak<T>>, entity: &Arc<T>) {
 }
 
 impl DomainParticipant {
-    /// Creates a topic. Nothing is announced before a writer or reader uses it.
+    /// Creates a topic. It is announced only when a writer or reader uses it.
     ///
     /// # Errors
-    /// [`Error::PreconditionNotMet`] if there is a topic of this name with another type.
+    /// [`Error::PreconditionNotMet`] if a topic of this name exists with another type.
     pub fn create_topic<T: TypeSupport>(&self, name: &str, qos: TopicQos) -> Result<Topic<T>> {
         Ok(Topic::from_inner(self.inner.register_topic(name, T::TYPE_NAME, qos)?))
     }
 
-    /// Creates a topic of the samples of another one that pass a filter, written in the SQL of DDS 1.4 annex B, in which
-    /// `%0` to `%99` stand for parameters.
+    /// Creates a content-filtered topic: the samples of `topic` that pass a filter. The filter is
+    /// an SQL expression of DDS 1.4 annex B with parameters `%0` to `%99`.
     ///
     /// # Errors
-    /// [`Error::BadParameter`] if the expression is none, or does not fit the type or the parameters.
+    /// [`Error::BadParameter`] if the expression is invalid, or does not match the type or the
+    /// parameters.
     pub fn create_contentfilteredtopic<T: TypeSupport>(
         &self,
         name: &str,
@@ -73,7 +74,8 @@ impl DomainParticipant {
         ContentFilteredTopic::new(name, related_topic, expression, parameters)
     }
 
-    /// Creates a publisher; it is enabled if the participant is, and its `ENTITY_FACTORY` says so.
+    /// Creates a publisher. It is enabled at once if the participant is enabled and its
+    /// ENTITY_FACTORY says so.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -81,7 +83,8 @@ impl DomainParticipant {
         Publisher::new(&self.inner, qos, self.inner.enables_entities())
     }
 
-    /// Creates a subscriber; it is enabled if the participant is, and its `ENTITY_FACTORY` says so.
+    /// Creates a subscriber. It is enabled at once if the participant is enabled and its
+    /// ENTITY_FACTORY says so.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -89,41 +92,42 @@ impl DomainParticipant {
         Subscriber::new(&self.inner, qos, self.inner.enables_entities())
     }
 
-    /// What publishers are created with that take the participant's default.
+    /// Returns the default QoS of publishers.
     #[must_use]
     pub fn default_publisher_qos(&self) -> PublisherQos {
         self.inner.defaults.lock().expect(UNDISTURBED).publisher.clone()
     }
 
-    /// Changes it.
+    /// Sets the default QoS of publishers.
     pub fn set_default_publisher_qos(&self, qos: PublisherQos) {
         self.inner.defaults.lock().expect(UNDISTURBED).publisher = qos;
     }
 
-    /// What subscribers are created with that take the participant's default.
+    /// Returns the default QoS of subscribers.
     #[must_use]
     pub fn default_subscriber_qos(&self) -> SubscriberQos {
         self.inner.defaults.lock().expect(UNDISTURBED).subscriber.clone()
     }
 
-    /// Changes it.
+    /// Sets the default QoS of subscribers.
     pub fn set_default_subscriber_qos(&self, qos: SubscriberQos) {
         self.inner.defaults.lock().expect(UNDISTURBED).subscriber = qos;
     }
 
-    /// What topics are created with that take the participant's default.
+    /// Returns the default QoS of topics.
     #[must_use]
     pub fn default_topic_qos(&self) -> TopicQos {
         self.inner.defaults.lock().expect(UNDISTURBED).topic.clone()
     }
 
-    /// Changes it.
+    /// Sets the default QoS of topics.
     pub fn set_default_topic_qos(&self, qos: TopicQos) {
         self.inner.defaults.lock().expect(UNDISTURBED).topic = qos;
     }
 
-    /// Enables a participant that was built disabled: it announces itself, and its publishers, subscribers and their
-    /// endpoints are enabled if the `ENTITY_FACTORY` of each says so (DDS 1.4 §2.2.2.1.1.7). Does nothing if it is enabled.
+    /// Enables a participant that was built disabled. It announces itself. Its publishers, its
+    /// subscribers and their endpoints are enabled as far as the ENTITY_FACTORY of each allows
+    /// (DDS 1.4 §2.2.2.1.1.7). Has no effect if the participant is already enabled.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -140,7 +144,8 @@ impl DomainParticipant {
         Ok(())
     }
 
-    /// Changes the participant's policies: USER_DATA, which others are told, and ENTITY_FACTORY.
+    /// Changes the mutable policies of the participant: USER_DATA, which is announced, and
+    /// ENTITY_FACTORY.
     ///
     /// # Errors
     /// [`Error::ImmutablePolicy`] if its name or a property differs.
@@ -160,28 +165,29 @@ impl DomainParticipant {
         Ok(())
     }
 
-    /// The participant's publishers that live.
+    /// Returns the existing publishers of the participant.
     #[must_use]
     pub fn publishers(&self) -> Vec<Publisher> {
         let entities = self.inner.entities.lock().expect(UNDISTURBED);
         living(&entities.publishers).into_iter().map(|inner| Publisher { inner }).collect()
     }
 
-    /// The participant's subscribers that live.
+    /// Returns the existing subscribers of the participant.
     #[must_use]
     pub fn subscribers(&self) -> Vec<Subscriber> {
         let entities = self.inner.entities.lock().expect(UNDISTURBED);
         living(&entities.subscribers).into_iter().map(|inner| Subscriber { inner }).collect()
     }
 
-    /// A topic of this name that was created here (`lookup_topicdescription`).
+    /// Returns the topic of this name if the participant has created one
+    /// (`lookup_topicdescription`).
     #[must_use]
     pub fn lookup_topic(&self, name: &str) -> Option<AnyTopic> {
         let entities = self.inner.entities.lock().expect(UNDISTURBED);
         living(&entities.topics).into_iter().find(|topic| topic.name == name).map(AnyTopic::from_inner)
     }
 
-    /// Whether an endpoint of this handle, its GUID, belongs to the participant.
+    /// Reports whether `handle`, the GUID of an endpoint, belongs to this participant.
     #[must_use]
     pub fn contains_entity(&self, handle: InstanceHandle) -> bool {
         let (writers, readers) = self.inner.endpoints();
@@ -189,25 +195,26 @@ impl DomainParticipant {
         writers.iter().any(|writer| is_it(writer.guid())) || readers.iter().any(|reader| is_it(reader.guid()))
     }
 
-    /// Deletes all writers and readers of the participant, whatever handles there are. Publishers, subscribers and topics,
-    /// which are nothing to others, go with their last handle.
+    /// Deletes all writers and readers of the participant, even if handles of them exist.
+    /// Publishers, subscribers and topics are not visible to remote participants; they are deleted
+    /// with their last handle.
     ///
     /// # Errors
-    /// [`Error::IllegalOperation`] from another thread than the owner under `Runtime::Inline`.
+    /// [`Error::IllegalOperation`] from a thread other than the owner under `Runtime::Inline`.
     pub fn delete_contained_entities(&self) -> Result<()> {
         self.publishers().iter().try_for_each(Publisher::delete_contained_entities)?;
         self.subscribers().iter().try_for_each(Subscriber::delete_contained_entities)
     }
 
-    /// Ignores another participant and all that it has from now on: as if it were not there. There is no way back.
+    /// Ignores a remote participant and all its entities permanently.
     ///
     /// # Errors
-    /// [`Error::OutOfResources`] when 65,536 entities are ignored.
+    /// [`Error::OutOfResources`] when 65,536 entities are already ignored.
     pub fn ignore_participant(&self, participant: Guid) -> Result<()> {
         self.inner.engine.call(|driver, now| Ok(driver.core.ignore_participant(now, participant.prefix)?))
     }
 
-    /// Ignores the writers and readers that others have of a topic.
+    /// Ignores all remote writers and readers of a topic.
     ///
     /// # Errors
     /// As [`ignore_participant`](Self::ignore_participant).
@@ -215,7 +222,7 @@ impl DomainParticipant {
         self.inner.engine.call(|driver, now| Ok(driver.core.ignore_topic(now, name)?))
     }
 
-    /// Ignores a writer of another participant.
+    /// Ignores a remote writer.
     ///
     /// # Errors
     /// As [`ignore_participant`](Self::ignore_participant).
@@ -223,7 +230,7 @@ impl DomainParticipant {
         self.inner.engine.call(|driver, now| Ok(driver.core.ignore_publication(now, writer)?))
     }
 
-    /// Ignores a reader of another participant.
+    /// Ignores a remote reader.
     ///
     /// # Errors
     /// As [`ignore_participant`](Self::ignore_participant).
@@ -231,7 +238,7 @@ impl DomainParticipant {
         self.inner.engine.call(|driver, now| Ok(driver.core.ignore_subscription(now, reader)?))
     }
 
-    /// The time of day that source and reception time stamps are made of.
+    /// Returns the current time of the clock from which source and reception timestamps are taken.
     #[must_use]
     pub fn current_time(&self) -> Timestamp {
         clock::both().1
@@ -239,7 +246,7 @@ impl DomainParticipant {
 }
 
 impl ParticipantInner {
-    /// Whether publishers and subscribers are enabled when they are created.
+    /// Reports whether new publishers and subscribers are enabled at creation.
     pub(crate) fn enables_entities(&self) -> bool {
         self.is_enabled.load(Ordering::Relaxed)
             && self.qos.lock().expect(UNDISTURBED).entity_factory.autoenable_created_entities
@@ -260,7 +267,7 @@ impl ParticipantInner {
         adopt(&mut self.entities.lock().expect(UNDISTURBED).subscribers, subscriber);
     }
 
-    /// All writers and readers that live.
+    /// Returns all existing writers and readers.
     pub(crate) fn endpoints(&self) -> (Vec<AnyDataWriter>, Vec<AnyDataReader>) {
         let entities = self.entities.lock().expect(UNDISTURBED);
         let (publishers, subscribers) = (living(&entities.publishers), living(&entities.subscribers));
@@ -270,7 +277,7 @@ impl ParticipantInner {
         (writers.collect(), readers.collect())
     }
 
-    /// One more topic handle of that name; all have one type.
+    /// Registers one more handle of the named topic. All handles of a name have the same type.
     pub(crate) fn register_topic(
         self: &Arc<Self>,
         name: &str,
@@ -292,7 +299,8 @@ impl ParticipantInner {
         topic
     }
 
-    /// A topic that may have the name of others and another type: for endpoints whose type is known at run time.
+    /// Creates a topic that may share its name with topics of other types, for endpoints whose type
+    /// is known only at run time.
     pub(crate) fn make_topic(
         self: &Arc<Self>,
         name: &str,
@@ -315,7 +323,7 @@ impl ParticipantInner {
         Ok(topic)
     }
 
-    /// A topic handle's last clone has gone.
+    /// Unregisters a topic handle whose last clone was dropped.
     pub(crate) fn forget_topic(&self, name: &str) {
         let mut topics = self.topics.lock().expect(UNDISTURBED);
         if let Some((_, count)) = topics.get_mut(name) {
@@ -326,12 +334,13 @@ impl ParticipantInner {
         }
     }
 
-    /// A place for the listener of a publisher, subscriber or topic.
+    /// Reserves a slot for the listener of a publisher, subscriber or topic.
     pub(crate) fn add_parent(&self) -> Result<ParentId> {
         self.engine.call_state(|state, _| Ok(state.parents.add()))
     }
 
-    /// From the wrong thread of an inline participant it stays, without harm, until the participant goes.
+    /// Releases the slot. On a thread that does not own an inline participant, the slot remains
+    /// until the participant is deleted.
     pub(crate) fn remove_parent(&self, id: ParentId) {
         let removed = self.engine.call_state(|state, _| Ok(state.parents.remove(id)));
         drop(removed);
@@ -343,7 +352,7 @@ impl ParticipantInner {
         Ok(())
     }
 
-    /// The condition of a publisher, subscriber or topic.
+    /// Returns the status condition of a publisher, subscriber or topic.
     pub(crate) fn parent_condition(self: &Arc<Self>, id: ParentId) -> Result<StatusCondition> {
         let signal = self.engine.call_state(|state, _| state.parent_signal(id))?;
         Ok(StatusCondition { signal, engine: Arc::clone(&self.engine) })

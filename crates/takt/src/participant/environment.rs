@@ -1,5 +1,5 @@
-//! Variables of the environment whose names begin with `TAKT_`: those that a participant does not heed are warnings, since a
-//! misspelled one would change nothing and say nothing.
+//! Detection of environment variables that begin with `TAKT_` but have no effect. Each causes a
+//! warning, since a misspelled name would otherwise go unnoticed.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -8,7 +8,7 @@ use takt_transport::Warning;
 
 use crate::log::{self, Level, TAKT_LOG};
 
-/// Those that every participant heeds.
+/// Variables that every participant evaluates.
 const HEEDED: &[&str] = &[
     "TAKT_CHECK_SOURCES",
     "TAKT_DAEMON",
@@ -30,7 +30,7 @@ const HEEDED: &[&str] = &[
     "TAKT_UDP",
 ];
 
-/// Those that participants heed which `takt_config::Settings` builds, besides.
+/// Further variables, evaluated by participants that `takt_config::Settings` builds.
 const HEEDED_BY_SETTINGS: &[&str] = &[
     "TAKT_ANNOUNCEMENT_PERIOD",
     "TAKT_CONFIG",
@@ -85,31 +85,33 @@ const HEEDED_BY_SETTINGS: &[&str] = &[
     "TAKT_UDP_SEND_BUFFER_BYTES",
 ];
 
-/// Variables of the tests.
+/// Prefix of variables used by tests.
 const OF_TESTS: &str = "TAKT_TEST_";
 
-/// The variables that a participant which `takt_config::Settings` builds heeds: for the test that compares them with its table.
+/// Returns the variables that `takt_config::Settings` evaluates, for the test that compares them
+/// with its table.
 #[doc(hidden)]
 #[must_use]
 pub fn variables_of_settings() -> Vec<&'static str> {
     HEEDED.iter().chain(HEEDED_BY_SETTINGS).copied().collect()
 }
 
-/// Warnings of the variables that are set and that no participant heeds: for programs that write no warnings by default.
+/// Returns warnings for variables that are set but that no participant evaluates, for programs that
+/// log no warnings by default.
 #[doc(hidden)]
 #[must_use]
 pub fn variable_warnings() -> Vec<Warning> {
     unheeded(true).into_iter().map(|(warning, _)| warning).collect()
 }
 
-/// The variables that are set and not heeded, with their warnings.
+/// Returns the variables that are set but not evaluated, with their warnings.
 fn unheeded(is_from_settings: bool) -> Vec<(Warning, String)> {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let names: BTreeSet<String> = names.filter(|name| name.starts_with("TAKT_")).collect();
     names.into_iter().filter_map(|name| Some((warning(&name, is_from_settings)?, name))).collect()
 }
 
-/// Warnings of the variables that are set and not heeded; each is recorded once in a process.
+/// Returns warnings for variables that are set but not evaluated. Each is logged once per process.
 pub(super) fn warnings(is_from_settings: bool) -> Vec<Warning> {
     static RECORDED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let found = unheeded(is_from_settings);
@@ -138,7 +140,7 @@ fn warning(name: &str, is_from_settings: bool) -> Option<Warning> {
     (!is_from_settings).then_some(Warning { what, remedy })
 }
 
-/// How many letters are to be inserted, removed or replaced to make one of the other.
+/// Returns the edit distance: the number of letters to insert, remove or replace.
 fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.bytes().enumerate() {
@@ -158,14 +160,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn misspelled_variable_is_a_warning_that_names_the_nearest() {
+    fn misspelled_variable_warns_and_names_the_nearest() {
         let warning = warning("TAKT_MULTICATS", false).expect("no such variable");
         assert_eq!(warning.what, "TAKT_MULTICATS is set, and there is no such setting");
         assert_eq!(warning.remedy, "TAKT_MULTICAST may be meant");
     }
 
     #[test]
-    fn variable_of_the_settings_is_a_warning_unless_they_build_the_participant() {
+    fn settings_variable_warns_unless_settings_build_the_participant() {
         assert!(warning("TAKT_DOMAIN", false).expect("not heeded").what.contains("does not heed"));
         assert_eq!(warning("TAKT_DOMAIN", true), None);
         for heeded in ["TAKT_PEERS", "TAKT_LOG", "TAKT_TEST_LONG"] {

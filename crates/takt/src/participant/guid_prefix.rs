@@ -1,13 +1,13 @@
-//! A participant's GUID prefix: unique without asking anybody. And its secret.
+//! Generation of a participant's GUID prefix, unique without coordination, and of its secret.
 //!
 //! | octets | content |
 //! |---|---|
-//! | 0, 1 | vendor id (RTPS 2.5 §9.3.1 asks for it) |
-//! | 2 to 5 | host: hash of the machine id, random without one |
-//! | 6, 7 | low half of the process id |
+//! | 0, 1 | vendor id (required by RTPS 2.5 §9.3.1) |
+//! | 2 to 5 | host: hash of the machine id; random if there is none |
+//! | 6, 7 | lower half of the process id |
 //! | 8 to 11 | random |
 //!
-//! Containers may share machine id and process id; the random half keeps them apart.
+//! Containers may share machine id and process id; the random octets distinguish them.
 
 use std::io;
 
@@ -16,7 +16,7 @@ use takt_wire::{GuidPrefix, VendorId};
 
 use crate::Result;
 
-/// A new prefix.
+/// Generates a new prefix.
 pub(super) fn generate() -> Result<GuidPrefix> {
     let mut prefix = [0; 12];
     prefix[..2].copy_from_slice(&VendorId::TAKT.0);
@@ -33,12 +33,12 @@ fn host_id() -> Result<[u8; 4]> {
     }
 }
 
-/// FNV-1a: spreads similar ids; nothing here needs to resist anybody.
+/// Computes FNV-1a, which distributes similar ids well. Cryptographic strength is not needed here.
 fn fnv1a(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
 
-/// What nobody else knows.
+/// Generates a secret of 128 random bits.
 pub(super) fn secret() -> Result<[u64; 2]> {
     Ok([u64::from_ne_bytes(random()?), u64::from_ne_bytes(random()?)])
 }
@@ -59,7 +59,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn prefixes_differ_and_begin_with_the_vendor() {
+    fn prefixes_are_unique_and_begin_with_the_vendor_id() {
         let prefixes: BTreeSet<_> = (0..100).map(|_| generate().expect("randomness")).collect();
         assert!(prefixes.len() > 98, "32 random bits hardly ever meet");
         assert!(prefixes.iter().all(|prefix| prefix.0[..2] == VendorId::TAKT.0));

@@ -1,4 +1,5 @@
-//! What a participant's jobs took: by class, one by one, and which of them took too long.
+//! Execution times of a participant's jobs: statistics by class, a trace of single jobs, and budget
+//! overruns.
 
 use std::fmt;
 use std::io;
@@ -18,21 +19,21 @@ use crate::timing::Timing;
 use crate::timing_plan::latency_terms;
 use crate::{Error, Executor, PRIORITY_PROPERTY, Result, TopicTiming};
 
-/// A job that took longer than its budget.
+/// Job that exceeded its execution time budget.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BudgetOverrun {
-    /// What it did.
+    /// Kind of the job.
     pub kind: JobKind,
-    /// How urgent it was.
+    /// Priority of the job.
     pub priority: Priority,
-    /// How long it took.
+    /// Execution time of the job.
     pub took: Duration,
-    /// How long it might have taken.
+    /// Budget of the job.
     pub budget: Duration,
-    /// Whose listener it was, and of which topic; `None` for a job of the middleware.
+    /// Endpoint whose listener the job called, with its topic; `None` for a job of the middleware.
     pub endpoint: Option<(Guid, String)>,
-    /// The listener is not called any more, until it is [resumed](crate::AnyDataReader::resume_listener).
+    /// The listener is suspended until it is [resumed](crate::AnyDataReader::resume_listener).
     pub suspended: bool,
 }
 
@@ -60,66 +61,68 @@ impl fmt::Display for BudgetOverrun {
     }
 }
 
-/// What a participant's listener is told of overruns.
+/// Status that reports budget overruns to a participant's listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BudgetOverrunStatus {
-    /// All since the participant was built.
+    /// Number of overruns since the participant was built.
     pub total_count: u64,
-    /// Those since the last call.
+    /// Number of overruns since the last call of the listener.
     pub total_count_change: u64,
-    /// The last one.
+    /// Most recent overrun.
     pub last: BudgetOverrun,
 }
 
-/// The last overruns of a participant, and how many there were.
+/// Most recent budget overruns of a participant and their total number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BudgetOverruns {
-    /// The last ones, at most 64, the oldest first.
+    /// Most recent overruns, at most 64, the oldest first.
     pub last: Vec<BudgetOverrun>,
-    /// All since the participant was built.
+    /// Number of overruns since the participant was built.
     pub total_count: u64,
 }
 
-/// That of Takt, for accounts.
+/// Version of Takt, recorded in job statistics.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Jobs that a trace keeps at most: 24 MB.
+/// Maximum number of jobs in a trace: 24 MB.
 pub const TRACE_JOBS_MAX: usize = 1 << 20;
 
 impl ParticipantInner {
-    /// What the executor is told of a writer of this topic.
+    /// Returns the executor's timing parameters of a writer of this topic.
     pub(crate) fn writer_timing(&self, topic: &str, qos: &DataWriterQos) -> Result<Timing> {
         Timing::of_writer(qos, self.planned(topic, &qos.property)?.map(|planned| planned.writer))
     }
 
-    /// What the executor is told of a reader of this topic.
+    /// Returns the executor's timing parameters of a reader of this topic.
     pub(crate) fn reader_timing(&self, topic: &str, qos: &DataReaderQos) -> Result<Timing> {
         Timing::of_reader(qos, self.planned(topic, &qos.property)?.map(|planned| planned.reader))
     }
 
-    /// What is known beforehand of the ages of a reader's samples.
+    /// Returns the latency limit and bound that the system file states for a reader of this topic.
     pub(crate) fn latency_terms(&self, topic: &str, qos: &DataReaderQos) -> Result<LatencyTerms> {
         Ok(latency_terms(self.planned(topic, &qos.property)?))
     }
 
-    /// What a writer of this topic announces of its host.
+    /// Returns the stages of this host that a writer of the topic announces.
     pub(crate) fn writer_stages(&self, topic: &str) -> Option<HostStages> {
         self.timing_plan.as_ref()?.stages(topic)?.writer.clone()
     }
 
-    /// What a reader of this topic announces of its host.
+    /// Returns the stages of this host that a reader of the topic announces.
     pub(crate) fn reader_stages(&self, topic: &str) -> Option<HostStages> {
         self.timing_plan.as_ref()?.stages(topic)?.reader.clone()
     }
 
-    /// How urgent an endpoint's listener is on another executor, which the system file may know.
+    /// Returns the priority of an endpoint's listener on another executor, if the system file
+    /// states one.
     pub(crate) fn listener_priority(&self, executor: &Executor, topic: &str, property: &Property) -> Option<Priority> {
         let plan = self.timing_plan.as_ref().filter(|_| property.get(PRIORITY_PROPERTY).is_none())?;
         plan.listener_priority(executor.name(), topic)
     }
 
-    /// What the system file says of a topic. Who states a priority may be where the file knows nothing of.
+    /// Returns the timing that the system file states for a topic. An endpoint with an explicit
+    /// priority need not appear in the file.
     fn planned(&self, topic: &str, property: &Property) -> Result<Option<TopicTiming>> {
         match self.timing_plan.as_ref().map(|plan| plan.of(topic)) {
             None => Ok(None),
@@ -130,10 +133,12 @@ impl ParticipantInner {
 }
 
 impl DomainParticipant {
-    /// How many jobs of each kind and priority the participant's executor has run, and how long they took: the thread `takt-rx`,
-    /// or the application's under `Runtime::Inline`. What a call of the application sends from another thread is no job.
+    /// Returns the number and the execution times of the jobs that the participant's executor has
+    /// run, by kind and priority. The executor is the thread `takt-rx`, or the application's thread
+    /// under `Runtime::Inline`. Data sent by a call of the application on another thread is not a
+    /// job.
     ///
-    /// While spinning, a datagram counts from the moment that it was found.
+    /// While the thread spins, the execution time of a datagram starts when the datagram is found.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -141,12 +146,14 @@ impl DomainParticipant {
         self.look_at_jobs(|state| Ok(state.ledger.accounts.classes().to_vec()))
     }
 
-    /// Sets how long a job of this kind and priority may take, listeners apart, whose budget is a
-    /// [property](crate::BUDGET_PROPERTY) of their reader or writer. [`Duration::INFINITE`](crate::Duration::INFINITE), as is the
-    /// default: as long as it takes. The participant counts longer ones, and calls its listener.
+    /// Sets the execution time budget of jobs of this kind and priority. The default is
+    /// [`Duration::INFINITE`](crate::Duration::INFINITE), no budget. The participant counts
+    /// overruns and reports them to its listener. The budget of a listener is a
+    /// [property](crate::BUDGET_PROPERTY) of its reader or writer instead.
     ///
     /// # Errors
-    /// [`Error::BadParameter`] for a negative budget, [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    /// [`Error::BadParameter`] for a negative budget, [`Error::AlreadyDeleted`] after
+    /// [`close`](Self::close).
     pub fn set_job_budget(&self, kind: JobKind, priority: Priority, budget: impl Into<crate::Duration>) -> Result<()> {
         let budget_ns = clock::not_negative("a budget", budget)?.as_nanos();
         self.look_at_jobs(|state| {
@@ -155,7 +162,7 @@ impl DomainParticipant {
         })
     }
 
-    /// The jobs that took longer than they may.
+    /// Returns the budget overruns.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -166,10 +173,11 @@ impl DomainParticipant {
         })
     }
 
-    /// Keeps so many of the jobs that ran last, 24 octets each; none with 0, as is the default.
+    /// Keeps a trace of the `jobs` most recent jobs, 24 octets each. The default is 0: no trace.
     ///
     /// # Errors
-    /// [`Error::OutOfResources`] beyond [`TRACE_JOBS_MAX`], [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    /// [`Error::OutOfResources`] beyond [`TRACE_JOBS_MAX`], [`Error::AlreadyDeleted`] after
+    /// [`close`](Self::close).
     pub fn keep_job_trace(&self, jobs: usize) -> Result<()> {
         if jobs > TRACE_JOBS_MAX {
             return Err(Error::OutOfResources { limit: "jobs of a trace", value: TRACE_JOBS_MAX as u64 });
@@ -180,10 +188,10 @@ impl DomainParticipant {
         })
     }
 
-    /// Writes the jobs that are kept in the format that `chrome://tracing` and Perfetto read.
+    /// Writes the trace in the format of `chrome://tracing` and Perfetto.
     ///
     /// # Errors
-    /// Those of `out`; [`io::ErrorKind::Other`] after [`close`](Self::close).
+    /// Returns the errors of `out`; [`io::ErrorKind::Other`] after [`close`](Self::close).
     pub fn write_job_trace(&self, out: impl io::Write) -> io::Result<()> {
         let kept = self.look_at_jobs(|state| {
             let records: Vec<TraceRecord> =
@@ -197,11 +205,13 @@ impl DomainParticipant {
         })
     }
 
-    /// Writes what the participant's jobs took by kind and priority, as JSON, for `takt analyze --measured`. What the jobs of others on
-    /// the same executor took is in [`Executor::write_job_accounts`](crate::Executor::write_job_accounts).
+    /// Writes the execution times of the participant's jobs by kind and priority, as JSON, for
+    /// `takt analyze --measured`.
+    /// [`Executor::write_job_accounts`](crate::Executor::write_job_accounts) covers all jobs of an
+    /// executor.
     ///
     /// # Errors
-    /// Those of `out`; [`io::ErrorKind::Other`] after [`close`](Self::close).
+    /// Returns the errors of `out`; [`io::ErrorKind::Other`] after [`close`](Self::close).
     pub fn write_job_accounts(&self, out: impl io::Write) -> io::Result<()> {
         let classes = self.job_classes().map_err(io::Error::other)?;
         report::write_accounts(out, (&self.inner.executor_name, 1), VERSION, classes.iter().map(JobAccount::from))

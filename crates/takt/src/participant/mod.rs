@@ -1,4 +1,4 @@
-//! Participants: one application's presence in a domain (DDS 1.4 §2.2.2.2.1).
+//! Domain participants (DDS 1.4 §2.2.2.2.1).
 
 mod builder;
 mod config;
@@ -49,8 +49,9 @@ use crate::timing_plan::ExecutorPlan;
 use crate::{Duration, Error, Executor, Result, Runtime};
 use entities::{Defaults, Entities};
 
-/// A participant in a domain: creates topics, publishers and subscribers. Handles are clones of one another; it leaves
-/// the domain with the last handle and entity, or by [`close`](Self::close).
+/// Participant of a domain: creates topics, publishers and subscribers. Handles are clones that
+/// refer to the same participant. It leaves the domain when the last handle and entity is dropped,
+/// or by [`close`](Self::close).
 #[derive(Clone)]
 pub struct DomainParticipant {
     inner: Arc<ParticipantInner>,
@@ -62,37 +63,37 @@ pub(crate) struct ParticipantInner {
     domain_id: u32,
     is_enabled: AtomicBool,
     qos: PiMutex<DomainParticipantQos>,
-    /// UDPv6 is in use.
+    /// Whether UDPv6 is in use.
     ipv6: bool,
     has_tcp: bool,
-    /// What was worse than asked when it was built.
+    /// Degradations relative to the requested configuration when the participant was built.
     warnings: Vec<Warning>,
     built: takt_core::Instant,
     transport_report: TransportReport,
-    /// Per topic name its type and how many topics there are.
+    /// Type and number of topics by topic name.
     topics: PiMutex<BTreeMap<String, (String, usize)>>,
     entities: PiMutex<Entities>,
     defaults: PiMutex<Defaults>,
     pub(crate) builtin_readers: BuiltinReaders,
-    /// `takt-rx`, until it is joined.
+    /// Thread `takt-rx`, until it is joined.
     thread: PiMutex<Option<JoinHandle<()>>>,
-    /// Drives it for as long as this lives.
+    /// Executor that drives the participant for as long as this lives.
     executor: Option<Executor>,
-    /// What the system file and accounts know its executor by.
+    /// Name of the executor in the system file and in job accounts.
     executor_name: String,
-    /// What the system file says of its topics.
+    /// Plan of its executor from the system file.
     timing_plan: Option<ExecutorPlan>,
-    /// If it is protected by DDS Security.
+    /// Renewal handle, if the participant is protected by DDS Security.
     renewal: Option<Arc<Renewal>>,
     _watch: Option<Arc<Watch>>,
-    /// What the process was given for as long as this lives.
+    /// Process-wide settings that last for as long as this lives.
     _held: takt_exec::Held,
 }
 
 const UNDISTURBED: &str = "no code of others runs under this lock";
 
 impl DomainParticipant {
-    /// Prepares a participant of a domain.
+    /// Returns a builder of a participant in a domain.
     ///
     /// # Examples
     /// ```no_run
@@ -103,7 +104,7 @@ impl DomainParticipant {
         DomainParticipantBuilder::new(domain_id)
     }
 
-    /// A participant of a domain with all defaults.
+    /// Creates a participant in a domain with all defaults.
     ///
     /// # Errors
     /// As [`DomainParticipantBuilder::build`].
@@ -111,19 +112,20 @@ impl DomainParticipant {
         Self::builder(domain_id).build()
     }
 
-    /// Has the readers of the [builtin topics](crate::builtin): what is known of other participants, their topics,
-    /// writers and readers.
+    /// Returns the subscriber of the [builtin topics](crate::builtin): discovered participants,
+    /// topics, writers and readers.
     #[must_use]
     pub fn builtin_subscriber(&self) -> BuiltinSubscriber {
         BuiltinSubscriber::new(Arc::clone(&self.inner))
     }
 
-    /// Under [`Runtime::Inline`]: receives, runs timers, sends and calls listeners. Waits up to `timeout` for something
-    /// to happen, and says whether anything did. Does not allocate once endpoints exist and are matched.
+    /// Drives the participant once under [`Runtime::Inline`]: receives, runs timers, sends and
+    /// calls listeners. Waits up to `timeout` for an event, and returns whether there was one. Does
+    /// not allocate once endpoints exist and are matched.
     ///
     /// # Errors
-    /// [`Error::IllegalOperation`] under [`Runtime::Shared`], whose thread does this, and from another thread than
-    /// the owner; [`Error::BadParameter`] for a negative timeout.
+    /// [`Error::IllegalOperation`] under [`Runtime::Shared`], whose thread does this, and from
+    /// another thread than the owner; [`Error::BadParameter`] for a negative timeout.
     pub fn spin_once(&self, timeout: impl Into<Duration>) -> Result<bool> {
         let timeout = clock::timeout(timeout)?;
         if self.inner.engine.runtime == Runtime::Shared {
@@ -138,8 +140,9 @@ impl DomainParticipant {
         engine.pump(now, clock::deadline(now, timeout))
     }
 
-    /// Has other participants' coming and going told to `listener`, in place of a former one, and all statuses of the
-    /// participant's entities, but `DATA_ON_READERS`, that no listener of these has an ear for.
+    /// Replaces the listener. It is notified when remote participants are discovered or lost, and
+    /// of all statuses of the participant's entities except `DATA_ON_READERS` that are outside the
+    /// listener masks of these entities.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -147,8 +150,8 @@ impl DomainParticipant {
         self.set_listener_with_mask(listener, ALL_BUT_ON_READERS)
     }
 
-    /// As [`set_listener`](Self::set_listener), of these statuses alone. Coming and going are told in any case, unless
-    /// there are none.
+    /// As [`set_listener`](Self::set_listener), limited to these statuses. Discovery and loss of
+    /// participants are notified regardless of the mask, unless it is empty.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -156,7 +159,7 @@ impl DomainParticipant {
         self.replace_listener(Some(Listener::Participant(listener)), mask)
     }
 
-    /// Has them told to nobody.
+    /// Removes the listener.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -170,7 +173,8 @@ impl DomainParticipant {
         Ok(())
     }
 
-    /// Shows that the writers whose `LIVELINESS` is `MANUAL_BY_PARTICIPANT` live (DDS 1.4 §2.2.2.2.1).
+    /// Asserts the liveliness of the writers whose `LIVELINESS` is `MANUAL_BY_PARTICIPANT`
+    /// (DDS 1.4 §2.2.2.2.1).
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -181,18 +185,21 @@ impl DomainParticipant {
         })
     }
 
-    /// Announces itself to one more peer from now on; the forms are those of [`DomainParticipantBuilder::peers`]. A name is
-    /// resolved now, which may take as long as the machine's resolver does.
+    /// Adds a peer to which the participant announces itself; the forms are those of
+    /// [`DomainParticipantBuilder::peers`]. A name is resolved immediately, which takes as long as
+    /// the machine's resolver does.
     ///
     /// # Errors
-    /// [`Error::BadParameter`] for what cannot be understood or resolved, [`Error::OutOfResources`] beyond
-    /// [`takt_core::MAX_PEERS`] ports, [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    /// [`Error::BadParameter`] for a peer that cannot be parsed or resolved,
+    /// [`Error::OutOfResources`] beyond [`takt_core::MAX_PEERS`] ports, [`Error::AlreadyDeleted`]
+    /// after [`close`](Self::close).
     pub fn add_peer(&self, peer: &str) -> Result<()> {
         let locators = self.locate(peer)?;
         self.inner.engine.call(|driver, now| Ok(driver.core.add_peers(now, &locators)?))
     }
 
-    /// Announces itself to a peer no more. Participants there that are known stay known until they leave or fall silent.
+    /// Removes a peer from the announcements. Participants already discovered there stay known
+    /// until they leave or their lease expires.
     ///
     /// # Errors
     /// As [`add_peer`](Self::add_peer).
@@ -212,32 +219,33 @@ impl DomainParticipant {
         peers::locate(peer, self.inner.domain_id, self.inner.ipv6)
     }
 
-    /// The participant's identity in the domain.
+    /// Returns the GUID of the participant.
     #[must_use]
     pub fn guid(&self) -> Guid {
         self.inner.guid
     }
 
-    /// The domain.
+    /// Returns the domain id.
     #[must_use]
     pub fn domain_id(&self) -> u32 {
         self.inner.domain_id
     }
 
-    /// The participant's policies.
+    /// Returns the policies of the participant.
     #[must_use]
     pub fn qos(&self) -> DomainParticipantQos {
         self.inner.qos.lock().expect(UNDISTURBED).clone()
     }
 
-    /// What works worse than asked, and what to do about it: socket buffers that the kernel limits, variables of the environment
-    /// that are not heeded, participants that announce themselves and do not answer, and, three seconds after the participant was
-    /// built, peers and discovery servers that it was built with and that do not answer.
+    /// Returns degradations relative to the requested configuration, each with a remedy. Examples
+    /// are socket buffers limited by the kernel, ignored environment variables, and participants
+    /// that announce themselves and do not answer. From three seconds after the build on, they
+    /// include configured peers and discovery servers that do not answer.
     #[must_use]
     pub fn warnings(&self) -> Vec<Warning> {
         let mut warnings = self.inner.warnings.clone();
         let is_time = clock::now().since(self.inner.built) >= ANSWER_TIME;
-        // A participant that is closed knows none.
+        // A closed participant has no warnings of this kind.
         let known = self.inner.engine.look(|driver| {
             let silent = driver.core.silent_participants().map(|silent| Warning {
                 what: silent.to_string(),
@@ -250,13 +258,14 @@ impl DomainParticipant {
         warnings
     }
 
-    /// Which transports were asked for, by name, and what came of it. Empty if none were.
+    /// Returns the transports that were requested by name and the result of opening them. Empty if
+    /// none were requested.
     #[must_use]
     pub fn transport_report(&self) -> &TransportReport {
         &self.inner.transport_report
     }
 
-    /// The other participants that are known.
+    /// Returns the discovered remote participants.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -264,7 +273,7 @@ impl DomainParticipant {
         self.look(|core| core.discovered_participants())
     }
 
-    /// The writers of others that are known.
+    /// Returns the discovered remote writers.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -272,7 +281,7 @@ impl DomainParticipant {
         self.look(|core| core.discovered_publications().cloned().collect())
     }
 
-    /// The readers of others that are known.
+    /// Returns the discovered remote readers.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -280,8 +289,10 @@ impl DomainParticipant {
         self.look(|core| core.discovered_subscriptions().cloned().collect())
     }
 
-    /// The discovery servers that were named ([`discovery_servers`](DomainParticipantBuilder::discovery_servers)) and do not
-    /// answer, as `udp/ADDRESS:PORT`. A participant that has just started names all of them; one that runs answers within a second.
+    /// Returns the configured discovery servers
+    /// ([`discovery_servers`](DomainParticipantBuilder::discovery_servers)) that do not answer, as
+    /// `udp/ADDRESS:PORT`. A participant that has just started lists all of them; a running server
+    /// answers within a second.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -289,7 +300,8 @@ impl DomainParticipant {
         self.look(|core| core.silent_servers().iter().map(ToString::to_string).collect())
     }
 
-    /// Writers and readers of one topic that were lately not matched, and why not.
+    /// Returns recent pairs of writers and readers of one topic that were not matched, with the
+    /// reasons.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -297,7 +309,8 @@ impl DomainParticipant {
         self.look(|core| core.refusals().cloned().collect())
     }
 
-    /// Participants that may not take part, or not in what is protected, and why (DDS Security).
+    /// Returns participants that DDS Security refuses, entirely or for protected topics, with the
+    /// reasons.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -305,17 +318,17 @@ impl DomainParticipant {
         self.look(|core| core.refused_participants().map(|(guid, why)| (guid, why.to_owned())).collect())
     }
 
-    /// Writers and readers of one topic that match here, and that another implementation may refuse: the members in which
-    /// their types differ. CycloneDDS is known to refuse all of these, so such pairs with it are [refusals](Self::refusals).
-    ///
+    /// Returns matched pairs of writers and readers of one topic that another implementation may
+    /// refuse, with the members in which their types differ. CycloneDDS refuses all of these, so
+    /// such pairs with it are [refusals](Self::refusals).
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn cautions(&self) -> Result<Vec<Caution>> {
         self.look(|core| core.cautions().collect())
     }
 
-    /// Participants that announce themselves and have not answered for two seconds at the address that they announce. Their
-    /// endpoints are unknown, and none of them is matched.
+    /// Returns participants that announce themselves and have not answered for two seconds at the
+    /// announced address. Their endpoints are unknown, and none of them is matched.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -323,8 +336,9 @@ impl DomainParticipant {
         self.look(|core| core.silent_participants().collect())
     }
 
-    /// Matches in which the numbers of one side contradict those of the other ([`qos::Contract`](crate::qos::Contract)): writer,
-    /// reader, and the contradictions in words. They match all the same.
+    /// Returns matched pairs whose timing contracts contradict each other
+    /// ([`qos::Contract`](crate::qos::Contract)): writer, reader, and the contradictions as texts.
+    /// Such pairs match all the same.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -332,7 +346,7 @@ impl DomainParticipant {
         self.look(|core| core.contradictions())
     }
 
-    /// What the protocol engine has sent, received and dropped.
+    /// Returns the counters of the protocol engine: sent, received and dropped messages.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -340,7 +354,7 @@ impl DomainParticipant {
         self.look(|core| *core.counters())
     }
 
-    /// What went wrong between protocol engine and transports.
+    /// Returns the counters of errors between protocol engine and transports.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -348,7 +362,7 @@ impl DomainParticipant {
         self.inner.engine.look(|driver| Ok(driver.counters()))
     }
 
-    /// What each transport has carried, by its name.
+    /// Returns the traffic statistics of each transport, by name.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -368,14 +382,16 @@ impl DomainParticipant {
         self.inner.engine.look(|driver| Ok(look(&driver.core)))
     }
 
-    /// Leaves the domain now, whatever handles and entities there are: others are told, sockets are closed, calls that
-    /// wait end, and every later call on an entity of this participant is [`Error::AlreadyDeleted`]. The participant's own thread or
-    /// executor calls no listener any more when this returns, unless it is called within a listener or a job: then one that is being
-    /// called by another thread may still be at it, as may one that [another executor](crate::AnyDataReader::run_listener_on) calls.
+    /// Leaves the domain, regardless of remaining handles and entities. Remote participants are
+    /// notified, sockets are closed, and blocking calls end. Every later call on an entity of this
+    /// participant fails with [`Error::AlreadyDeleted`]. When this returns, the participant's
+    /// thread or executor calls no more listeners. Two cases are excepted: a call within a listener
+    /// or a job, while another thread calls a listener, and listeners that [another
+    /// executor](crate::AnyDataReader::run_listener_on) calls. These may still be running.
     ///
     /// # Errors
-    /// [`Error::AlreadyDeleted`] if it was closed, [`Error::IllegalOperation`] from another thread than the owner under
-    /// [`Runtime::Inline`].
+    /// [`Error::AlreadyDeleted`] if it was already closed, [`Error::IllegalOperation`] from another
+    /// thread than the owner under [`Runtime::Inline`].
     pub fn close(&self) -> Result<()> {
         self.inner.close()
     }
@@ -385,7 +401,7 @@ impl ParticipantInner {
     fn close(&self) -> Result<()> {
         let result = self.engine.close();
         let thread = self.thread.lock().expect(UNDISTURBED).take();
-        // Who drives does not wait for another who may wait for it.
+        // A driving thread does not join another thread that may wait for it.
         if let Some(thread) = thread.filter(|_| !ThreadToken::drives()) {
             // A panic in a listener has already been reported by its thread.
             drop(thread.join());
@@ -401,7 +417,8 @@ impl ParticipantInner {
 impl Drop for ParticipantInner {
     fn drop(&mut self) {
         match self.close() {
-            // Another thread than the owner's of an inline participant: the engine closes when it is dropped.
+            // On another thread than the owner of an inline participant: the engine closes when it
+            // is dropped.
             Ok(()) | Err(Error::AlreadyDeleted | Error::IllegalOperation { .. }) => {}
             Err(error) => debug_assert!(false, "closing a participant failed: {error}"),
         }

@@ -1,14 +1,15 @@
-//! Unicast peers: hosts and participants that are looked for by name.
+//! Unicast peers: hosts and participants that discovery contacts by address.
 //!
 //! | form | meaning |
 //! |---|---|
-//! | `HOST` | the first ten participants there, by their well-known ports (RTPS 2.5 §9.6.2.3) |
-//! | `HOST#4`, `HOST#0-29` | those with these participant indices |
-//! | `HOST:7410` | whoever has this port |
-//! | `tcp/HOST:7410` | whoever listens at this port of TCP |
+//! | `HOST` | the first ten participants on the host, by their well-known ports (RTPS 2.5 §9.6.2.3) |
+//! | `HOST#4`, `HOST#0-29` | the participants with these participant indices |
+//! | `HOST:7410` | the participant that receives on this port |
+//! | `tcp/HOST:7410` | the participant that listens on this TCP port |
 //!
-//! `HOST` is an IPv4 address, an IPv6 address (in brackets before a port), or a name that the machine's resolver knows. A
-//! name is resolved once, when it is given; all its addresses of the families in use are taken.
+//! `HOST` is an IPv4 address, an IPv6 address (in brackets if a port follows), or a name that the
+//! system's resolver knows. A name is resolved once, when it is configured. All its addresses of
+//! the enabled families are used.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
@@ -18,17 +19,17 @@ use takt_wire::ports::PortMapping;
 
 use crate::{Error, Result};
 
-/// Participants that are looked for on a peer's host: those with the first well-known ports. Others find us by our
-/// announcements to them, or by multicast.
+/// Participant indices that are contacted on a peer's host: those with the first well-known ports.
+/// Participants with higher indices learn of this one from its announcements or by multicast.
 const PEER_PARTICIPANTS: RangeInclusive<u16> = 0..=9;
 
-/// The last participant index that has well-known ports.
+/// Highest participant index that has well-known ports.
 const LAST_INDEX: u16 = 119;
 
-/// How a peer of TCP begins.
+/// Prefix of TCP peers.
 const TCP: &str = "tcp/";
 
-/// A peer as it is written.
+/// Parsed peer.
 #[derive(Debug, PartialEq, Eq)]
 struct Peer<'a> {
     host: &'a str,
@@ -42,10 +43,10 @@ enum At {
     Indices(RangeInclusive<u16>),
 }
 
-/// Where the discovery of a peer may listen.
+/// Returns the locators at which a peer may receive discovery data.
 ///
 /// # Errors
-/// [`Error::BadParameter`] for what has none of the forms, and for a name that cannot be resolved.
+/// [`Error::BadParameter`] for invalid syntax and for a name that cannot be resolved.
 pub(super) fn locate(peer: &str, domain_id: u32, ipv6: bool) -> Result<Vec<Locator>> {
     let (parsed, addresses) = find(peer, ipv6)?;
     if let At::TcpPort(port) = parsed.at {
@@ -65,12 +66,13 @@ pub(super) fn locate(peer: &str, domain_id: u32, ipv6: bool) -> Result<Vec<Locat
     Ok(addresses.iter().flat_map(at).collect())
 }
 
-/// Whether a peer is to be reached by TCP.
+/// Reports whether a peer is reached by TCP.
 pub(super) fn is_tcp(peer: &str) -> bool {
     peer.trim().starts_with(TCP)
 }
 
-/// Where to connect to for a peer of TCP that is given by name, and the name.
+/// Returns the socket addresses of a TCP peer that is given by name, each with that name. Empty for
+/// other peers.
 pub(super) fn tcp_names(peer: &str, ipv6: bool) -> Result<Vec<(SocketAddr, String)>> {
     let (parsed, addresses) = find(peer, ipv6)?;
     let At::TcpPort(port) = parsed.at else { return Ok(Vec::new()) };
@@ -119,7 +121,7 @@ fn parse(peer: &str) -> Option<Peer<'_>> {
     }
 }
 
-/// What stands for a host, without the brackets of an IPv6 address.
+/// Returns the host without the brackets of an IPv6 address.
 fn host_of(text: &str) -> Option<&str> {
     let inner = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     let host = inner.unwrap_or(text);
@@ -147,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_without_port_has_the_well_known_ones() {
+    fn peer_without_port_uses_well_known_ports() {
         let all = texts("192.0.2.9");
         assert_eq!(all.len(), 10);
         assert_eq!(all[..2], ["udp/192.0.2.9:7660", "udp/192.0.2.9:7662"]);
@@ -155,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_with_port_or_indices_has_these() {
+    fn peer_with_port_or_indices_uses_these() {
         assert_eq!(texts("192.0.2.9:7000"), ["udp/192.0.2.9:7000"]);
         assert_eq!(texts("[2001:db8::1]:7410"), ["udp/[2001:db8::1]:7410"]);
         assert_eq!(texts("192.0.2.9#2"), ["udp/192.0.2.9:7664"]);
@@ -164,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_of_tcp_has_a_port() {
+    fn tcp_peer_requires_a_port() {
         assert_eq!(texts("tcp/192.0.2.9:7400"), ["tcp/192.0.2.9:7400"]);
         assert_eq!(texts("tcp/[2001:db8::1]:7400"), ["tcp/[2001:db8::1]:7400"]);
         assert!(is_tcp(" tcp/localhost:1") && !is_tcp("localhost:1"));
@@ -174,13 +176,13 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_resolved() {
+    fn host_name_is_resolved() {
         assert_eq!(texts("localhost:7412"), ["udp/127.0.0.1:7412"]);
         assert_eq!(texts("localhost#0-1").len(), 2);
     }
 
     #[test]
-    fn anything_else_is_an_error_that_names_it() {
+    fn invalid_peer_error_names_the_peer() {
         for wrong in [
             "",
             "host name",

@@ -1,30 +1,30 @@
-//! What became of the transports that were asked for.
+//! Report on the transports that were configured.
 
 use std::fmt;
 
-/// Which transports were asked for, for what, and what came of it; see
+/// Configured transports by purpose, and whether each was opened; see
 /// [`DomainParticipant::transport_report`](crate::DomainParticipant::transport_report).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TransportReport {
-    /// In the order in which they were made. Empty if nothing was configured.
+    /// Decisions in the order in which they were made. Empty if nothing was configured.
     pub decisions: Vec<Decision>,
-    /// Opened though nothing needs them yet.
+    /// Transports kept open although nothing uses them yet.
     pub(super) kept: Vec<String>,
 }
 
-/// One choice.
+/// Choice of transports for one purpose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// What for: `user data`, `discovery`, `topics PATTERN`, `extra`.
+    /// Purpose: `user data`, `discovery`, `topics PATTERN`, `extra`.
     pub purpose: String,
-    /// In the order of preference.
+    /// Alternatives in order of preference.
     pub attempts: Vec<Attempt>,
 }
 
 /// One alternative of a choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
-    /// The transports, as they were asked for.
+    /// Names of the transports as configured.
     pub transports: String,
     outcome: Outcome,
 }
@@ -49,13 +49,13 @@ impl Attempt {
         Self { transports, outcome: Outcome::Untried }
     }
 
-    /// Whether this is the one that was taken.
+    /// Reports whether this alternative was chosen.
     #[must_use]
     pub fn is_open(&self) -> bool {
         matches!(self.outcome, Outcome::Open(_))
     }
 
-    /// Why it was not, if it was tried.
+    /// Returns the reason why the alternative failed, if it was tried.
     #[must_use]
     pub fn refusal(&self) -> Option<&str> {
         match &self.outcome {
@@ -77,7 +77,7 @@ impl fmt::Display for Attempt {
 }
 
 impl fmt::Display for TransportReport {
-    /// A line for each alternative, under what it is for.
+    /// Writes the purpose of each decision, followed by one line for each alternative.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for decision in &self.decisions {
             writeln!(f, "{}", decision.purpose)?;

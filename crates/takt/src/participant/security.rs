@@ -1,19 +1,21 @@
-//! DDS Security of a participant that runs.
+//! Renewal of the DDS Security documents of a running participant.
 
 use super::DomainParticipant;
 use crate::{Error, Result, SecurityConfig};
 
 impl DomainParticipant {
-    /// Goes on with another certificate, private key, permissions, authorities or revocation lists, of the same subject. Participants
-    /// whose security comes from files do this by themselves when the files change.
+    /// Renews the certificate, private key, permissions, authorities or revocation lists, for the
+    /// same subject. Participants whose security comes from files do this automatically when the
+    /// files change.
     ///
-    /// Matches with participants of Takt stay, as far as the new permissions allow them. Participants of other vendors go by the former
-    /// certificate until they discover this one again. Returns when the documents have been checked; what follows is in the log. See
-    /// `docs/security.md`.
+    /// Matches with Takt participants remain as far as the new permissions allow them. Participants
+    /// of other vendors use the previous certificate until they discover this one again. Returns
+    /// when the documents have been checked; later results are logged. See `docs/security.md`.
     ///
     /// # Errors
-    /// [`Error::NotAllowedBySecurity`] if the documents would not allow the participant, or change the governance: it goes on with the
-    /// former ones. [`Error::IllegalOperation`] if it is not protected.
+    /// [`Error::NotAllowedBySecurity`] if the documents do not allow the participant, or change the
+    /// governance: the previous ones stay in use. [`Error::IllegalOperation`] if the participant is
+    /// not protected.
     ///
     /// # Examples
     /// ```no_run

@@ -1,6 +1,7 @@
-//! Discovery servers: participants that introduce others to each other, for networks without multicast.
+//! Discovery servers, which announce participants to each other in networks without multicast.
 //!
-//! What a server does is told in `takt-core`, `discovery/server.rs`; how one is set up, in `docs/discovery.md`.
+//! The protocol is described in `takt-core`, `discovery/server.rs`, and the setup in
+//! `docs/discovery.md`.
 
 use std::net::SocketAddr;
 
@@ -11,13 +12,13 @@ use takt_wire::Locator;
 use super::{DomainParticipant, DomainParticipantBuilder};
 use crate::{Result, Runtime};
 
-/// A discovery server, for a domain, in this process. It runs on a thread of its own until it is closed or dropped.
+/// Discovery server for one domain. It runs on a thread of its own until it is closed or dropped.
 #[derive(Clone, Debug)]
 pub struct DiscoveryServer {
     participant: DomainParticipant,
 }
 
-/// What a discovery server shall be. Made by [`DiscoveryServer::builder`].
+/// Configuration of a discovery server. Created by [`DiscoveryServer::builder`].
 #[must_use]
 pub struct DiscoveryServerBuilder {
     participant: DomainParticipantBuilder,
@@ -27,20 +28,21 @@ pub struct DiscoveryServerBuilder {
 }
 
 impl DiscoveryServer {
-    /// Prepares a server of a domain that listens at an address; 0.0.0.0 is all but loopback.
+    /// Configures a server of a domain that listens at `listen`. The address 0.0.0.0 stands for all
+    /// interfaces except loopback.
     pub fn builder(domain_id: u32, listen: SocketAddr) -> DiscoveryServerBuilder {
         Self::on(DomainParticipant::builder(domain_id), listen)
     }
 
-    /// The same with a prepared participant, whose domain, UDP and TCP count. Peers, interfaces, multicast, runtime and name are
-    /// the server's own.
+    /// Configures a server from a participant's builder. Domain, UDP and TCP are taken from it.
+    /// Peers, interfaces, multicast, runtime and name are set by the server.
     pub fn on(participant: DomainParticipantBuilder, listen: SocketAddr) -> DiscoveryServerBuilder {
-        // All clients may be on one host.
+        // All clients may share one host.
         let limits = Limits { max_participants_per_address: Limits::default().max_participants, ..Limits::default() };
         DiscoveryServerBuilder { participant, listen, others: Vec::new(), limits }
     }
 
-    /// Where clients find it.
+    /// Returns the addresses at which clients reach the server.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) after [`close`](Self::close).
@@ -49,13 +51,14 @@ impl DiscoveryServer {
         Ok(own.iter().filter_map(Locator::socket_addr).collect())
     }
 
-    /// The participant that it is: tells whom it knows, and counts.
+    /// Returns the server's participant, which gives access to discovered participants and
+    /// counters.
     #[must_use]
     pub fn participant(&self) -> &DomainParticipant {
         &self.participant
     }
 
-    /// Takes its leave. Clients keep what they have found.
+    /// Closes the server after announcing that it leaves. Clients keep what they have discovered.
     ///
     /// # Errors
     /// As [`DomainParticipant::close`].
@@ -65,14 +68,15 @@ impl DiscoveryServer {
 }
 
 impl DiscoveryServerBuilder {
-    /// Other servers, in the forms of [`DomainParticipantBuilder::peers`](super::DomainParticipantBuilder::peers): they and
-    /// this one tell each other of their clients, and back each other up.
+    /// Sets other servers, in the syntax of
+    /// [`DomainParticipantBuilder::peers`](super::DomainParticipantBuilder::peers). The servers
+    /// exchange the participants of their clients, and each serves as backup of the others.
     pub fn others<S: Into<String>>(mut self, others: impl IntoIterator<Item = S>) -> Self {
         self.others = others.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Bounds on what is kept for clients.
+    /// Sets limits on the data that is stored for clients.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
@@ -81,7 +85,8 @@ impl DiscoveryServerBuilder {
     /// Opens the sockets and starts the thread.
     ///
     /// # Errors
-    /// As [`DomainParticipantBuilder::build`](super::DomainParticipantBuilder::build); among them a port that is taken.
+    /// As [`DomainParticipantBuilder::build`](super::DomainParticipantBuilder::build), in
+    /// particular if the port is in use.
     pub fn build(self) -> Result<DiscoveryServer> {
         let mut builder = self
             .participant

@@ -1,14 +1,16 @@
-//! Which transports a participant has, and what goes by which: chosen by configuration, each choice with a fallback order.
+//! Transports of a participant and their assignment to purposes. Each choice in the configuration
+//! has a fallback order.
 //!
-//! | for | by default |
+//! | purpose | default |
 //! |---|---|
-//! | user data | UDP, and shared memory beside it |
-//! | discovery | what carries the user data, if that is UDP or TCP; else UDP |
+//! | user data | UDP, plus shared memory |
+//! | discovery | the transports for user data if they are UDP or TCP, else UDP |
 //! | topics of a pattern | as other user data |
-//! | extra | nothing |
+//! | extra | none |
 //!
-//! A transport that is asked for in several places is opened once. What is open and used nowhere in the end is closed again.
-//! Every refusal is kept with its reason ([`TransportReport`]), and is a warning where something else was taken instead.
+//! A transport that is configured for several purposes is opened once. Transports that remain
+//! unused are closed again. [`TransportReport`] records every failure with its reason. A failure
+//! also causes a warning if a fallback was taken.
 
 use std::net::Ipv4Addr;
 
@@ -23,24 +25,24 @@ use super::report::{Attempt, Decision, TransportReport};
 use crate::runtime::roles::{Roles, Rule, Set, TRANSPORTS_MAX};
 use crate::{Error, Result};
 
-/// What was asked for, as it was written. `None` is left open.
+/// Configured transports as written. `None` means not configured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct TransportConfig {
     pub(super) user_data: Option<Vec<String>>,
     pub(super) discovery: Option<Vec<String>>,
-    /// `PATTERN=LIST` each.
+    /// One `PATTERN=LIST` for each entry.
     pub(super) topics: Option<Vec<String>>,
     pub(super) extra: Option<Vec<String>>,
 }
 
 impl TransportConfig {
-    /// Whether anything was asked for.
+    /// Reports whether any transport is configured.
     pub(super) fn is_set(&self) -> bool {
         let Self { user_data, discovery, topics, extra } = self;
         [user_data, discovery, topics, extra].into_iter().flatten().any(|list| !list.is_empty())
     }
 
-    /// The same, with what `other` says where this says nothing.
+    /// Returns this configuration, completed by `other` where this one is not set.
     pub(super) fn or(self, other: Self) -> Self {
         Self {
             user_data: self.user_data.or(other.user_data),
@@ -71,7 +73,7 @@ impl TransportConfig {
     }
 }
 
-/// What was asked for, understood.
+/// Parsed transport configuration.
 struct Wanted {
     user_data: TransportChoice,
     discovery: TransportChoice,
@@ -79,14 +81,14 @@ struct Wanted {
     extra: Vec<TransportSpec>,
 }
 
-/// What transports are opened with.
+/// Configurations with which transports are opened.
 pub(super) struct Configs<'a> {
     pub(super) udp: &'a UdpConfig,
     pub(super) tcp: &'a TcpConfig,
     pub(super) shm: &'a ShmConfig,
 }
 
-/// The participant's transports, and who is for what.
+/// Open transports of a participant and their roles.
 pub(super) struct Assembly {
     pub(super) transports: Vec<Box<dyn Transport>>,
     pub(super) roles: Roles,
@@ -94,17 +96,19 @@ pub(super) struct Assembly {
     pub(super) warnings: Vec<Warning>,
 }
 
-/// What belongs to every participant that says so elsewhere: TCP that was configured, shared memory unless it is off.
+/// Transports that are opened in addition because of other settings: TCP if it is configured,
+/// shared memory unless it is disabled.
 #[derive(Clone, Copy)]
 pub(super) struct Beside {
     pub(super) tcp: bool,
     pub(super) shm: bool,
 }
 
-/// Opens what was asked for.
+/// Opens the configured transports.
 ///
 /// # Errors
-/// [`Error::BadParameter`] for what cannot be understood, [`Error::Transport`] for a choice of which nothing opens.
+/// [`Error::BadParameter`] for an invalid configuration, [`Error::Transport`] for a choice of which
+/// no alternative opens.
 pub(super) fn assemble(config: &TransportConfig, configs: &Configs<'_>, beside: Beside) -> Result<Assembly> {
     let wanted = config.understood()?;
     let user_data = if wanted.user_data.is_empty() { plain("udp") } else { wanted.user_data };
@@ -144,8 +148,8 @@ fn plain(name: &str) -> TransportChoice {
     TransportChoice { alternatives: vec![vec![TransportSpec::named(name)]] }
 }
 
-/// Whether a transport has an address of IP, or sends to such, by which others are found. What has an address of one network only need
-/// not reach any other.
+/// Reports whether a transport has an IP address for discovery, or sends to IP addresses. A
+/// transport that serves a single network only need not reach any other.
 fn carries_ip(transport: &dyn Transport) -> bool {
     const KINDS: [i32; 2] = [Locator::KIND_UDP_V4, Locator::KIND_TCP_V4];
     let udp = Locator::udp_v4(Ipv4Addr::LOCALHOST, 1);
@@ -153,12 +157,13 @@ fn carries_ip(transport: &dyn Transport) -> bool {
         || KINDS.iter().any(|kind| transport.serves(&Locator { kind: *kind, ..udp }))
 }
 
-/// Whether a transport sends to hardware addresses, by which Takt's others are found, and nobody else's.
+/// Reports whether a transport sends to hardware addresses, by which participants of Takt, but of
+/// no other vendor, are discovered.
 fn carries_ethernet(transport: &dyn Transport) -> bool {
     transport.serves(&Locator::takt_ethernet([2, 0, 0, 0, 0, 1], 1))
 }
 
-/// Why a transport did not open.
+/// Reason why a transport did not open.
 #[derive(Clone)]
 struct Refused {
     spec: TransportSpec,
@@ -174,7 +179,8 @@ impl Refused {
 
 struct Opener<'a> {
     configs: &'a Configs<'a>,
-    /// What may be for all endpoints, or for discovery. Others are reached by unicast, and so need no groups.
+    /// Transports that serve all endpoints or discovery, so that they need multicast groups. All
+    /// other transports are addressed by unicast only.
     general: Vec<TransportSpec>,
     open: Vec<(TransportSpec, Opened)>,
     refused: Vec<Refused>,
@@ -188,7 +194,7 @@ impl<'a> Opener<'a> {
         Self { configs, general, open: Vec::new(), refused: Vec::new(), report, warnings }
     }
 
-    /// The place of a transport; opens it if nobody has tried before.
+    /// Returns the index of a transport; opens it on the first call.
     fn get(&mut self, spec: &TransportSpec) -> Result<std::result::Result<usize, Refused>> {
         if let Some(place) = self.open.iter().position(|(known, _)| known == spec) {
             return Ok(Ok(place));
@@ -212,7 +218,8 @@ impl<'a> Opener<'a> {
                 Ok(self.open.len() - 1)
             }
             Err(error) => {
-                // What was tried and on what is said by whoever shows it, unless it is something else than the whole.
+                // The code that prints a refusal adds operation and target. Keep them in the text
+                // only if they differ.
                 let is_whole = error.op == "open" && error.target == spec.to_string();
                 let why = if is_whole { error.source.to_string() } else { error.to_string() };
                 let refused = Refused { spec: spec.clone(), kind: error.source.kind(), why };
@@ -222,7 +229,7 @@ impl<'a> Opener<'a> {
         })
     }
 
-    /// The first alternative of which all transports open. What was refused before is a warning.
+    /// Returns the first alternative whose transports all open. Earlier failures cause a warning.
     fn choose(&mut self, purpose: String, choice: &TransportChoice) -> Result<Set> {
         let mut attempts: Vec<Attempt> = Vec::new();
         let mut chosen = None;
@@ -273,7 +280,7 @@ impl<'a> Opener<'a> {
         Ok(set)
     }
 
-    /// Opens a transport that one can do without.
+    /// Opens an optional transport. A failure causes a warning.
     fn offer(&mut self, purpose: String, spec: &TransportSpec) -> Result<Option<usize>> {
         let (place, attempt) = match self.get(spec)? {
             Ok(place) => {
@@ -305,7 +312,7 @@ impl<'a> Opener<'a> {
         members.any(|(_, (_, opened))| does(opened.transport.as_ref()))
     }
 
-    /// Keeps what is used.
+    /// Keeps the transports in use and closes the others.
     fn finish(self, user_data: Set, discovery: Set, mut rules: Vec<Rule>) -> Result<Assembly> {
         let is_kept = |spec: &TransportSpec| self.report.kept.contains(&spec.to_string());
         let mut used = rules.iter().fold(user_data.or(discovery), |used, rule| used.or(rule.transports));

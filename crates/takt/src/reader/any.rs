@@ -1,4 +1,4 @@
-//! Readers whatever their type: statuses, conditions, policies, and what becomes of them.
+//! Type-independent part of readers: statuses, conditions, QoS and deletion.
 
 use std::any::TypeId;
 use std::fmt;
@@ -28,8 +28,9 @@ use crate::subscriber::{Subscriber, SubscriberInner};
 use crate::topic::{AnyTopic, TopicInner};
 use crate::{Duration, Error, Executor, Flow, Readable, Result, TRANSPORT_PROPERTY};
 
-/// A reader, whatever its type: what every [`DataReader`] is besides reading. Handles are clones of one another; the
-/// reader is deleted with the last one, or by [`close`](Self::close).
+/// Reader without its type: the methods of a [`DataReader`] that do not depend on the sample type.
+/// Clones refer to the same reader. It is deleted with the last of them, or by
+/// [`close`](Self::close).
 #[derive(Clone)]
 pub struct AnyDataReader {
     pub(crate) core: Arc<ReaderCore>,
@@ -44,7 +45,7 @@ pub(crate) struct ReaderCore {
     pub(crate) engine: Arc<Engine>,
     qos: PiMutex<DataReaderQos>,
     pub(crate) topic: Arc<TopicInner>,
-    /// Keeps the subscriber, and by it the participant.
+    /// Keeps the subscriber, and thereby the participant, from being deleted.
     pub(crate) subscriber: Arc<SubscriberInner>,
     type_id: TypeId,
 }
@@ -52,7 +53,8 @@ pub(crate) struct ReaderCore {
 const UNDISTURBED: &str = "no code of others runs under this lock";
 
 impl AnyDataReader {
-    /// A reader of values of type `T`. `spec` says what it is to be, given its own locators.
+    /// Creates a reader of values of type `T`. `spec` returns its configuration, given its own
+    /// locators.
     pub(crate) fn create<T: 'static>(
         subscriber: &Subscriber,
         topic: Arc<TopicInner>,
@@ -90,7 +92,7 @@ impl AnyDataReader {
         })
     }
 
-    /// A reader that `create` makes in the core.
+    /// Registers a reader that `create` creates in the core.
     pub(crate) fn register<T: 'static>(
         subscriber: &Arc<SubscriberInner>,
         topic: Arc<TopicInner>,
@@ -139,13 +141,13 @@ impl AnyDataReader {
         Arc::downgrade(&self.core)
     }
 
-    /// The reader with its type, if that is `T`.
+    /// Returns the reader with its type if that is `T`.
     #[must_use]
     pub fn downcast<T: Readable>(&self) -> Option<DataReader<T>> {
         (self.core.type_id == TypeId::of::<T>()).then(|| DataReader::of_this_type(self))
     }
 
-    /// Whether it can be used; false once it was closed.
+    /// Reports whether the reader is open; false once it was closed.
     pub(crate) fn is_open(&self) -> Result<bool> {
         match self.core.engine.look(|driver| Ok(driver.core.reader_guid(self.core.handle)?)) {
             Err(Error::AlreadyDeleted) => Ok(false),
@@ -153,22 +155,23 @@ impl AnyDataReader {
         }
     }
 
-    /// Announces a reader that was created disabled, and begins to receive (DDS 1.4 §2.2.2.1.1.7). Does nothing if it is
-    /// enabled.
+    /// Enables a reader that was created disabled: it is announced and begins to receive
+    /// (DDS 1.4 §2.2.2.1.1.7). Has no effect if the reader is already enabled.
     ///
     /// # Errors
-    /// [`Error::PreconditionNotMet`] if its subscriber is not enabled.
+    /// [`Error::PreconditionNotMet`] if the subscriber is not enabled.
     pub fn enable(&self) -> Result<()> {
         self.core.subscriber.check_enabled()?;
         self.core.engine.call(|driver, now| Ok(driver.core.enable_reader(now, self.core.handle)?))
     }
 
-    /// Changes the reader's policies: before it is enabled any, afterwards those that DDS 1.4 §2.2.3 calls changeable.
-    /// Others are told, and writers that no longer fit, or fit now, are parted or matched. Whether it has a port of its own stays as it
-    /// was when it was created.
+    /// Changes the policies of the reader: any of them before it is enabled, afterwards those that
+    /// are changeable according to DDS 1.4 §2.2.3. The change is announced. Writers that became
+    /// incompatible are unmatched, and writers that became compatible are matched. Whether the
+    /// reader has a port of its own is decided at creation only.
     ///
     /// # Errors
-    /// [`Error::ImmutablePolicy`], [`Error::InconsistentPolicy`]: then all stay as they were.
+    /// [`Error::ImmutablePolicy`], [`Error::InconsistentPolicy`]. All policies are then unchanged.
     pub fn set_qos(&self, qos: DataReaderQos) -> Result<()> {
         let core = &*self.core;
         let (handle, timing) = (core.handle, core.subscriber.participant.reader_timing(&core.topic.name, &qos)?);
@@ -182,12 +185,16 @@ impl AnyDataReader {
         Ok(())
     }
 
-    /// Has this executor call the reader's own listener from now on, instead of the participant's; `None`: the participant's again. It is as urgent as the
-    /// system file says of the topic on that executor, else as the reader is. Listeners of the levels above stay with the participant.
+    /// Moves calls of the reader's own listener to another executor, or with `None` back to that of
+    /// the participant. The priority on that executor is the one that the system file states for
+    /// the topic there, else that of the reader. Listeners of subscriber and participant are not
+    /// moved.
     ///
     /// # Errors
-    /// [`Error::OutOfResources`] if the executor has no room for a job, [`Error::PreconditionNotMet`] if it has ended,
-    /// [`Error::AlreadyDeleted`] after [`close`](Self::close), [`Error::IllegalOperation`] under `Runtime::Inline`, whose participants have one thread.
+    /// [`Error::OutOfResources`] if the executor has reached its limit of jobs,
+    /// [`Error::PreconditionNotMet`] if it has ended, [`Error::AlreadyDeleted`] after
+    /// [`close`](Self::close), [`Error::IllegalOperation`] under `Runtime::Inline`, whose
+    /// participants have one thread.
     pub fn run_listener_on(&self, executor: Option<&Executor>) -> Result<()> {
         let core = &*self.core;
         let (participant, qos) = (&core.subscriber.participant, self.qos());
@@ -196,8 +203,8 @@ impl AnyDataReader {
         core.engine.run_listener_on(executor, Target::Reader(core.handle), planned)
     }
 
-    /// Has the listener called again that was suspended since it took longer than its [budget](crate::BUDGET_PROPERTY). Does
-    /// nothing if it was not.
+    /// Resumes a listener that was suspended because it exceeded its
+    /// [budget](crate::BUDGET_PROPERTY). Has no effect if the listener is not suspended.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -205,35 +212,37 @@ impl AnyDataReader {
         self.core.engine.call_state(|state, _| state.resume(Target::Reader(self.core.handle)))
     }
 
-    /// The reader's policies.
+    /// Returns the policies of the reader.
     #[must_use]
     pub fn qos(&self) -> DataReaderQos {
         self.core.qos.lock().expect(UNDISTURBED).clone()
     }
 
-    /// The name of the topic read from.
+    /// Returns the name of the reader's topic.
     #[must_use]
     pub fn topic_name(&self) -> &str {
         &self.core.topic.name
     }
 
-    /// The name of its type.
+    /// Returns the name of the topic's type.
     #[must_use]
     pub fn type_name(&self) -> &str {
         &self.core.topic.type_name
     }
 
-    /// The topic read from, its type forgotten.
+    /// Returns the reader's topic without its type.
     #[must_use]
     pub fn any_topic(&self) -> AnyTopic {
         AnyTopic::from_inner(Arc::clone(&self.core.topic))
     }
 
-    /// Whether all has arrived that its TRANSIENT_LOCAL writers had when they were matched; waits for it
-    /// (`wait_for_historical_data`, DDS 1.4 §2.2.2.5.3). With a VOLATILE reader there is nothing to wait for.
+    /// Waits until the reader has received all samples that its TRANSIENT_LOCAL writers held when
+    /// they were matched (`wait_for_historical_data`, DDS 1.4 §2.2.2.5.3). Returns at once for a
+    /// VOLATILE reader.
     ///
     /// # Errors
-    /// [`Error::Timeout`] if it did not in time, [`Error::BadParameter`] for a negative time.
+    /// [`Error::Timeout`] if samples are missing when `max_wait` expires, [`Error::BadParameter`]
+    /// for a negative duration.
     pub fn wait_for_historical_data(&self, max_wait: impl Into<Duration>) -> Result<()> {
         let max_wait = clock::timeout(max_wait)?;
         if self.qos().durability == crate::qos::Durability::Volatile {
@@ -248,13 +257,14 @@ impl AnyDataReader {
         )
     }
 
-    /// Payloads that were dropped since they are no value of the reader's type.
+    /// Returns the number of payloads that were dropped because they are not valid values of the
+    /// reader's type.
     #[must_use]
     pub fn deserialize_failures(&self) -> u64 {
         self.core.deserialize_failures.load(Ordering::Relaxed)
     }
 
-    /// How many writers are matched, and what changed since this was last asked.
+    /// Returns the number of matched writers and its change since the last call.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -262,7 +272,8 @@ impl AnyDataReader {
         self.status(StatusMask::SUBSCRIPTION_MATCHED, |driver, reader| driver.core.subscription_matched_status(reader))
     }
 
-    /// How many writers offer less than this reader asks for, and for which policy the last one did.
+    /// Returns the number of writers whose offered QoS is incompatible, and the policy of the last
+    /// one.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -272,7 +283,7 @@ impl AnyDataReader {
         })
     }
 
-    /// How many matched writers show that they live, and how many do not (DDS 1.4 §2.2.3.11).
+    /// Returns the numbers of matched writers that are alive and not alive (DDS 1.4 §2.2.3.11).
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -280,7 +291,8 @@ impl AnyDataReader {
         self.status(StatusMask::LIVELINESS_CHANGED, |driver, reader| driver.core.liveliness_changed_status(reader))
     }
 
-    /// In how many periods of DEADLINE an instance got no sample, and which one did not last (DDS 1.4 §2.2.3.7).
+    /// Returns the number of DEADLINE periods in which an instance received no sample, and the last
+    /// such instance (DDS 1.4 §2.2.3.7).
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -290,7 +302,7 @@ impl AnyDataReader {
         })
     }
 
-    /// How many samples were lost.
+    /// Returns the number of lost samples.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -298,9 +310,11 @@ impl AnyDataReader {
         self.status(StatusMask::SAMPLE_LOST, |driver, reader| driver.core.sample_lost_status(reader))
     }
 
-    /// How old samples were when they could be read here, by both ends' wall clocks, and how many were older than the reader's
-    /// E2E_LATENCY (`rt.e2e_ns` in its properties or USER_DATA when it was enabled), and than the bound of the
-    /// [system file](crate::DomainParticipantBuilder::timing_plan). `None` if there is neither.
+    /// Returns the ages of samples when they became readable, measured by the wall clocks of both
+    /// hosts. Counts samples older than the reader's E2E_LATENCY, and samples older than the bound
+    /// of the [system file](crate::DomainParticipantBuilder::timing_plan). E2E_LATENCY is
+    /// `rt.e2e_ns` in the properties or USER_DATA of the reader when it was enabled. `None` if the
+    /// reader has neither limit.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -308,7 +322,7 @@ impl AnyDataReader {
         self.status(StatusMask::LATENCY_EXCEEDED, |driver, reader| driver.core.latency_exceeded_status(reader))
     }
 
-    /// How many samples found no room, and why the last one did not.
+    /// Returns the number of rejected samples and the reason of the last rejection.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -316,7 +330,7 @@ impl AnyDataReader {
         self.status(StatusMask::SAMPLE_REJECTED, |driver, reader| driver.core.sample_rejected_status(reader))
     }
 
-    /// How many writers of the topic have another type.
+    /// Returns the number of writers of the topic that have another type.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -337,7 +351,7 @@ impl AnyDataReader {
         })
     }
 
-    /// The writers that are matched.
+    /// Returns the matched writers.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -345,10 +359,11 @@ impl AnyDataReader {
         self.core.engine.look(|driver| Ok(driver.core.matched_publications(self.core.handle)?))
     }
 
-    /// What is known of a matched writer (`get_matched_publication_data`).
+    /// Returns the discovery data of a matched writer (`get_matched_publication_data`).
     ///
     /// # Errors
-    /// [`Error::BadParameter`] if it is not matched, [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    /// [`Error::BadParameter`] if the writer is not matched, [`Error::AlreadyDeleted`] after
+    /// [`close`](Self::close).
     pub fn matched_publication_data(&self, writer: Guid) -> Result<PublicationBuiltinTopicData> {
         self.core.engine.look(|driver| {
             let is_matched = driver.core.matched_publications(self.core.handle)?.contains(&writer);
@@ -358,26 +373,26 @@ impl AnyDataReader {
         })
     }
 
-    /// The condition that is true while a status has changed.
+    /// Returns the condition that is true while an enabled status has changed.
     #[must_use]
     pub fn status_condition(&self) -> StatusCondition {
         StatusCondition { signal: Arc::clone(&self.core.signal), engine: Arc::clone(&self.core.engine) }
     }
 
-    /// A condition that is true while the reader holds samples that the selector wants.
+    /// Returns a condition that is true while the reader holds samples that match the selector.
     #[must_use]
     pub fn read_condition(&self, selector: Selector) -> ReadCondition {
         let (signal, engine) = (Arc::clone(&self.core.signal), Arc::clone(&self.core.engine));
         ReadCondition { signal, engine, reader: self.core.handle, selector, query: None }
     }
 
-    /// The statuses that have changed since they were last read.
+    /// Returns the statuses that have changed since they were last read.
     #[must_use]
     pub fn status_changes(&self) -> StatusMask {
         self.core.signal.changes()
     }
 
-    /// Has status changes told to nobody.
+    /// Removes the listener. Its statuses go to the listener of the subscriber or participant.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -392,22 +407,22 @@ impl AnyDataReader {
         Ok(())
     }
 
-    /// The reader's identity in the domain.
+    /// Returns the GUID of the reader.
     #[must_use]
     pub fn guid(&self) -> Guid {
         self.core.guid
     }
 
-    /// The subscriber that the reader belongs to.
+    /// Returns the subscriber of the reader.
     #[must_use]
     pub fn subscriber(&self) -> Subscriber {
         Subscriber { inner: Arc::clone(&self.core.subscriber) }
     }
 
-    /// Deletes the reader, whatever handles there are; they answer [`Error::AlreadyDeleted`] then.
+    /// Deletes the reader. Other handles of it return [`Error::AlreadyDeleted`] from then on.
     ///
     /// # Errors
-    /// [`Error::AlreadyDeleted`] if it was.
+    /// [`Error::AlreadyDeleted`] if it was already closed.
     pub fn close(&self) -> Result<()> {
         self.core.delete()
     }
@@ -430,7 +445,8 @@ impl ReaderCore {
 impl Drop for ReaderCore {
     fn drop(&mut self) {
         match self.delete() {
-            // Another thread than the owner's of an inline participant cannot delete; the participant's end will.
+            // Only the owner thread of an inline participant can delete the reader. Otherwise it is
+            // deleted with the participant.
             Ok(()) | Err(Error::AlreadyDeleted | Error::IllegalOperation { .. }) => {}
             Err(error) => debug_assert!(false, "deleting a reader failed: {error}"),
         }

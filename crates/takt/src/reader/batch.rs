@@ -1,5 +1,5 @@
-//! Many samples at once, into memory that the caller has and keeps: nothing is allocated, unless a sample needs more
-//! memory than any before in its place.
+//! Batch reads into memory of the caller. They allocate only if a sample needs more memory than all
+//! previous ones in its slot.
 
 use takt_core::{ReadCursor, SampleInfo, Selector, ranks};
 
@@ -9,12 +9,14 @@ use crate::sample::Sample;
 use crate::{Readable, Result};
 
 impl<T: Readable> DataReader<T> {
-    /// Takes as many samples as there are and `samples` has places for, in the order of [`take`](Self::take). Returns those that
-    /// were filled. The memory of all places is reused, call after call. One lock for all; does not allocate, unless `T`
-    /// needs more memory.
+    /// Takes as many samples as are available and fit into `samples`, in the order of
+    /// [`take`](Self::take). Returns the filled slots. The memory of all slots is reused by every
+    /// call. Acquires the lock once for all samples. Does not allocate, unless `T` needs more
+    /// memory.
     ///
     /// # Errors
-    /// [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) after [`close`](crate::AnyDataReader::close).
+    /// [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) after
+    /// [`close`](crate::AnyDataReader::close).
     ///
     /// # Examples
     /// ```no_run
@@ -34,7 +36,7 @@ impl<T: Readable> DataReader<T> {
         self.select_batch(Selector::TAKE, samples)
     }
 
-    /// Reads samples and leaves them, otherwise as [`take_batch`](Self::take_batch).
+    /// Reads samples without removing them, otherwise as [`take_batch`](Self::take_batch).
     ///
     /// # Errors
     /// As [`take_batch`](Self::take_batch).
@@ -42,7 +44,8 @@ impl<T: Readable> DataReader<T> {
         self.select_batch(Selector::READ, samples)
     }
 
-    /// Reads or takes samples that the selector wants, otherwise as [`take_batch`](Self::take_batch).
+    /// Reads or takes samples that match the selector, otherwise as
+    /// [`take_batch`](Self::take_batch).
     ///
     /// # Errors
     /// As [`take_batch`](Self::take_batch).
@@ -54,17 +57,20 @@ impl<T: Readable> DataReader<T> {
         Ok(filled)
     }
 
-    /// Takes up to `max` samples, one after the other into `sample`, and shows each to `visit`, in the order of
-    /// [`take`](Self::take). Returns how many there were. One lock for all; does not allocate, unless `T` needs more memory.
+    /// Takes up to `max` samples, one after the other into `sample`, and passes each to `visit`, in
+    /// the order of [`take`](Self::take). Returns the number of samples. Acquires the lock once for
+    /// all samples. Does not allocate, unless `T` needs more memory.
     ///
-    /// What `sample` is where [`SampleInfo::valid_data`] is false says [`take_next_sample`](Self::take_next_sample). The ranks in
-    /// the infos are zero, since what follows is not known yet.
+    /// [`take_next_sample`](Self::take_next_sample) describes the value of `sample` where
+    /// [`SampleInfo::valid_data`] is false. The ranks in the infos are zero, since the samples that
+    /// follow are not known yet.
     ///
-    /// `visit` runs inside the call, so it must not call anything on this participant's entities: that is
-    /// [`Error::IllegalOperation`](crate::Error::IllegalOperation).
+    /// `visit` runs inside the call, so it must not call methods of this participant's entities.
+    /// They fail with [`Error::IllegalOperation`](crate::Error::IllegalOperation).
     ///
     /// # Errors
-    /// [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) after [`close`](crate::AnyDataReader::close).
+    /// [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) after
+    /// [`close`](crate::AnyDataReader::close).
     ///
     /// # Examples
     /// ```no_run
@@ -83,7 +89,7 @@ impl<T: Readable> DataReader<T> {
         self.select_each(Selector::TAKE, max, sample, visit)
     }
 
-    /// Reads samples and leaves them, otherwise as [`take_each`](Self::take_each).
+    /// Reads samples without removing them, otherwise as [`take_each`](Self::take_each).
     ///
     /// # Errors
     /// As [`take_each`](Self::take_each).
@@ -91,7 +97,7 @@ impl<T: Readable> DataReader<T> {
         self.select_each(Selector::READ, max, sample, visit)
     }
 
-    /// Reads or takes samples that the selector wants, otherwise as [`take_each`](Self::take_each).
+    /// Reads or takes samples that match the selector, otherwise as [`take_each`](Self::take_each).
     ///
     /// # Errors
     /// As [`take_each`](Self::take_each).

@@ -1,7 +1,9 @@
-//! Receiving in a thread that waits: [`DataReader::recv_timeout`], and [`DataReader::iter`] for a loop. Not part of DDS 1.4.
+//! Blocking receive: [`DataReader::recv_timeout`], and [`DataReader::iter`] for loops. Not part of
+//! DDS 1.4.
 //!
-//! Under [`Runtime::Inline`](crate::Runtime::Inline) the waiting thread drives the participant meanwhile, if it owns it; under
-//! [`Runtime::Shared`](crate::Runtime::Shared) it [leads](crate::runtime::leading).
+//! Under [`Runtime::Inline`](crate::Runtime::Inline) the waiting thread drives the participant if
+//! it owns it. Under [`Runtime::Shared`](crate::Runtime::Shared) it becomes the
+//! [leader](crate::runtime::leading).
 
 use std::cell::Cell;
 use std::fmt;
@@ -16,7 +18,7 @@ use crate::runtime::poll;
 use crate::runtime::tasks::TaskKey;
 use crate::{Duration, Error, Readable, Result, Sample};
 
-/// Wakes a thread that waits for a sample.
+/// Waker of a thread that waits for a sample.
 struct Alarm(poll::Waker);
 
 impl Wake for Alarm {
@@ -29,7 +31,7 @@ impl Wake for Alarm {
     }
 }
 
-/// What a thread waits by. Each thread keeps one, so that waiting again costs little.
+/// Resources of a waiting thread. Each thread keeps one for later waits.
 struct Sleeper {
     alarm: Arc<Alarm>,
     leading: Leading,
@@ -40,7 +42,7 @@ thread_local! {
 }
 
 impl Sleeper {
-    /// The thread's own, or a new one in a wait within a wait.
+    /// Takes the resources of the thread, or creates new ones for a nested wait.
     fn take() -> Result<Self> {
         match SLEEPER.try_with(Cell::take).ok().flatten() {
             Some(sleeper) => Ok(sleeper),
@@ -49,11 +51,11 @@ impl Sleeper {
     }
 }
 
-/// A thread that waits for a sample of a reader.
+/// Wait of a thread for a sample of a reader.
 struct Waiting<'a, T: Readable> {
     reader: &'a DataReader<T>,
     task: Option<TaskKey>,
-    /// `None` until it has to wait.
+    /// `None` until the thread has to wait.
     sleeper: Option<Sleeper>,
 }
 
@@ -89,15 +91,16 @@ impl<T: Readable> Drop for Waiting<'_, T> {
         if let Some(mut sleeper) = self.sleeper.take() {
             let settled = sleeper.leading.settle(std::slice::from_ref(&self.reader.core.engine));
             debug_assert!(settled.is_ok(), "this thread holds no lock: {settled:?}");
-            // A thread that ends keeps none.
+            // A thread that is ending keeps no resources.
             let _ = SLEEPER.try_with(|kept| kept.set(Some(sleeper)));
         }
     }
 }
 
 impl<T: Readable> DataReader<T> {
-    /// Takes the oldest sample; waits for one, at most `timeout`. Several threads may wait on one reader: each sample goes to one
-    /// of them. Allocates for the sample, and with the first wait of a thread, which keeps two descriptors from then on.
+    /// Takes the oldest sample; waits at most `timeout` for one. Several threads may wait on one
+    /// reader: each sample goes to one of them. Allocates for the sample. The first wait of a
+    /// thread also allocates, and opens two file descriptors that the thread keeps.
     ///
     /// # Examples
     /// ```no_run
@@ -110,15 +113,16 @@ impl<T: Readable> DataReader<T> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Timeout`] if none came in time; [`Error::BadParameter`] for a negative timeout; [`Error::AlreadyDeleted`] when the
-    /// reader or its participant is closed; [`Error::Transport`] if the machine has no descriptor left;
-    /// [`Error::IllegalOperation`] from another thread than the owner under [`Runtime::Inline`](crate::Runtime::Inline).
+    /// [`Error::Timeout`] if no sample arrives within `timeout`; [`Error::BadParameter`] for a
+    /// negative timeout; [`Error::AlreadyDeleted`] when the reader or its participant is closed;
+    /// [`Error::Transport`] if no file descriptor is available; [`Error::IllegalOperation`] from a
+    /// thread other than the owner under [`Runtime::Inline`](crate::Runtime::Inline).
     pub fn recv_timeout(&self, timeout: impl Into<Duration>) -> Result<Sample<T>> {
         Waiting { reader: self, task: None, sleeper: None }.wait(clock::timeout(timeout)?)
     }
 
-    /// The samples of this reader, each taken; waits for the next one without end. The iteration ends when the reader or its
-    /// participant is closed, and after an error.
+    /// Returns an iterator that takes samples and waits for the next one without a timeout. The
+    /// iteration ends when the reader or its participant is closed, and after an error.
     ///
     /// # Examples
     /// ```no_run
@@ -133,7 +137,7 @@ impl<T: Readable> DataReader<T> {
     }
 }
 
-/// A reader's samples, one by one as they come. Made by [`DataReader::iter`].
+/// Blocking iterator over the samples of a reader. Created by [`DataReader::iter`].
 #[must_use = "an iterator does nothing unless it is iterated"]
 pub struct SampleIter<'a, T: Readable> {
     reader: &'a DataReader<T>,

@@ -1,16 +1,19 @@
-//! Samples that stay where they were written: in the shared memory of the writer's participant; or where they arrived: in the frame that
-//! a transport received which lets frames be held, such as AF_XDP.
+//! Loaned samples: payloads that are read without a copy, in the shared memory of the writer's
+//! participant or in the received frame of a transport that lends its frames, such as AF_XDP.
 //!
-//! A reader that [borrows](DataReader::borrow_samples) keeps no copy of what is lent to it. The lender uses the memory again when
-//! the last reader has let go of it, so it waits in the reader's history, and in what the application has taken, at the lender's
-//! expense. If that has no more to lend, it copies: nobody waits. Of frames a transport lets only some be held, and what comes beyond is
-//! copied as it arrives. Frames are written by nobody while they are held.
+//! A reader that [borrows](DataReader::borrow_samples) does not copy loaned payloads. The lender
+//! reuses the memory when the last reader has released it. Samples in the reader's history, and
+//! samples that the application has taken, therefore occupy memory of the lender. A lender that has
+//! no memory left copies instead of waiting. A transport lends a limited number of frames; further
+//! frames are copied on arrival. A frame is not written while it is on loan.
 //!
-//! # What can be trusted
-//! The kernel lets nobody but the lender's process write there, and a lender that is Takt does not while it lends. One that is
-//! broken or hostile, which could only be another process of the same user, may. So there is no reference to the bytes: they are
-//! copied out, all or some of them ([`LoanedSample::read_at`]), by loads that are sound whatever the other side does; and
-//! [`LoanedSample::is_intact`] tells whether the lender claims to have left them alone. What is decoded is decoded from a copy.
+//! # Trust
+//! Only the lender's process can write to the memory, and Takt does not write to it during a loan.
+//! A broken or hostile lender, which must be another process of the same user, may write
+//! nevertheless. Therefore no reference to the bytes is handed out. [`LoanedSample::read_at`]
+//! copies all or some of them by loads that are sound even during concurrent writes.
+//! [`LoanedSample::is_intact`] reports whether the lender claims that the bytes are unchanged.
+//! Decoding works on a copy.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -22,9 +25,10 @@ use takt_xtypes::ENCAPSULATION_LEN;
 use super::DataReader;
 use crate::{Readable, Result};
 
-/// The payload of a sample, as it was lent or as a copy: its serialised body, without the encapsulation header.
+/// Payload of a sample, loaned or copied: its serialized body without the encapsulation header.
 pub struct LoanedSample<T> {
-    /// What is known of it. If `valid_data` is false there are no data; then the payload is that of the key, if it is known.
+    /// SampleInfo. If `valid_data` is false, the sample has no data; the payload is then the
+    /// serialized key, if it is known.
     pub info: SampleInfo,
     payload: Payload,
     type_: PhantomData<fn() -> T>,
@@ -36,21 +40,25 @@ enum Payload {
 }
 
 impl<T: Readable> DataReader<T> {
-    /// Whether samples that are lent to this reader stay in the writer's memory, or in their frames, until they are taken; from the start they are
-    /// copied as they arrive. For readers without keys and without a content filter, others go on copying. Query conditions of
-    /// a reader that borrows see no data. Concerns what arrives from now on.
+    /// Sets whether payloads that are loaned to this reader stay in the writer's memory, or in
+    /// their frames, until they are taken. By default they are copied on arrival. Has an effect
+    /// only on readers without keys and without a content filter. Query conditions of a reader that
+    /// borrows see no data. Applies to samples that arrive from now on.
     ///
     /// # Errors
-    /// [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) after [`close`](crate::AnyDataReader::close).
+    /// [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) after
+    /// [`close`](crate::AnyDataReader::close).
     pub fn borrow_samples(&self, borrows: bool) -> Result<()> {
         self.core.engine.look(|driver| Ok(driver.core.set_borrowing(self.core.handle, borrows)?))
     }
 
-    /// Takes the oldest sample without reading it. One that is lent is lent on: nothing is copied or allocated, and it stays for as
-    /// long as the [`LoanedSample`] does. Any other is copied into memory of its own. `None` if there is no sample.
+    /// Takes the oldest sample without decoding it. A loaned payload is neither copied nor
+    /// allocated and remains on loan as long as the [`LoanedSample`] exists. Any other payload is
+    /// copied. `None` if there is no sample.
     ///
     /// # Errors
-    /// [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) after [`close`](crate::AnyDataReader::close).
+    /// [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) after
+    /// [`close`](crate::AnyDataReader::close).
     pub fn take_loaned(&self) -> Result<Option<LoanedSample<T>>> {
         self.pass(|driver, now| {
             let found = driver.core.borrow_next(now, self.core.handle, Selector::TAKE, &mut ReadCursor::default())?;
@@ -67,7 +75,7 @@ impl<T: Readable> DataReader<T> {
 }
 
 impl<T: Readable> LoanedSample<T> {
-    /// The length of the body in octets, up to three of padding included.
+    /// Returns the length of the body in octets, including up to three octets of padding.
     #[must_use]
     pub fn len(&self) -> usize {
         let len = match &self.payload {
@@ -77,19 +85,19 @@ impl<T: Readable> LoanedSample<T> {
         len.saturating_sub(ENCAPSULATION_LEN)
     }
 
-    /// Whether there is no body.
+    /// Reports whether the body is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether it lies in the writer's memory, or in the frame that it came in.
+    /// Reports whether the payload is in the writer's memory or in the received frame.
     #[must_use]
     pub fn is_lent(&self) -> bool {
         matches!(self.payload, Payload::Lent(_))
     }
 
-    /// Copies what begins `offset` octets into the body. Returns how much there was.
+    /// Copies the body from octet `offset` on into `to`. Returns the number of octets copied.
     pub fn read_at(&self, offset: usize, to: &mut [u8]) -> usize {
         let count = self.len().saturating_sub(offset).min(to.len());
         if count > 0 {
@@ -98,7 +106,8 @@ impl<T: Readable> LoanedSample<T> {
         count
     }
 
-    /// Whether what was read before this call was what the writer wrote, if that keeps to the rules.
+    /// Reports whether the data read before this call is what the writer wrote, provided that the
+    /// lender is correct.
     #[must_use]
     pub fn is_intact(&self) -> bool {
         match &self.payload {
@@ -107,7 +116,8 @@ impl<T: Readable> LoanedSample<T> {
         }
     }
 
-    /// Decodes the sample into `value`, whose memory is reused, from a copy. False if it is no `T`, or was overwritten. Allocates.
+    /// Decodes a copy of the sample into `value`, whose memory is reused. Returns false if the
+    /// payload is not a valid `T` or was overwritten. Allocates if the sample is loaned.
     #[must_use]
     pub fn decode(&self, value: &mut T) -> bool {
         match &self.payload {

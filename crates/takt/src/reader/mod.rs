@@ -1,5 +1,5 @@
-//! Readers (DDS 1.4 §2.2.2.5.3). `mod.rs` makes those whose type is known, `any` is what each of them is whatever its type,
-//! `reading` reads samples, `batch` many into memory that is reused.
+//! Data readers (DDS 1.4 §2.2.2.5.3). `mod.rs` has the typed reader, `any` the reader without its
+//! type, `reading` reads samples, and `batch` reads many samples into reused memory.
 
 mod any;
 mod batch;
@@ -32,8 +32,9 @@ use crate::subscriber::Subscriber;
 use crate::topic::TopicInner;
 use crate::{Flow, Readable, Result, Topic, TopicDescription, TypeSupport};
 
-/// Receives samples of `T`. What it is besides that is in [`AnyDataReader`], whose methods it has. Handles are clones of
-/// one another; the reader is deleted with the last one, or by [`close`](AnyDataReader::close).
+/// Receives samples of `T`. The methods of [`AnyDataReader`] are available as well. Handles are
+/// clones that refer to the same reader. It is deleted with the last one, or by
+/// [`close`](AnyDataReader::close).
 pub struct DataReader<T> {
     any: AnyDataReader,
     type_: PhantomData<fn() -> T>,
@@ -81,28 +82,30 @@ impl<T: Readable> DataReader<T> {
         Ok(Self::of_this_type(&any))
     }
 
-    /// The reader, which is of this type.
+    /// Returns the typed reader of an untyped one, whose type must be `T`.
     pub(crate) fn of_this_type(any: &AnyDataReader) -> Self {
         Self { any: any.clone(), type_: PhantomData }
     }
 
-    /// The reader, its type forgotten.
+    /// Returns the reader without its type.
     #[must_use]
     pub fn as_any(&self) -> &AnyDataReader {
         &self.any
     }
 
-    /// The topic read from.
+    /// Returns the topic of the reader.
     #[must_use]
     pub fn topic(&self) -> Topic<T> {
         Topic::from_inner(Arc::clone(&self.core.topic))
     }
 
-    /// Calls `handle` whenever samples have arrived, in place of a former listener. `handle` takes samples until there are
-    /// none: the next call follows the next arrival. Other statuses go to the listener of the subscriber or participant.
+    /// Calls `handle` whenever samples have arrived, in place of a previous listener. `handle` must
+    /// take samples until there are none: the next call follows the next arrival. Other statuses
+    /// are delivered to the listener of the subscriber or participant.
     ///
     /// # Errors
-    /// [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) after [`close`](AnyDataReader::close).
+    /// [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) after
+    /// [`close`](AnyDataReader::close).
     ///
     /// # Examples
     /// ```no_run
@@ -118,25 +121,28 @@ impl<T: Readable> DataReader<T> {
         self.set_listener_with_mask(Box::new(OnData(handle)), StatusMask::DATA_AVAILABLE)
     }
 
-    /// Has status changes told to `listener`, in place of a former one. What has changed already is told at once.
+    /// Replaces the listener, which is notified of status changes. Changes that have already
+    /// occurred are notified immediately.
     ///
     /// # Errors
-    /// [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) after [`close`](AnyDataReader::close).
+    /// [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) after
+    /// [`close`](AnyDataReader::close).
     pub fn set_listener(&self, listener: Box<dyn DataReaderListener<T>>) -> Result<()> {
         self.set_listener_with_mask(listener, StatusMask::ALL)
     }
 
-    /// As [`set_listener`](Self::set_listener), of these statuses alone: the others are told to the listener of the
-    /// subscriber or the participant.
+    /// As [`set_listener`](Self::set_listener), limited to these statuses: others are delivered to
+    /// the listener of the subscriber or the participant.
     ///
     /// # Errors
-    /// [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) after [`close`](AnyDataReader::close).
+    /// [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) after
+    /// [`close`](AnyDataReader::close).
     pub fn set_listener_with_mask(&self, listener: Box<dyn DataReaderListener<T>>, mask: StatusMask) -> Result<()> {
         self.any.replace_listener(Some(Listener::Reader(Box::new(TypedReader::new(listener)))), mask)
     }
 }
 
-/// A closure that handles arrivals.
+/// Listener that calls a closure when samples arrive.
 struct OnData<F>(F);
 
 impl<T: Readable, F: FnMut(&DataReader<T>) + Send + 'static> DataReaderListener<T> for OnData<F> {
@@ -165,7 +171,8 @@ impl<T> fmt::Debug for DataReader<T> {
     }
 }
 
-/// The longest payload of `T` in any encoding that a reader accepts, if it has a bound.
+/// Returns the maximum payload length of `T` in any encoding that a reader accepts, if it is
+/// bounded.
 fn max_serialized_len<T: TypeSupport>() -> Option<usize> {
     Some(T::max_serialized_len(Representation::Xcdr1)?.max(T::max_serialized_len(Representation::Xcdr2)?))
 }

@@ -1,9 +1,13 @@
-//! Reads and takes (DDS 1.4 §2.2.2.5.3): deserialise from the history into the caller's memory.
+//! Read and take operations (DDS 1.4 §2.2.2.5.3), which deserialize from the history into memory of
+//! the caller.
 //!
-//! [`select_into`](DataReader::select_into) is the general form; the others are what DDS has names for. What is *read* stays
-//! and is marked as read, what is *taken* is gone. With PRESENTATION scope GROUP, coherent or ordered, all of them need
-//! [`begin_access`](crate::Subscriber::begin_access), else they are [`Error::PreconditionNotMet`]; ordered, each returns at most one sample, since the next one may be another
-//! reader's.
+//! [`select_into`](DataReader::select_into) is the general form; the other methods are those that
+//! DDS names. *Read* leaves samples in the history and marks them as read; *take* removes them.
+//!
+//! With PRESENTATION scope GROUP and coherent or ordered access, all of them require
+//! [`begin_access`](crate::Subscriber::begin_access) and fail with [`Error::PreconditionNotMet`]
+//! without it. With ordered access, each call returns at most one sample, since the next one may
+//! belong to another reader.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,11 +27,14 @@ use crate::status::StatusMask;
 use crate::{Error, Readable, Result};
 
 impl<T: Readable> DataReader<T> {
-    /// Takes the oldest sample into `sample`, whose memory is reused. `None` if there is no sample.
+    /// Takes the oldest sample into `sample`, whose memory is reused. Returns `None` if there is no
+    /// sample.
     ///
-    /// If [`SampleInfo::valid_data`] is false there are no data but only news of the instance; then the key members
-    /// are set, if the key is known, and the others are as they were. A payload that is no `T` is dropped and counted
-    /// ([`deserialize_failures`](crate::AnyDataReader::deserialize_failures)). Does not allocate, unless `T` needs more memory.
+    /// If [`SampleInfo::valid_data`] is false, the sample has no data and only reports a change of
+    /// its instance. The key members are then set if the key is known, and all other members are
+    /// unchanged. A payload that is not a valid `T` is dropped and counted
+    /// ([`deserialize_failures`](crate::AnyDataReader::deserialize_failures)). Does not allocate,
+    /// unless `T` needs more memory.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close).
@@ -35,8 +42,8 @@ impl<T: Readable> DataReader<T> {
         self.next(Selector::TAKE, &mut ReadCursor::default(), sample)
     }
 
-    /// Reads the oldest sample that was not read before into `sample`, and leaves it. Otherwise as
-    /// [`take_next_sample`](Self::take_next_sample).
+    /// Reads the oldest sample that was not read before into `sample`, without removing it.
+    /// Otherwise as [`take_next_sample`](Self::take_next_sample).
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close).
@@ -49,7 +56,7 @@ impl<T: Readable> DataReader<T> {
     }
 
     fn next(&self, selector: Selector, cursor: &mut ReadCursor, sample: &mut T) -> Result<Option<SampleInfo>> {
-        // Not by the results of closures, each of which would move it.
+        // The closure stores the result here, since returning it would move it once per closure.
         let mut info = None;
         self.pass(|driver, now| {
             while let Some(found) = driver.core.read_next(now, self.core.handle, selector, cursor)? {
@@ -63,7 +70,8 @@ impl<T: Readable> DataReader<T> {
         Ok(info)
     }
 
-    /// Reads or takes: the application has seen that there are data, and what was taken makes room.
+    /// Performs a read or take: resets the status DATA_AVAILABLE and accounts for the space that
+    /// taken samples free.
     pub(super) fn pass<R>(&self, read: impl FnOnce(&mut Driver, Instant) -> Result<R>) -> Result<R> {
         self.core.engine.read(|state| self.pass_in(state, read))
     }
@@ -82,7 +90,7 @@ impl<T: Readable> DataReader<T> {
         Ok(result)
     }
 
-    /// Takes the oldest sample, or has `waker` woken when there is one.
+    /// Takes the oldest sample, or registers `waker` to be woken when there is one.
     pub(crate) fn poll_sample(&self, task: &mut Option<TaskKey>, waker: &Waker) -> Poll<Result<Sample<T>>> {
         let mut former = None;
         let result = self.core.engine.read(|state| {
@@ -107,7 +115,7 @@ impl<T: Readable> DataReader<T> {
         Ok(None)
     }
 
-    /// A future or stream of this reader waits no more.
+    /// Unregisters a future or stream of this reader.
     pub(crate) fn remove_task(&self, task: TaskKey) {
         self.core.engine.remove_task(self.target(), task);
     }
@@ -116,7 +124,7 @@ impl<T: Readable> DataReader<T> {
         Target::Reader(self.core.handle)
     }
 
-    /// Decodes a payload into `sample`; false, and counted, if it is no `T`.
+    /// Decodes a payload into `sample`. Counts a payload that is not a valid `T` and returns false.
     pub(super) fn decode(&self, info: &SampleInfo, payload: &[u8], sample: &mut T) -> bool {
         let is_decoded = sample.decode(info, payload);
         if !is_decoded {
@@ -125,7 +133,7 @@ impl<T: Readable> DataReader<T> {
         is_decoded
     }
 
-    /// As [`decode`](Self::decode), with the memory that `sample` has.
+    /// As [`decode`](Self::decode), reusing the memory of `sample`.
     fn decode_into(&self, found: &SampleRef<'_>, sample: &mut Sample<T>) -> bool {
         sample.info = found.info;
         let mut value = sample.take_value();
@@ -138,8 +146,8 @@ impl<T: Readable> DataReader<T> {
         decoded
     }
 
-    /// Takes up to `max` samples. They come in order of arrival; with PRESENTATION scope INSTANCE and ordered access, instance
-    /// by instance.
+    /// Takes up to `max` samples in the order of arrival. With PRESENTATION scope INSTANCE and
+    /// ordered access, samples are ordered by instance.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close).
@@ -147,7 +155,7 @@ impl<T: Readable> DataReader<T> {
         self.select(Selector::TAKE, max)
     }
 
-    /// Reads up to `max` samples and leaves them, in the order of [`take`](Self::take).
+    /// Reads up to `max` samples without removing them, in the order of [`take`](Self::take).
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close).
@@ -163,7 +171,7 @@ impl<T: Readable> DataReader<T> {
         self.select(Selector::TAKE.of(instance), max)
     }
 
-    /// Reads up to `max` samples of one instance, and leaves them.
+    /// Reads up to `max` samples of one instance without removing them.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close).
@@ -171,9 +179,10 @@ impl<T: Readable> DataReader<T> {
         self.select(Selector::READ.of(instance), max)
     }
 
-    /// Takes up to `max` samples of the first instance behind `previous` that has any, or of the first one of all. Handles are
-    /// in a total order: `previous` need not be known (any more), so a loop that goes on from the last handle it was given
-    /// visits each instance once, whatever comes and goes meanwhile.
+    /// Takes up to `max` samples of the first instance after `previous` that has samples; with
+    /// `None`, of the first instance. Handles are totally ordered, so `previous` need not be a
+    /// known instance. A loop that passes the handle of the last result visits each instance once,
+    /// even if instances are created or removed meanwhile.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close).
@@ -181,7 +190,8 @@ impl<T: Readable> DataReader<T> {
         self.select(Selector::TAKE.after(previous), max)
     }
 
-    /// Reads up to `max` samples of the next instance, as [`take_next_instance`](Self::take_next_instance), and leaves them.
+    /// Reads up to `max` samples of the next instance without removing them, as
+    /// [`take_next_instance`](Self::take_next_instance).
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close).
@@ -189,15 +199,16 @@ impl<T: Readable> DataReader<T> {
         self.select(Selector::READ.after(previous), max)
     }
 
-    /// Takes up to `max` of the samples that the condition is about.
+    /// Takes up to `max` of the samples that match the condition.
     ///
     /// # Errors
-    /// [`Error::PreconditionNotMet`] if it is another reader's, [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close).
+    /// [`Error::PreconditionNotMet`] if the condition belongs to another reader,
+    /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close).
     pub fn take_w_condition(&self, condition: &ReadCondition, max: usize) -> Result<Vec<Sample<T>>> {
         self.select_w(condition, Selector { take: true, ..self.selector_of(condition)? }, max)
     }
 
-    /// Reads up to `max` of the samples that the condition is about, and leaves them.
+    /// Reads up to `max` of the samples that match the condition, without removing them.
     ///
     /// # Errors
     /// As [`take_w_condition`](Self::take_w_condition).
@@ -205,7 +216,7 @@ impl<T: Readable> DataReader<T> {
         self.select_w(condition, Selector { take: false, ..self.selector_of(condition)? }, max)
     }
 
-    /// Takes up to `max` samples that the condition is about, of the next instance that has any.
+    /// Takes up to `max` samples that match the condition, of the next instance that has any.
     ///
     /// # Errors
     /// As [`take_w_condition`](Self::take_w_condition).
@@ -218,7 +229,8 @@ impl<T: Readable> DataReader<T> {
         self.select_w(condition, Selector { take: true, ..self.selector_of(condition)? }.after(previous), max)
     }
 
-    /// Reads up to `max` samples that the condition is about, of the next instance that has any, and leaves them.
+    /// Reads up to `max` samples that match the condition, of the next instance that has any,
+    /// without removing them.
     ///
     /// # Errors
     /// As [`take_w_condition`](Self::take_w_condition).
@@ -238,7 +250,7 @@ impl<T: Readable> DataReader<T> {
         Err(Error::PreconditionNotMet { what: "the condition is another reader's".into() })
     }
 
-    /// What the condition asks of states is in the selector, what it asks of the content is asked here.
+    /// The selector checks the states of a sample; the query, if there is one, checks its content.
     fn select_w(&self, condition: &ReadCondition, selector: Selector, max: usize) -> Result<Vec<Sample<T>>> {
         let mut samples = Vec::new();
         let query = condition.query.as_ref().map(|query| query.snapshot());
@@ -246,7 +258,8 @@ impl<T: Readable> DataReader<T> {
         Ok(samples)
     }
 
-    /// Reads or takes up to `max` of the samples that the selector wants, in the order of [`take`](Self::take).
+    /// Reads or takes up to `max` of the samples that match the selector, in the order of
+    /// [`take`](Self::take).
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close).
@@ -256,29 +269,34 @@ impl<T: Readable> DataReader<T> {
         Ok(samples)
     }
 
-    /// Takes up to `max` samples in place of what `samples` holds, whose memory is reused.
+    /// Replaces the content of `samples` by up to `max` taken samples, reusing its memory.
     ///
-    /// Ends with as many samples as there were, so the memory of others is freed; [`take_batch`](Self::take_batch) keeps it.
+    /// Truncates `samples` to the number of samples taken, which frees the memory of the others;
+    /// [`take_batch`](Self::take_batch) keeps it.
     ///
     /// # Errors
-    /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close); then `samples` is empty.
+    /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close); `samples` is then
+    /// empty.
     pub fn take_into(&self, samples: &mut Vec<Sample<T>>, max: usize) -> Result<()> {
         self.select_into(Selector::TAKE, samples, max)
     }
 
-    /// Reads up to `max` samples and leaves them, otherwise as [`take_into`](Self::take_into).
+    /// Reads up to `max` samples without removing them, otherwise as
+    /// [`take_into`](Self::take_into).
     ///
     /// # Errors
-    /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close); then `samples` is empty.
+    /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close); `samples` is then
+    /// empty.
     pub fn read_into(&self, samples: &mut Vec<Sample<T>>, max: usize) -> Result<()> {
         self.select_into(Selector::READ, samples, max)
     }
 
-    /// Reads or takes up to `max` of the samples that the selector wants in place of what `samples` holds, whose memory is
-    /// reused.
+    /// Replaces the content of `samples` by up to `max` samples that match the selector, reusing
+    /// its memory.
     ///
     /// # Errors
-    /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close); then `samples` is empty.
+    /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close); `samples` is then
+    /// empty.
     pub fn select_into(&self, selector: Selector, samples: &mut Vec<Sample<T>>, max: usize) -> Result<()> {
         self.select_where(selector, None, samples, max)
     }
@@ -297,7 +315,8 @@ impl<T: Readable> DataReader<T> {
         result
     }
 
-    /// Puts up to `max` samples where there are places, and counts them, also on failure.
+    /// Fills up to `max` slots with samples. `count` is the number of filled slots, also on
+    /// failure.
     pub(super) fn fill(
         &self,
         selector: Selector,
@@ -337,11 +356,12 @@ impl<T: Readable> DataReader<T> {
         })
     }
 
-    /// Takes up to `max` samples as they came off the wire: `visit` sees each payload with its encapsulation header
-    /// (the key's if [`SampleInfo::valid_data`] is false, empty if that is unknown). Returns how many there were.
+    /// Takes up to `max` samples without decoding them. `visit` receives each serialized payload
+    /// with its encapsulation header. If [`SampleInfo::valid_data`] is false, the payload is the
+    /// serialized key, or empty if the key is unknown. Returns the number of samples.
     ///
-    /// `visit` runs inside the call, so it must not call anything on this participant's entities: that is
-    /// [`Error::IllegalOperation`].
+    /// `visit` runs inside the call, so it must not call methods of this participant's entities.
+    /// They fail with [`Error::IllegalOperation`].
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close).
@@ -359,8 +379,8 @@ impl<T: Readable> DataReader<T> {
         })
     }
 
-    /// Sets the key members of `sample` to the key of an instance; false if the instance is unknown
-    /// (`get_key_value`, DDS 1.4 §2.2.2.5.3).
+    /// Sets the key members of `sample` to the key of an instance. Returns false if the instance is
+    /// unknown (`get_key_value`, DDS 1.4 §2.2.2.5.3).
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataReader::close).
@@ -371,7 +391,8 @@ impl<T: Readable> DataReader<T> {
         })
     }
 
-    /// The handle of the sample's instance (`lookup_instance`). Says nothing about whether it has samples.
+    /// Returns the handle of the sample's instance (`lookup_instance`), whether or not the reader
+    /// has samples of it.
     ///
     /// # Errors
     /// [`Error::Encode`] if the key exceeds a bound of its type.
@@ -380,15 +401,15 @@ impl<T: Readable> DataReader<T> {
     }
 }
 
-/// Where samples go: into a collection that grows, or into one of fixed size.
+/// Destination of samples: a collection that grows, or one of fixed size.
 pub(super) enum Places<'a, T> {
     Growing(&'a mut Vec<Sample<T>>),
-    /// At least as long as samples are asked for.
+    /// Slice of at least as many slots as samples are requested.
     Fixed(&'a mut [Sample<T>]),
 }
 
 impl<T: Readable> Places<'_, T> {
-    /// The places up to this one, at least.
+    /// Returns at least the slots up to `index`.
     fn up_to(&mut self, index: usize, info: &SampleInfo) -> &mut [Sample<T>] {
         match self {
             Self::Fixed(samples) => samples,

@@ -1,4 +1,5 @@
-//! Samples of writers in the same process, as these have them: see [`DataWriter::write_shared`](crate::DataWriter::write_shared).
+//! Zero-copy samples of writers in the same process; see
+//! [`DataWriter::write_shared`](crate::DataWriter::write_shared).
 
 use std::sync::Arc;
 
@@ -7,23 +8,25 @@ use takt_core::{ReadCursor, SampleInfo, SampleRef, Selector};
 use super::DataReader;
 use crate::{Readable, Result};
 
-/// A sample that others may have, too.
+/// Sample whose data may be shared with other readers and with the writer.
 #[derive(Clone, Debug)]
 pub struct SharedSample<T> {
-    /// The data; `None` if there is only news of the instance (`info.valid_data` is false).
+    /// Data of the sample; `None` if `info.valid_data` is false.
     pub data: Option<Arc<T>>,
-    /// About the sample.
+    /// SampleInfo.
     pub info: SampleInfo,
 }
 
 impl<T: Readable + Sync> DataReader<T> {
-    /// Takes the oldest sample. One that was [shared](crate::DataWriter::write_shared) is the very one that the writer had: nothing
-    /// is copied or allocated, and it stays for as long as anybody has it. Any other is decoded into memory of its own. `None`
-    /// if there is no sample. A payload that is no `T` is dropped and counted
+    /// Takes the oldest sample. Returns `None` if there is no sample. A sample written by
+    /// [`write_shared`](crate::DataWriter::write_shared) is the writer's own object: nothing is
+    /// copied or allocated, and it exists as long as any owner holds it. Any other sample is
+    /// decoded into memory of its own. A payload that is not a valid `T` is dropped and counted
     /// ([`deserialize_failures`](crate::AnyDataReader::deserialize_failures)).
     ///
     /// # Errors
-    /// [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) after [`close`](crate::AnyDataReader::close).
+    /// [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) after
+    /// [`close`](crate::AnyDataReader::close).
     pub fn take_shared(&self) -> Result<Option<SharedSample<T>>> {
         self.pass(|driver, now| {
             let mut cursor = ReadCursor::default();
@@ -40,7 +43,8 @@ impl<T: Readable + Sync> DataReader<T> {
         })
     }
 
-    /// The sample itself, or one that was decoded. `None`, and counted, if it is no `T`.
+    /// Returns the shared object, or the decoded payload. Counts a payload that is not a valid `T`
+    /// and returns `None`.
     fn shared(&self, found: &SampleRef<'_>) -> Option<Arc<T>> {
         let object = found.lent.and_then(|lent| lent.object());
         if let Some(Ok(sample)) = object.map(|object| Arc::clone(object).downcast()) {
@@ -51,7 +55,7 @@ impl<T: Readable + Sync> DataReader<T> {
             Some(lent) => {
                 copy.resize(lent.len(), 0);
                 lent.copy_to(0, &mut copy);
-                // What its lender has overwritten is none.
+                // An overwritten payload is treated as empty, which is not a valid sample.
                 if lent.is_intact() { &copy[..] } else { &[] }
             }
             None => found.payload,

@@ -1,4 +1,4 @@
-//! The two clocks: a monotonic one that the protocol runs by, and the wall clock for source timestamps.
+//! The two clocks: a monotonic clock for the protocol, and the wall clock for source timestamps.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -7,10 +7,10 @@ use takt_wire::{Duration, Timestamp};
 
 use crate::{Error, Result};
 
-/// Monotonic time since the machine started: one origin for all participants.
+/// Returns the monotonic time since boot. All participants have the same origin of time.
 ///
-/// The kernel's own reading, which takes some 20 ns, without the comparisons of `std::time::Instant` that take as long
-/// again: the data path reads it several times per sample.
+/// Calls the kernel's clock directly, which takes some 20 ns. `std::time::Instant` adds comparisons
+/// that take as long again, and the data path reads the clock several times per sample.
 #[inline]
 pub(crate) fn now() -> Instant {
     #[cfg(test)]
@@ -20,11 +20,11 @@ pub(crate) fn now() -> Instant {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is live and writable. The call cannot fail: Linux always has this clock.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-    // Neither part is ever negative, and 2^64 ns are 584 years.
+    // Neither part is negative. 2^64 ns are 584 years.
     Instant(time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned())
 }
 
-/// A duration that the application gives for `what`.
+/// Validates a duration given by the application; `what` names it in the error.
 ///
 /// # Errors
 /// [`Error::BadParameter`] if it is negative.
@@ -36,7 +36,7 @@ pub(crate) fn not_negative(what: &str, duration: impl Into<Duration>) -> Result<
     }
 }
 
-/// A time limit that the application gives for a call that waits.
+/// Validates the timeout of a blocking call.
 ///
 /// # Errors
 /// [`Error::BadParameter`] if it is negative.
@@ -44,14 +44,14 @@ pub(crate) fn timeout(timeout: impl Into<Duration>) -> Result<Duration> {
     not_negative("a timeout", timeout)
 }
 
-/// The moment `timeout` after `now`; `None` never comes.
+/// Returns the time `timeout` after `now`; `None` if the timeout is infinite.
 pub(crate) fn deadline(now: Instant, timeout: Duration) -> Option<Instant> {
     timeout.as_nanos().map(|nanos| Instant(now.0.saturating_add(nanos)))
 }
 
-/// Both clocks at one moment: the wall clock, and what [`now`] said when it was read. A thread that is suspended between
-/// the two readings would set them apart by as long, and every time stamp made from them with it; so the closest of
-/// some readings counts.
+/// Returns the wall clock and the time that [`now`] returned when it was read. Preemption between
+/// the two readings would distort their difference, and with it every timestamp derived from them.
+/// The closest of up to `ATTEMPTS` readings is therefore used.
 pub(crate) fn both() -> (Instant, Timestamp) {
     const ATTEMPTS: u32 = 8;
     const CLOSE_NANOS: u64 = 500;
@@ -66,7 +66,8 @@ pub(crate) fn both() -> (Instant, Timestamp) {
     (moment, wall)
 }
 
-/// The wall clock, the middle of the readings of [`now`] around it, and how far in nanoseconds those are apart.
+/// Reads the wall clock between two readings of [`now`]. Returns their distance in nanoseconds,
+/// their midpoint, and the wall clock.
 fn reading() -> (u64, Instant, Timestamp) {
     let before = now();
     let wall = wall();
@@ -74,7 +75,7 @@ fn reading() -> (u64, Instant, Timestamp) {
     (apart, Instant(before.0 + apart / 2), wall)
 }
 
-/// Wall-clock time; before 1970 it is the epoch.
+/// Returns the wall-clock time, at least that of the epoch 1970.
 fn wall() -> Timestamp {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_nanos(i64::try_from(since_epoch.as_nanos()).unwrap_or(i64::MAX))
@@ -85,21 +86,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_does_not_run_backwards() {
+    fn monotonic_clock_never_decreases() {
         let readings: Vec<_> = (0..1000).map(|_| now()).collect();
         assert!(readings.is_sorted());
         assert!(readings[0].0 > 0);
     }
 
     #[test]
-    fn deadlines_lie_ahead_and_infinity_has_none() {
+    fn deadline_is_in_the_future_and_none_for_infinity() {
         assert_eq!(deadline(Instant(7), Duration::from_millis(5)), Some(Instant(5_000_007)));
         assert_eq!(deadline(Instant(u64::MAX), Duration::from_millis(5)), Some(Instant(u64::MAX)));
         assert_eq!(deadline(Instant(7), Duration::INFINITE), None);
     }
 
     #[test]
-    fn both_clocks_are_read_between_two_readings_of_each() {
+    fn both_clocks_are_read_at_the_same_moment() {
         let (first, earlier) = (now(), wall());
         let (moment, wall_at_moment) = both();
         assert!(first <= moment && moment <= now());
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wall_clock_is_past_the_year_2020() {
+    fn wall_clock_is_after_the_year_2020() {
         assert!(wall().to_nanos() > 1_577_836_800_000_000_000);
     }
 }

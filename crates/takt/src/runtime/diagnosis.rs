@@ -1,8 +1,9 @@
-//! What of a participant's events is recorded for people ([`crate::log`]): refused pairs, participants that do not answer, lost
-//! samples; and which named peers and servers have not answered.
+//! Diagnostic records ([`crate::log`]) of a participant's events: refused matches, silent
+//! endpoints, lost samples, and configured peers and servers that do not answer.
 //!
-//! Each pair and each participant is recorded once, lost samples of a reader at most once in [`LOST_PERIOD`], with their number so
-//! far. Bounds: [`TOLD_MAX`] pairs and participants are remembered, and nothing is recorded of further ones.
+//! Each pair and each participant is recorded once. Lost samples of a reader are recorded at most
+//! once in [`LOST_PERIOD`], with their total number. Bounds: [`TOLD_MAX`] pairs and participants
+//! are remembered; further ones are not recorded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,14 +16,14 @@ use takt_wire::{Guid, Locator};
 use crate::log::{self, Level};
 use crate::security::log_topic::{LOG_TOPIC_NAME, LogTopic};
 
-/// Pairs and participants of which it is remembered that they were recorded.
+/// Maximum number of recorded pairs and participants that are remembered.
 const TOLD_MAX: usize = 1024;
-/// Between two records of samples that one reader has lost.
+/// Minimum time between two records of lost samples of one reader.
 const LOST_PERIOD: Duration = Duration::from_secs(10);
-/// A peer or server that was named answers within this time, if it is there.
+/// Time within which a configured peer or server must answer to avoid a warning.
 pub(crate) const ANSWER_TIME: Duration = Duration::from_secs(3);
 
-/// A peer or a discovery server that the user named.
+/// Peer or discovery server from the configuration.
 #[derive(Clone, Debug)]
 pub(crate) struct Named {
     pub(crate) text: String,
@@ -30,19 +31,19 @@ pub(crate) struct Named {
     pub(crate) is_server: bool,
 }
 
-/// What was recorded of one participant.
+/// Diagnostic state of one participant.
 #[derive(Default)]
 pub(crate) struct Diagnosis {
-    /// The participant for people.
+    /// Name of the participant in records.
     label: String,
     refusals: u64,
     told: BTreeSet<(Guid, Guid)>,
-    /// Of readers, by index: when lost samples were recorded.
+    /// Time of the last record of lost samples, by reader index.
     lost: BTreeMap<usize, Instant>,
-    /// Where the log of security is written to as well.
+    /// Builtin logging topic, to which the security log is written as well.
     pub(crate) log_topic: Option<LogTopic>,
     pub(crate) named: Vec<Named>,
-    /// When those are looked for; `None` once they were.
+    /// Time at which unanswered peers are recorded; `None` once that is done.
     due: Option<Instant>,
 }
 
@@ -56,12 +57,13 @@ impl Diagnosis {
         log::record(level, format!("{}: {text}", self.label));
     }
 
-    /// Whether this is the first record of a pair, or of a participant, which is a pair with itself.
+    /// Reports whether this is the first record of a pair. A participant is represented by a pair
+    /// with itself.
     fn is_first(&mut self, pair: (Guid, Guid)) -> bool {
         self.told.len() < TOLD_MAX && self.told.insert(pair)
     }
 
-    /// Whether there may be something to record of an event. Does not allocate.
+    /// Reports whether an event may have to be recorded. Does not allocate.
     pub(crate) fn wants(&self, now: Instant, event: &Event) -> bool {
         match event {
             Event::SampleLost(reader) => log::is_on(Level::Warn) && self.is_loss_due(now, *reader),
@@ -76,7 +78,7 @@ impl Diagnosis {
         self.lost.get(&reader.index()).is_none_or(|last| now.since(*last) >= LOST_PERIOD)
     }
 
-    /// Records what an event says. `topic` is that of the endpoint of the event.
+    /// Records an event. `topic` is the topic of the event's endpoint.
     #[cold]
     pub(crate) fn handle_event(&mut self, core: &mut Participant, now: Instant, event: Event, topic: Option<&str>) {
         match event {
@@ -173,12 +175,12 @@ impl Diagnosis {
         self.record(Level::Warn, &format!("a reader of {topic} has lost samples: {total} so far"));
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) wants to be called.
+    /// Returns the time at which [`handle_timeout`](Self::handle_timeout) must be called.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         self.due
     }
 
-    /// Records which of the named peers and servers have not answered.
+    /// Records the configured peers and servers that have not answered.
     #[cold]
     pub(crate) fn handle_timeout(&mut self, core: &Participant) {
         self.due = None;
@@ -187,14 +189,14 @@ impl Diagnosis {
         }
     }
 
-    /// The named peers and servers of which nothing was heard.
+    /// Returns a warning for each configured peer or server from which nothing was received.
     pub(crate) fn unanswered(&self, core: &Participant) -> Vec<Warning> {
         let silent = self.named.iter().filter(|named| !named.locators.iter().any(|at| core.knows_participant_at(at)));
         silent.map(unanswered).collect()
     }
 }
 
-/// A matched reader that answers nothing, for people.
+/// Describes a matched reader that does not answer.
 fn silent_reader(core: &Participant, reader: Guid) -> String {
     let label = core.participant_data(reader).map_or_else(|| "this participant".to_owned(), |data| data.label());
     format!(

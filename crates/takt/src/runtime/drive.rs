@@ -1,5 +1,5 @@
-//! The loop of an executor's thread: one job after the other as the [scheduler](super::scheduler) says, and sleep when there is
-//! nothing to do.
+//! Main loop of an executor's thread: runs jobs in the order of the [scheduler](super::scheduler),
+//! and sleeps when no job is ready.
 
 use std::ops::Deref;
 
@@ -13,24 +13,27 @@ use super::scheduler::{NormalServer, Scheduler};
 use crate::executor::Agenda;
 use crate::{Result, Runtime};
 
-/// Spinning turns between two looks at the clock for the caller's deadline.
+/// Spin iterations between two deadline checks.
 const TURNS_PER_DEADLINE_CHECK: u32 = 4;
 
-/// Passes in a row with something to do that do not ask the kernel, but look at what was taken from it: then one asks.
+/// Maximum number of consecutive passes that make progress from buffered datagrams only. The next
+/// pass polls the kernel.
 const TAKEN_IN_ROW_MAX: u32 = 8;
 
-/// What a thread that drives keeps from one call of [`drive`] to the next.
+/// State that a driving thread keeps between calls of [`drive`].
 #[derive(Debug, Default)]
 pub(crate) struct Driving {
     set: PollSet,
     server: NormalServer,
 }
 
-/// Drives until `done` says so or the deadline has come (then `false`). `done` is asked after each
-/// pass, with whether anything happened in it. `waker` ends a sleep early; resetting it is up to the caller.
+/// Drives until `done` returns true or the deadline passes (then returns `false`). `done` is
+/// evaluated after each pass; its argument reports whether the pass made progress. `waker` ends a
+/// sleep early; the caller resets it.
 ///
-/// Sleeps on all their descriptors when there is nothing to do, unless one of them is to spin, or still is. What was taken
-/// from the kernel is looked at before each sleep; the sockets only if they were found busy, since the sleep looks at them too.
+/// Without progress the thread sleeps on the descriptors of all participants, unless one of them
+/// spins. Before each sleep, datagrams that were already taken from the kernel are handled. The
+/// sockets are polled only if the last sleep found them busy, since the sleep polls them as well.
 pub(crate) fn drive<E: Deref<Target = Engine>>(
     scheduler: &Scheduler<'_, E>,
     waker: &Waker,
@@ -48,10 +51,10 @@ pub(crate) fn drive<E: Deref<Target = Engine>>(
     };
     let mut spins_until = idle.spins_until(now);
     let mut scan = first_scan(set, now < spins_until);
-    // Which descriptors may be readable.
+    // Descriptors that may be readable.
     let mut ready = Ready::ALL;
     let (mut turns, mut taken_in_row) = (0_u32, 0_u32);
-    // Since the last look at the clock.
+    // Progress since the clock was last read.
     let mut progress = false;
     loop {
         let happened = scheduler.pass(server, scan, ready, now)?;
@@ -82,7 +85,7 @@ pub(crate) fn drive<E: Deref<Target = Engine>>(
             if scan != Scan::Taken {
                 return Ok(false);
             }
-            // No time to sleep, but what has arrived is to be seen.
+            // The deadline leaves no time to sleep, but pending datagrams must be received.
             scan = Scan::All;
             continue;
         }
@@ -96,8 +99,8 @@ pub(crate) fn drive<E: Deref<Target = Engine>>(
     }
 }
 
-/// Sleeps until a participant or job has something to do, the waker is woken, or the deadline has come. Returns the
-/// time.
+/// Sleeps until a participant or job is ready, the waker is signaled, or the deadline passes.
+/// Returns the current time.
 fn sleep<E: Deref<Target = Engine>>(
     scheduler: &Scheduler<'_, E>,
     waker: &Waker,

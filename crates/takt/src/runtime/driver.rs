@@ -1,7 +1,9 @@
-//! Joins the protocol engine to the transports: the only place that calls both.
+//! Driver: connects the protocol engine of one participant to its transports. No other module calls
+//! both.
 //!
-//! Datagrams from a transport go into the core, datagrams of the core go into a transport's frame. No thread,
-//! no waiting, and no allocation once flows are open.
+//! Received datagrams go from a transport into the core. The core builds outgoing datagrams in a
+//! transport's frame. The driver has no thread, does not block, and does not allocate once flows
+//! are open.
 
 use std::time::Duration;
 
@@ -21,100 +23,110 @@ use super::roles::{Roles, Set};
 use crate::consistency::TypeChecks;
 use crate::{Error, Result};
 
-/// How often the core is told the time of day, so that its time stamps follow a clock that is being set.
+/// Period at which the core's wall clock is updated, so that timestamps follow adjustments of the
+/// clock.
 const WALL_CLOCK_PERIOD: Duration = Duration::from_secs(1);
 
-/// Interfaces that come and go are followed at most this often, so that many that do keep nobody busy.
+/// Minimum time between two updates of the network interfaces, which bounds the load by interfaces
+/// that change frequently.
 const LEAST_REFRESH_PERIOD: Duration = Duration::from_millis(50);
 
-/// Destinations by several transports that there is room for from the start; more make it grow once.
+/// Initial capacity for destinations of datagrams that several transports carry. More destinations
+/// make it grow once.
 const DESTINATIONS_AT_FIRST: usize = 256;
 
-/// Attempts to receive while spinning of which one asks all transports: some 10 us, if the others look at memory. What is
-/// asked for in vain costs a system call, in which nothing else is noticed.
+/// Receive attempts while spinning, of which one polls all transports. They take some 10 us if the
+/// other transports poll memory. Polling an idle socket costs a system call, during which no other
+/// transport is polled.
 const ATTEMPTS_PER_ROUND: u32 = 512;
 
-/// What one job sends at most while something urgent may arrive meanwhile.
+/// Limits on the datagrams that one job sends while an urgent datagram may arrive.
 const DATAGRAMS_PER_JOB: usize = 8;
 const OCTETS_PER_JOB: usize = 65_536;
 
-/// Datagrams received at most between a farewell and its effect: what fits a receive buffer of 8 MiB.
+/// Maximum number of datagrams received between the announcement that a participant leaves and its
+/// effect: the capacity of a receive buffer of 8 MiB.
 const DATAGRAMS_BEFORE_DEPARTURE: u32 = 16_384;
 
-/// How long to sleep at most when a transport has no descriptor to sleep on.
+/// Maximum sleep if a transport has no descriptor to sleep on.
 const POLL_PERIOD: Duration = Duration::from_micros(100);
 
-/// What went wrong between core and transports. Nothing here stops the participant.
+/// Counters of failures between core and transports, none of which stops the participant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DriverCounters {
-    /// Datagrams that a transport refused to take.
+    /// Datagrams that a transport failed to send.
     pub send_failures: u64,
     /// Calls in which a transport failed to receive.
     pub receive_failures: u64,
-    /// Calls in which a transport failed to follow the interfaces.
+    /// Calls in which a transport failed to update its interfaces.
     pub refresh_failures: u64,
-    /// Datagrams without a transport that serves their destination.
+    /// Datagrams with a destination that no transport serves.
     pub unserved_destinations: u64,
-    /// Participants on this host that announce shared memory through which they cannot be reached: they have no room for a
-    /// further lane or we have not, or the machine refuses memory. They are reached otherwise.
+    /// Participants on this host that announce shared memory but are not reachable by it: one side
+    /// has no capacity for another ring, or the kernel refuses memory. They are reached by other
+    /// transports.
     pub unreached_neighbours: u64,
-    /// Payloads that readers on this host could have been lent, for which no shared memory was free: they were copied.
+    /// Payloads that could have been lent to readers on this host, but were copied because no
+    /// shared memory was free.
     pub unlent_payloads: u64,
 }
 
-/// One participant's protocol engine and its transports.
+/// Protocol engine of one participant with its transports.
 pub(crate) struct Driver {
     pub(crate) core: Participant,
     type_checks: TypeChecks,
     pub(crate) diagnosis: Diagnosis,
     transports: Vec<Box<dyn Transport>>,
-    /// The one whose frame the next datagram is built in: it carried the last one, so this one is probably not copied.
+    /// Index of the transport in whose frame the next datagram is built. It carried the last
+    /// datagram, so it probably carries the next one, which then needs no copy.
     lender: usize,
-    /// Where the frames of transports differ in length: the one with the longest.
+    /// Index of the transport with the longest frames, if frame lengths differ.
     roomiest: Option<usize>,
-    /// The one that something last came by.
+    /// Index of the transport that received the last datagram.
     heard: usize,
-    /// How urgent that was.
+    /// Priority of that datagram.
     heard_priority: Priority,
-    /// Priorities above the normal of flows that are received at a port of their own.
+    /// Priorities above normal of flows that have a receive port of their own.
     urgent: PrioritySet,
-    /// The transport that is asked first for a datagram of normal priority.
+    /// Index of the transport that is polled first for a datagram of normal priority.
     next_common: usize,
-    /// Datagrams that were built.
+    /// Number of datagrams built.
     built: u64,
-    /// Attempts to receive while spinning.
+    /// Receive attempts while spinning.
     attempts: u32,
-    /// Attempts to receive since a departure waits.
+    /// Receive attempts since a departure became pending.
     attempts_before_departure: u32,
-    /// Of the transports' descriptors.
+    /// Edition of the transports' descriptors.
     edition: Edition,
-    /// Those whose hot scans look at memory.
+    /// Whether each transport's hot scan polls memory rather than the kernel.
     scan_memory: Vec<bool>,
     roles: Roles,
-    /// By their tags.
+    /// Flows by their tags.
     flows: Vec<Option<Flow>>,
-    /// When something was last received, sent or due: near enough for what only restarts what waited.
+    /// Time of the last input, output or timer. Accurate enough where it only restarts pending
+    /// work.
     now: Instant,
     wall_clock_due: Instant,
-    /// Not before then are the interfaces followed again.
+    /// Earliest time of the next update of the interfaces.
     refresh_due: Instant,
-    /// Destinations of one transport, when there are several.
+    /// Scratch list of the destinations that one transport serves, used if there are several
+    /// transports.
     served: Vec<Locator>,
     counters: DriverCounters,
 }
 
-/// What an endpoint's datagrams leave by.
+/// Network flow of an endpoint's outgoing datagrams.
 struct Flow {
-    /// The flow of each transport.
+    /// Flow id in each transport.
     ids: Vec<FlowId>,
-    /// The transports that may carry them.
+    /// Transports that may carry the datagrams.
     by: Set,
-    /// Of what arrives for it alone.
+    /// Priority of datagrams received at the flow's own port.
     arrivals: Priority,
 }
 
 impl Driver {
-    /// There is at least one transport.
+    /// Creates a driver. `transports` must not be empty.
     pub(crate) fn new(mut core: Participant, transports: Vec<Box<dyn Transport>>, roles: Roles) -> Self {
         core.defer_departures();
         let ids = vec![FlowId::DEFAULT; transports.len()];
@@ -146,23 +158,29 @@ impl Driver {
         }
     }
 
-    /// The time of the last input, without asking the clock.
+    /// Returns the time of the last input without reading the clock.
     pub(crate) fn now(&self) -> Instant {
         self.now
     }
 
-    /// Time does not run backwards for the core, even if a thread comes with a reading from before another's.
+    /// Advances the time of the core, which never decreases even if threads read the clock in
+    /// another order.
     pub(crate) fn advance(&mut self, now: Instant) -> Instant {
         self.now = self.now.max(now);
         self.now
     }
 
-    /// Takes at most one datagram from each transport. Says whether there was any. While spinning it has arrived just
-    /// now; otherwise when the caller [advanced](Self::advance) to, which was the end of the sleep. While what comes
-    /// comes by memory, spinning asks the kernel only now and then. After a sleep those are asked of which a descriptor is
-    /// `ready`, by the places that [`prepare_sleep`](Self::prepare_sleep) gave them; others have what they took before.
+    /// Receives at most one datagram from each transport. Returns true if there was any.
     ///
-    /// While a departure waits all are asked: what had arrived before is received first.
+    /// While spinning, the arrival time is the current time. Otherwise it is the time to which the
+    /// caller [advanced](Self::advance): the end of the sleep. While datagrams arrive in memory,
+    /// spinning polls the kernel only now and then. After a sleep, only transports with a
+    /// descriptor in `ready` are polled, by the indexes from
+    /// [`prepare_sleep`](Self::prepare_sleep); others return datagrams that they have already
+    /// buffered.
+    ///
+    /// While a departure is pending, all transports are polled, so that datagrams that arrived
+    /// before it are received first.
     pub(crate) fn receive(&mut self, scan: Scan, ready: Ready) -> bool {
         match self.core.has_departures() {
             true => self.receive_before_departure(scan, ready),
@@ -177,7 +195,7 @@ impl Driver {
         self.conclude_departure(received)
     }
 
-    /// How to receive: of all transports while a departure waits.
+    /// Returns how to receive: from all transports while a departure is pending.
     fn scan_before_departure(&mut self, scan: Scan, ready: Ready) -> (Scan, Ready) {
         if !self.core.has_departures() {
             return (scan, ready);
@@ -188,8 +206,8 @@ impl Driver {
         (Scan::All, Ready::ALL)
     }
 
-    /// Lets a waiting departure take effect, if an attempt that asked all transports has received nothing, or it has waited for
-    /// [`DATAGRAMS_BEFORE_DEPARTURE`]. Says whether anything was done.
+    /// Applies a pending departure if polling all transports has received nothing, or after
+    /// [`DATAGRAMS_BEFORE_DEPARTURE`] attempts. Returns true if anything was done.
     fn conclude_departure(&mut self, received: bool) -> bool {
         if !self.core.has_departures() {
             return received;
@@ -230,7 +248,8 @@ impl Driver {
         received
     }
 
-    /// Takes the most urgent datagram that is more so than `than`, of whatever transport. Says whether there was one.
+    /// Receives the most urgent datagram with a priority above `than`, from any transport. Returns
+    /// true if there was one.
     pub(crate) fn receive_above(&mut self, than: Option<Priority>) -> bool {
         for level in self.urgent.above(than.max(Some(Priority::NORMAL))) {
             for (index, transport) in self.transports.iter_mut().enumerate() {
@@ -250,8 +269,8 @@ impl Driver {
         false
     }
 
-    /// Takes one datagram of normal priority; the transports take turns. Says whether there was one. `ready` as in
-    /// [`receive`](Self::receive).
+    /// Receives one datagram of normal priority, polling the transports round-robin. Returns true
+    /// if there was one. `ready` is as in [`receive`](Self::receive).
     pub(crate) fn receive_common(&mut self, scan: Scan, ready: Ready) -> bool {
         let waits = self.core.has_departures();
         let (scan, ready) = self.scan_before_departure(scan, ready);
@@ -291,29 +310,29 @@ impl Driver {
         false
     }
 
-    /// How urgent what was received last is.
+    /// Returns the priority of the last received datagram.
     pub(crate) fn heard_priority(&self) -> Priority {
         self.heard_priority
     }
 
-    /// Priorities above the normal that datagrams may arrive with at ports of their own.
+    /// Returns the priorities above normal of flows that have a receive port of their own.
     #[inline]
     pub(crate) fn urgent(&self) -> PrioritySet {
         self.urgent
     }
 
-    /// Whether datagrams may arrive at a port of their own that are more urgent than `than`.
+    /// Reports whether datagrams with a priority above `than` may arrive at a port of their own.
     #[inline]
     pub(crate) fn hears_above(&self, than: Option<Priority>) -> bool {
         self.urgent.highest() > than.max(Some(Priority::NORMAL))
     }
 
-    /// How many datagrams were built to be sent.
+    /// Returns the number of datagrams built.
     pub(crate) fn built(&self) -> u64 {
         self.built
     }
 
-    /// Runs at most one batch of due timers. Says whether more are due.
+    /// Runs at most one batch of due timers. Returns true if more are due.
     pub(crate) fn run_timers(&mut self, now: Instant) -> bool {
         let now = self.advance(now);
         self.refresh_wall_clock(now);
@@ -345,7 +364,7 @@ impl Driver {
         self.transports.iter().any(|transport| transport.may_have_moved())
     }
 
-    /// Interfaces have come, gone or changed.
+    /// Updates the interfaces after some have appeared, disappeared or changed.
     #[cold]
     fn follow_interfaces(&mut self, now: Instant) {
         self.refresh_due = now.after(LEAST_REFRESH_PERIOD);
@@ -358,12 +377,12 @@ impl Driver {
         self.core.handle_interfaces(now, interfaces(&self.transports), self.roles.locators(&self.transports));
     }
 
-    /// Whether [`run_timers`](Self::run_timers) has a timer to run.
+    /// Reports whether [`run_timers`](Self::run_timers) has a timer to run.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         self.poll_timeout().is_some_and(|due| due <= now)
     }
 
-    /// When [`run_timers`](Self::run_timers) wants to be called next.
+    /// Returns the time at which [`run_timers`](Self::run_timers) must be called next.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         match (self.type_checks.poll_timeout(), self.diagnosis.poll_timeout()) {
             (None, None) => self.core.poll_timeout(),
@@ -379,7 +398,7 @@ impl Driver {
         }
     }
 
-    /// Sends everything that the core wants to send now.
+    /// Sends all datagrams that are due.
     #[inline]
     pub(crate) fn transmit(&mut self, now: Instant) {
         let now = self.advance(now);
@@ -388,7 +407,8 @@ impl Driver {
         }
     }
 
-    /// Sends for a call of the application: everything, or what one job may while something urgent may arrive.
+    /// Sends for a call of the application: all datagrams, or at most those of one job if urgent
+    /// datagrams may arrive.
     #[inline]
     pub(crate) fn send(&mut self, now: Instant) {
         if self.hears_above(None) {
@@ -404,7 +424,8 @@ impl Driver {
         self.flush(carriers);
     }
 
-    /// Sends some datagrams, the most urgent ones: of one priority, and no more than one job is to take.
+    /// Sends the most urgent datagrams, all of one priority and at most as many as one job may
+    /// send.
     pub(crate) fn transmit_some(&mut self, now: Instant) {
         let now = self.advance(now);
         let (mut carriers, mut octets) = (Carriers::default(), 0);
@@ -429,7 +450,8 @@ impl Driver {
         }
     }
 
-    /// Builds one datagram in a transport's frame and commits it. Its length; `None` if there is none.
+    /// Builds one datagram in a transport's frame and commits it. Returns its length; `None` if no
+    /// datagram is due.
     fn transmit_one(&mut self, now: Instant, carriers: &mut Carriers) -> Option<usize> {
         if let Some(roomiest) = self.roomiest
             && self.transports[self.lender].max_message_len() < self.core.next_transmit_len_max()
@@ -461,21 +483,22 @@ impl Driver {
         Some(whole)
     }
 
-    /// Memory for a payload of so many bytes that neighbours can be lent. `None`, and counted, if there is none.
+    /// Returns loanable shared memory for a payload of `len` bytes. If there is none, counts that
+    /// and returns `None`.
     pub(crate) fn lend(&mut self, len: usize) -> Option<Loan> {
         let loan = self.transports.iter_mut().find_map(|transport| transport.lend(len));
         self.counters.unlent_payloads += u64::from(loan.is_none());
         loan
     }
 
-    /// Whether new samples of a writer go to readers of this process, and to them alone.
+    /// Reports whether new samples of a writer go to readers in this process only.
     pub(crate) fn stays_in_process(&mut self, writer: WriterHandle) -> Result<bool> {
         let destinations = self.core.destinations(writer)?;
         let stays = |locator| self.transports.iter().any(|transport| transport.stays_in_process(locator));
         Ok(!destinations.is_empty() && destinations.iter().all(stays))
     }
 
-    /// Records an event for people.
+    /// Records an event in the diagnostic log.
     pub(crate) fn diagnose(&mut self, event: Event, topic: Option<&str>) {
         self.diagnosis.handle_event(&mut self.core, self.now, event, topic);
     }
@@ -496,7 +519,7 @@ impl Driver {
         }
     }
 
-    /// Adds what to sleep on, and returns when to look again at the latest.
+    /// Adds the descriptors to sleep on, and returns the latest time at which to wake up.
     pub(crate) fn prepare_sleep(&self, set: &mut PollSet, now: Instant) -> Option<Instant> {
         let mut until = self.poll_timeout();
         if self.may_have_moved() {
@@ -510,7 +533,7 @@ impl Driver {
         until
     }
 
-    /// Adds the transports' descriptors.
+    /// Adds the descriptors of the transports.
     pub(crate) fn add_descriptors(&self, set: &mut PollSet) {
         set.add_edition(self.edition);
         for transport in &self.transports {
@@ -518,17 +541,19 @@ impl Driver {
         }
     }
 
-    /// The kinds of locators that these transports send to.
+    /// Returns the locator kinds that these transports serve.
     pub(crate) fn kinds_of(&self, by: Set) -> LocatorKinds {
         Roles::kinds(&self.transports, by)
     }
 
-    /// What carries the data of an endpoint of this topic, which may have the property `takt.transport`.
+    /// Returns the transports that carry the data of an endpoint, from its topic and its property
+    /// `takt.transport`, if any.
     pub(crate) fn carriers_of(&self, topic_name: &str, property: Option<&str>) -> Result<Set> {
         self.roles.of_endpoint(topic_name, property)
     }
 
-    /// Opens a flow by these transports. Also returns the locators that reach it, if they are not the participant's.
+    /// Opens a flow on these transports. Also returns the locators that reach the flow if they
+    /// differ from those of the participant.
     pub(crate) fn open_flow(&mut self, spec: &FlowSpec, by: Set) -> Result<(FlowTag, Vec<Locator>)> {
         let is_default = *spec == FlowSpec::default();
         let mut locators = Vec::new();
@@ -569,8 +594,9 @@ impl Driver {
         Ok((FlowTag(tag), locators))
     }
 
-    /// Opens the flows of a writer by these transports. What a prioritised writer sends to readers that catch up has priority 0.
-    /// Also returns the locators that reach the writer, if they are not the participant's.
+    /// Opens the flows of a writer on these transports. A writer with a priority sends historical
+    /// data to late joiners on a second flow of priority 0. Also returns the locators that reach
+    /// the writer if they differ from those of the participant.
     pub(crate) fn open_writer_flows(&mut self, spec: &FlowSpec, by: Set) -> Result<(WriterFlows, Vec<Locator>)> {
         let (live, locators) = self.open_flow(spec, by)?;
         if spec.transport_priority <= 0 {
@@ -580,7 +606,7 @@ impl Driver {
         Ok((WriterFlows { live, history }, locators))
     }
 
-    /// Closes what [`Self::open_writer_flows`] opened.
+    /// Closes the flows opened by [`Self::open_writer_flows`].
     pub(crate) fn close_writer_flows(&mut self, flows: WriterFlows) {
         self.close_flow(flows.live);
         if flows.history != flows.live {
@@ -588,7 +614,7 @@ impl Driver {
         }
     }
 
-    /// Closes a flow; the one that everybody starts with stays.
+    /// Closes a flow, except the default flow.
     pub(crate) fn close_flow(&mut self, tag: FlowTag) {
         if tag == FlowTag::default() {
             return;
@@ -614,7 +640,7 @@ impl Driver {
         }
     }
 
-    /// Says goodbye to everyone and sends it.
+    /// Announces that the participant leaves, and sends the announcement.
     pub(crate) fn shutdown(&mut self, now: Instant) {
         self.core.shutdown();
         self.transmit(now);
@@ -629,7 +655,7 @@ impl Driver {
     }
 }
 
-/// How urgent what arrives for a flow of a transport is.
+/// Returns the priority of datagrams received for a flow of a transport.
 #[inline]
 fn priority_of(flows: &[Option<Flow>], transport: usize, id: FlowId) -> Priority {
     if id == FlowId::DEFAULT {
@@ -639,14 +665,15 @@ fn priority_of(flows: &[Option<Flow>], transport: usize, id: FlowId) -> Priority
     its.map_or(Priority::NORMAL, |flow| flow.arrivals)
 }
 
-/// The transport with the longest frames, if there are shorter ones.
+/// Returns the index of the transport with the longest frames, if others are shorter.
 fn roomiest(transports: &[Box<dyn Transport>]) -> Option<usize> {
     let room = |place: &usize| transports[*place].max_message_len();
     let (least, most) = ((0..transports.len()).min_by_key(room)?, (0..transports.len()).max_by_key(room)?);
     (room(&least) < room(&most)).then_some(most)
 }
 
-/// How to ask a transport when a sleep has ended: no further if none of its descriptors is readable. Passes over them.
+/// Returns how to poll a transport after a sleep: without the kernel if none of its descriptors is
+/// readable. Removes its descriptors from `ready`.
 fn scan_after_sleep(scan: Scan, transport: &dyn Transport, ready: &mut Ready) -> Scan {
     let count = transport.descriptors().len();
     let is_quiet = count > 0 && !ready.is_any_of(count);
@@ -654,7 +681,7 @@ fn scan_after_sleep(scan: Scan, transport: &dyn Transport, ready: &mut Ready) ->
     if is_quiet { Scan::Taken } else { scan }
 }
 
-/// The interfaces of all transports, as the core wants them.
+/// Returns the interfaces of all transports in the form that the core expects.
 pub(crate) fn interfaces(transports: &[Box<dyn Transport>]) -> Vec<Interface> {
     let mut all = Vec::new();
     for interface in transports.iter().flat_map(|transport| transport.interfaces()) {
@@ -671,7 +698,7 @@ pub(crate) fn interfaces(transports: &[Box<dyn Transport>]) -> Vec<Interface> {
     all
 }
 
-/// Transports that have something to flush. Those beyond the 64th share a place.
+/// Set of transports that have data to flush. All transports from index 63 on share one bit.
 #[derive(Clone, Copy, Default)]
 struct Carriers(u64);
 
@@ -685,23 +712,23 @@ impl Carriers {
     }
 }
 
-/// A datagram on its way to several transports.
+/// Outgoing datagram that several transports may carry.
 struct Outgoing<'a> {
     len: usize,
-    /// What it goes on with behind the frame's first `len` octets.
+    /// Data that follow the frame's first `len` octets.
     payload: &'a [u8],
     flows: &'a [FlowId],
-    /// The transports that may carry it.
+    /// Transports that may carry the datagram.
     by: Set,
     destinations: &'a [Locator],
-    /// The payload that goes with it.
+    /// Loan of the payload.
     lent: Option<&'a Lent>,
 }
 
 impl Outgoing<'_> {
-    /// Sends the datagram by the transports that serve a destination; a destination goes to the first one that serves it. The
-    /// lender's frame has the datagram; the others get a copy. Returns who shall lend the next frame: whoever carried this one,
-    /// if that was one alone.
+    /// Sends the datagram to each destination by the first transport that serves it. The lender's
+    /// frame contains the datagram; other transports receive a copy. Returns the index of the next
+    /// lender: the transport that carried this datagram, if it was the only one.
     fn route(
         &self,
         transports: &mut [Box<dyn Transport>],
@@ -728,7 +755,7 @@ impl Outgoing<'_> {
         let unserved = self.destinations.iter().filter(|destination| carrier(transports, destination).is_none());
         counters.unserved_destinations += unserved.count() as u64;
         let (mut count, mut last) = (0, lender);
-        // The lender's commit ends its loan.
+        // The lender commits last, since its commit ends the loan of the frame.
         for index in (0..transports.len()).filter(|index| *index != lender).chain([lender]) {
             served.clear();
             let of_this = |destination: &&Locator| carrier(transports, destination) == Some(index);
@@ -743,11 +770,11 @@ impl Outgoing<'_> {
                 counters.send_failures += 1;
             }
         }
-        // Alone, but for destinations that nobody serves.
+        // Destinations that no transport serves are not considered.
         if count == 1 { last } else { lender }
     }
 
-    /// Hands a transport what is in its frame.
+    /// Commits the frame of a transport.
     fn commit(
         &self,
         transport: &mut Box<dyn Transport>,
@@ -761,7 +788,8 @@ impl Outgoing<'_> {
         }
     }
 
-    /// Copies the datagram from one transport's frame to another's. False if that is not possible.
+    /// Copies the datagram between the frames of two transports. Returns false if that is not
+    /// possible.
     fn copy(&self, transports: &mut [Box<dyn Transport>], from: usize, to: usize) -> bool {
         let Ok([from, to]) = transports.get_disjoint_mut([from, to]) else { return false };
         match (from.loan(), to.loan()) {

@@ -1,10 +1,10 @@
-//! One participant at run time: its state behind the lock, and everything that drives it.
+//! Engine: one participant at run time, with its state behind a lock and the code that drives it.
 //!
-//! Under `Runtime::Inline` the application's thread drives it in whatever waits ([`drive`]); under
-//! `Runtime::Shared` a thread of its own does. Calls of the application take the same way in both: enter, call the
-//! core, send what it wants to send, leave.
+//! Under `Runtime::Inline`, blocking calls of the application drive the participant ([`drive`]).
+//! Under `Runtime::Shared`, a thread of its own does. In both cases a call of the application
+//! enters the state, calls the core, sends what is due, and leaves.
 //!
-//! Invariant: listeners are called with the lock released and one at a time.
+//! Invariant: listeners are called one at a time and without holding the lock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,27 +28,28 @@ use super::tasks::TaskKey;
 use super::thread_cell::ThreadToken;
 use crate::{Error, Executor, Idle, Result, Runtime};
 
-/// How long the receiving thread sleeps at most after something happened. No longer than it takes until the
-/// first heartbeat, so that a `write` rarely has to wake the thread for a new timer.
+/// Maximum sleep of the receiving thread after activity. It does not exceed the time to the first
+/// heartbeat, so that a `write` rarely has to wake the thread for a new timer.
 pub(crate) const LINGER: std::time::Duration = std::time::Duration::from_millis(5);
 
-/// Jobs beyond [`State::turn`] that one pass does at most, so that a deadline is looked at.
+/// Maximum number of jobs that one pass runs after [`State::turn`], so that deadlines are checked.
 const CALLS_PER_TURN: usize = 32;
 
-/// A participant at run time.
+/// Participant at run time.
 pub(crate) struct Engine {
     state: Guarded<State>,
     pub(crate) runtime: Runtime,
     pub(crate) idle: Idle,
-    /// Wakes who drives.
+    /// Wakes the driving thread.
     pub(crate) waker: Arc<Waker>,
-    /// The thread that drives: the one that built it, or the receiving thread once it runs.
+    /// Token of the driving thread: the thread that built the participant, or the receiving thread
+    /// once it runs.
     pump_thread: AtomicU64,
     pub(crate) leadership: Leadership,
 }
 
 impl Engine {
-    /// `waker` wakes who is to drive it.
+    /// Creates an engine. `waker` wakes the thread that drives it.
     pub(crate) fn new(runtime: Runtime, idle: Idle, driver: Driver, waker: Arc<Waker>) -> Self {
         let pump_thread = match runtime {
             Runtime::Inline => ThreadToken::current(),
@@ -68,7 +69,8 @@ impl Engine {
         self.state.enter()
     }
 
-    /// As [`enter`](Self::enter), for the thread that drives: how long it waits is in the accounts.
+    /// As [`enter`](Self::enter), for the driving thread, whose waiting time is recorded in the job
+    /// statistics.
     fn enter_to_run(&self) -> Result<Guard<'_, State>> {
         #[cfg(test)]
         super::simulation::before_lock(self);
@@ -80,24 +82,25 @@ impl Engine {
         Ok(state)
     }
 
-    /// A call of another thread has held the lock since then. That is timed where something urgent may have to wait for it.
+    /// Records the time since `since` for which a call of another thread has held the lock.
+    /// Recorded only if urgent datagrams may have to wait for the lock.
     fn end_hold(&self, state: &mut State, since: Instant) {
         if state.hears_urgent() && !self.is_pump_thread() {
             state.ledger.held(clock::now().0.saturating_sub(since.0));
         }
     }
 
-    /// Whether the calling thread is the one that drives.
+    /// Reports whether the calling thread is the driving thread.
     pub(crate) fn is_pump_thread(&self) -> bool {
         self.pump_thread.load(Ordering::Relaxed) == ThreadToken::current().to_bits()
     }
 
-    /// Calls the core and sends what that causes.
+    /// Calls the core and sends the resulting datagrams.
     pub(crate) fn call<R>(&self, call: impl FnOnce(&mut Driver, Instant) -> Result<R>) -> Result<R> {
         self.call_state(|state, now| call(state.driver()?, now))
     }
 
-    /// As [`call`](Self::call), with the rest of the state at hand.
+    /// As [`call`](Self::call), with access to the whole state.
     pub(crate) fn call_state<R>(&self, call: impl FnOnce(&mut State, Instant) -> Result<R>) -> Result<R> {
         let mut state = self.enter()?;
         let now = clock::now();
@@ -105,7 +108,8 @@ impl Engine {
         let result = call(&mut state, now);
         let mut built = state.built_datagrams();
         let (mut wake, mut since) = (state.settle(now), now);
-        // In between a thread with a higher priority gets the lock. If the transports take nothing the rest is up to the executor.
+        // Between iterations a thread of higher priority can take the lock. If the transports
+        // accept nothing, the executor sends the rest.
         while state.owes_datagrams() {
             let before = std::mem::replace(&mut built, state.built_datagrams());
             if before == built {
@@ -123,7 +127,7 @@ impl Engine {
         result
     }
 
-    /// Ends a visit: wakes whom it concerns, with the lock released.
+    /// Releases the lock, then wakes tasks and the driving thread as required.
     fn leave<'a>(&'a self, mut state: Guard<'a, State>, wake: bool) -> Result<()> {
         if state.has_woken() {
             state = self.wake_tasks(state)?;
@@ -135,7 +139,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Leaves to wake the tasks that something has happened for, and comes back.
+    /// Wakes the tasks that have become ready without holding the lock, and enters again.
     #[cold]
     fn wake_tasks<'a>(&'a self, mut state: Guard<'a, State>) -> Result<Guard<'a, State>> {
         while let Some(task) = state.next_woken() {
@@ -146,7 +150,7 @@ impl Engine {
         Ok(state)
     }
 
-    /// Reads or takes samples, and passes on what that causes. Sending is up to `read`.
+    /// Reads or takes samples and processes the consequences. Sending is left to `read`.
     pub(crate) fn read<R>(&self, read: impl FnOnce(&mut State) -> Result<R>) -> Result<R> {
         let mut state = self.enter()?;
         let since = state.hears_urgent().then(clock::now);
@@ -159,27 +163,29 @@ impl Engine {
         result
     }
 
-    /// A future or stream was dropped.
+    /// Unregisters the task of a dropped future or stream.
     pub(crate) fn remove_task(&self, target: Target, task: TaskKey) {
-        // From the wrong thread of an inline participant the task cannot be reached: it is woken once more for nothing.
+        // A thread that does not own an inline participant cannot remove the task. It remains and
+        // is woken once more without effect.
         let Ok(mut state) = self.enter() else { return };
         let waker = state.remove_task(target, task);
         drop(state);
         drop(waker);
     }
 
-    /// Looks at the state without sending.
+    /// Accesses the state without sending.
     pub(crate) fn look_at_state<R>(&self, look: impl FnOnce(&mut State) -> Result<R>) -> Result<R> {
         look(&mut *self.enter()?)
     }
 
-    /// Calls the core without sending: for looking.
+    /// Accesses the core without sending.
     pub(crate) fn look<R>(&self, look: impl FnOnce(&mut Driver) -> Result<R>) -> Result<R> {
         look(self.enter()?.driver()?)
     }
 
-    /// Repeats `attempt` until it yields something, driving or sleeping in between. `progress` is notified when
-    /// another attempt may succeed; `deadline` is asked for only if the first attempt fails.
+    /// Repeats `attempt` until it returns a value, and drives or sleeps in between. `progress` is
+    /// notified when another attempt may succeed. `deadline` is evaluated only if the first attempt
+    /// fails.
     pub(crate) fn block_on<R>(
         &self,
         progress: &EventCount,
@@ -198,7 +204,7 @@ impl Engine {
                 return Err(Error::TIMEOUT);
             }
             if self.is_pump_thread() {
-                // Timers that make progress leave nothing to do behind: the pass does not say that anything happened.
+                // A pass does not report progress made by timers, so compare the ticket as well.
                 self.pump_until(now, deadline, |happened| happened || progress.ticket() != ticket)?;
             } else {
                 progress.wait(ticket, now, deadline);
@@ -210,14 +216,15 @@ impl Engine {
         }
     }
 
-    /// A pass without waiting, if this participant spins at all: for a call that may find something before it has to ask for the
-    /// time. Says whether anything happened.
+    /// Runs one pass without blocking, if this participant spins. Allows a call to find data before
+    /// it reads the clock. Returns true if the pass made progress.
     pub(crate) fn glance(&self) -> Result<bool> {
         Ok(self.idle != Idle::Block && self.turn(Scan::Hot, Ready::ALL, Instant(0))? == Some(true))
     }
 
-    /// One pass of [`State::turn`] over a participant that has its thread to itself, then its listeners. Says whether there may be
-    /// more to do at once; `None`, and nothing was done, if urgent datagrams are to be asked for between its jobs.
+    /// Runs one pass of [`State::turn`] for a participant that is alone on its thread, then its
+    /// listeners. Returns true if more may be ready. Returns `None` without any effect if urgent
+    /// datagrams must be polled between jobs.
     pub(crate) fn turn(&self, scan: Scan, ready: Ready, now: Instant) -> Result<Option<bool>> {
         let mut state = self.enter_to_run()?;
         if state.hears_urgent() {
@@ -232,7 +239,7 @@ impl Engine {
                 Some(priority) => priority < Priority::NORMAL,
                 None => break,
             };
-            // All that is more urgent than a call below the normal priority is looked for first.
+            // Before a call below normal priority, look for work that is more urgent.
             if is_below && (more || state.run_normal(Scan::All, Ready::ALL, false)? != Step::Idle) {
                 more = true;
                 break;
@@ -247,7 +254,7 @@ impl Engine {
         Ok(Some(more))
     }
 
-    /// Adds what a thread that leads sleeps on: nothing once the participant is closed.
+    /// Adds the descriptors that a leader sleeps on; none once the participant is closed.
     pub(crate) fn prepare_lead(&self, set: &mut PollSet) -> Result<()> {
         self.look_at_state(|state| {
             state.prepare_lead(set);
@@ -255,7 +262,7 @@ impl Engine {
         })
     }
 
-    /// See [`State::begin_leader_list`].
+    /// Calls [`State::begin_leader_list`].
     pub(crate) fn begin_leader_list(&self) -> Result<()> {
         self.look_at_state(|state| {
             state.begin_leader_list();
@@ -263,7 +270,7 @@ impl Engine {
         })
     }
 
-    /// A pass of a thread that leads: see [`State::lead`]. Says whether there is more.
+    /// Runs a pass as leader: see [`State::lead`]. Returns true if more may be ready.
     pub(crate) fn lead(&self, ready: Ready, now: Instant) -> Result<bool> {
         let mut state = self.enter()?;
         let Led { more, wake } = state.lead(ready, now)?;
@@ -271,7 +278,7 @@ impl Engine {
         Ok(more)
     }
 
-    /// Has the receiving thread look at all transports, since a thread that led has not.
+    /// Makes the receiving thread poll all transports, because a leader has not emptied them.
     pub(crate) fn leave_behind(&self) -> Result<()> {
         self.look_at_state(|state| {
             state.leave_behind();
@@ -281,32 +288,33 @@ impl Engine {
         Ok(())
     }
 
-    /// The priorities that a job of this participant may have, above the normal one or of what waits already.
+    /// Returns the priorities above normal that a job may have, and those of pending jobs.
     pub(crate) fn priorities(&self) -> Result<PrioritySet> {
         Ok(self.enter_to_run()?.priorities())
     }
 
-    /// Whether there is something to send, or a listener to call.
+    /// Reports whether datagrams are due or a listener must be called.
     pub(crate) fn has_waiting(&self) -> Result<bool> {
         Ok(self.enter_to_run()?.has_waiting())
     }
 
-    /// Does the job with the highest priority above `than`: see [`State::run_above`]. Says whether there was one.
+    /// Runs the highest-priority job above `than`: see [`State::run_above`]. Returns true if there
+    /// was one.
     pub(crate) fn run_above(&self, than: Option<Priority>) -> Result<bool> {
         let mut state = self.enter_to_run()?;
         let step = state.run_above(than)?;
         self.end_step(state, step)
     }
 
-    /// Does one job of normal priority: see [`State::run_normal`]. Says whether there was one.
+    /// Runs one job of normal priority: see [`State::run_normal`]. Returns true if there was one.
     pub(crate) fn run_normal(&self, scan: Scan, ready: Ready, calls: bool) -> Result<bool> {
         let mut state = self.enter_to_run()?;
         let step = state.run_normal(scan, ready, calls)?;
         self.end_step(state, step)
     }
 
-    /// Does the next job, if it has a priority above `than`: see [`State::run_next`]. Says of which priority it was. One visit: a thread
-    /// that calls into the participant keeps it waiting once.
+    /// Runs the next job if its priority is above `than`: see [`State::run_next`]. Returns its
+    /// rank. Enters once, so that a concurrent call of the application delays it at most once.
     pub(crate) fn run_next(&self, than: Option<Priority>, scan: Scan, ready: Ready) -> Result<Option<Rank>> {
         let mut state = self.enter_to_run()?;
         let (step, level) = state.run_next(than, scan, ready)?;
@@ -321,8 +329,8 @@ impl Engine {
         Ok(step != Step::Idle)
     }
 
-    /// Has this executor call an endpoint's own listener from now on; `None`: the participant's. It is as urgent as `planned`, else as
-    /// the endpoint.
+    /// Moves calls of an endpoint's own listener to another executor, or with `None` back to that
+    /// of the participant. The priority is `planned`, else that of the endpoint.
     pub(crate) fn run_listener_on(
         self: &Arc<Self>,
         executor: Option<&Executor>,
@@ -333,11 +341,12 @@ impl Engine {
         let priority = planned.unwrap_or(own);
         let job = executor.map(|executor| executor.call_listener(self, target, priority, &topic)).transpose()?;
         let mut elsewhere = job.map(Elsewhere::from);
-        // The former one ends outside the lock.
+        // Drops the former job without holding the lock.
         self.call_state(|state, _| state.call_elsewhere(target, &mut elsewhere))
     }
 
-    /// Calls what an endpoint's own listener is to be told; for the executor that it was given to.
+    /// Calls an endpoint's own listener for its pending statuses, on the executor to which it was
+    /// moved.
     pub(crate) fn call_listener_of(&self, target: Target) -> Result<()> {
         loop {
             let mut state = self.enter()?;
@@ -347,19 +356,21 @@ impl Engine {
             call.listener.call(&call.entity, call.statuses);
             let ended = clock::now();
             let (state, left) = self.end_call(call, began, ended)?;
-            // Somebody else may have to call it by now, or to tell of an overrun.
+            // The driving thread may now have to call the listener, or to report an overrun.
             let wake = state.sleeps_on_calls();
             self.leave(state, wake)?;
             drop(left);
         }
     }
 
-    /// Drives until something was received or a listener called, or the deadline has come. Says which.
+    /// Drives until a datagram is received or a listener called (returns true), or the deadline
+    /// passes (returns false).
     pub(crate) fn pump(&self, now: Instant, deadline: Option<Instant>) -> Result<bool> {
         self.pump_until(now, deadline, |happened| happened)
     }
 
-    /// Drives until `is_over` says so, asked after each pass with whether anything happened in it, or the deadline has come (then `false`).
+    /// Drives until `is_over` returns true or the deadline passes (then returns `false`). `is_over`
+    /// is evaluated after each pass; its argument reports whether the pass made progress.
     fn pump_until(
         &self,
         now: Instant,
@@ -376,7 +387,7 @@ impl Engine {
         result
     }
 
-    /// Calls the first listener that is to be called, the participant's among them.
+    /// Calls the most urgent pending listener, which may be that of the participant.
     fn call_first<'a>(&'a self, mut state: Guard<'a, State>) -> Result<()> {
         state.dispatching = true;
         let dispatching = Dispatching(self);
@@ -391,7 +402,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Calls the listener whose turn it is.
+    /// Calls the listener of the next pending call.
     fn call_next<'a>(&'a self, mut state: Guard<'a, State>) -> Result<(Guard<'a, State>, Left)> {
         let Some(mut call) = state.next_call() else { return Ok((state, Left::default())) };
         let began = state.ledger.began();
@@ -403,7 +414,8 @@ impl Engine {
         Ok((state, left))
     }
 
-    /// Counts a call and puts the listener back. What is left of it is to be dropped outside the lock.
+    /// Records a call and returns the listener to its slot. The caller drops the returned parts
+    /// without holding the lock.
     fn end_call(&self, call: Call, began: Instant, ended: Instant) -> Result<(Guard<'_, State>, Left)> {
         let Call { target, priority, level, listener, version, entity, .. } = call;
         let owner = target.number();
@@ -414,7 +426,7 @@ impl Engine {
         Ok((state, (left, Some(entity))))
     }
 
-    /// Tells the participant's listener what is next.
+    /// Calls the participant's listener for the next pending event.
     fn tell_participant<'a>(&'a self, mut state: Guard<'a, State>) -> Result<(Guard<'a, State>, Left)> {
         let Some(event) = state.next_participant_event() else { return Ok((state, Left::default())) };
         let Some((mut listener, version)) = state.participant.take() else { return Ok((state, Left::default())) };
@@ -436,7 +448,8 @@ impl Engine {
         Ok((state, (left, None)))
     }
 
-    /// Sends goodbye and closes. Waiting calls end with [`Error::AlreadyDeleted`].
+    /// Announces that the participant leaves, and closes it. Blocked calls end with
+    /// [`Error::AlreadyDeleted`].
     pub(crate) fn close(&self) -> Result<()> {
         let mut state = self.enter()?;
         if state.is_closed() {
@@ -450,23 +463,25 @@ impl Engine {
         Ok(())
     }
 
-    /// Closes it if the calling thread panics while the guard lives.
+    /// Returns a guard that closes the participant if the calling thread panics.
     pub(crate) fn close_on_panic(&self) -> CloseOnPanic<'_> {
         CloseOnPanic(self)
     }
 
-    /// From now on this thread drives.
+    /// Makes `thread` the driving thread.
     pub(crate) fn belong_to(&self, thread: ThreadToken) {
         self.pump_thread.store(thread.to_bits(), Ordering::Relaxed);
     }
 
-    /// The receiving thread under `Runtime::Shared`: drives until the participant is closed.
+    /// Entry point of the receiving thread under `Runtime::Shared`: drives until the participant is
+    /// closed.
     pub(crate) fn run(&self) {
         self.belong_to(ThreadToken::of_driving_thread());
         let _closing = self.close_on_panic();
         let mut driving = Driving::default();
         loop {
-            // Resetting the waker here misses nothing: what it was woken for is seen before the next sleep.
+            // Resetting the waker here loses no wakeup: the cause of an earlier wakeup is seen
+            // before the next sleep.
             let scheduler = Scheduler { engines: &[self], agenda: None };
             let result = drive(&scheduler, &self.waker, &mut driving, clock::now(), None, |_| {
                 self.waker.reset();
@@ -481,7 +496,8 @@ impl Engine {
 }
 
 impl Drop for Engine {
-    /// The last handle may have gone on a thread that may not enter; now nobody else can be inside.
+    /// The last handle may have been dropped on a thread that may not enter. No other thread can
+    /// access the state now.
     fn drop(&mut self) {
         let state = self.state.get_mut();
         if !state.is_closed() {
@@ -490,10 +506,11 @@ impl Drop for Engine {
     }
 }
 
-/// What is left of a call: the listener, if its entity has another one now, and the entity.
+/// Parts of a call to be dropped without the lock: the listener if it was replaced meanwhile, and
+/// the entity.
 type Left = (Option<Listener>, Option<Entity>);
 
-/// Listeners are being called: takes the mark from the state when they have been, even if one panics.
+/// Guard of a listener call: resets the mark in the state afterwards, even if the listener panics.
 struct Dispatching<'a>(&'a Engine);
 
 impl Drop for Dispatching<'_> {
@@ -504,7 +521,8 @@ impl Drop for Dispatching<'_> {
     }
 }
 
-/// A listener that panics ends the receiving thread; without it the participant would only pretend to live.
+/// Closes the participant if a listener panics, which ends the receiving thread. Otherwise the
+/// participant would remain open without being driven.
 pub(crate) struct CloseOnPanic<'a>(&'a Engine);
 
 impl Drop for CloseOnPanic<'_> {

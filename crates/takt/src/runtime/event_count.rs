@@ -1,7 +1,7 @@
-//! Lets threads sleep until something has changed, without a lock: an event count on a futex.
+//! Event count on a futex: threads sleep until state has changed, without a lock.
 //!
-//! Used under `Runtime::Shared` by a `write` that waits for room and by `wait_for_acknowledgments`. Waiting
-//! owns nothing, so there is no priority to invert.
+//! Under `Runtime::Shared` it is used by a `write` that waits for space and by
+//! `wait_for_acknowledgments`. A waiting thread owns nothing, so no priority inversion is possible.
 
 use std::fmt;
 use std::sync::atomic::Ordering;
@@ -11,13 +11,13 @@ use takt_core::Instant;
 
 use super::os::{Linux, Os, Word};
 
-/// Counts events. Waiters take a ticket, look at the state they care about, and wait for a later event.
+/// Counter of events. A waiter takes a ticket, checks its condition, and waits for a later event.
 pub(crate) struct EventCount<O: Os = Linux> {
     count: O::Word,
     waiters: O::Word,
 }
 
-/// The count at the moment it was taken.
+/// Value of the counter when the ticket was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket(u32);
 
@@ -28,17 +28,18 @@ impl EventCount {
 }
 
 impl<O: Os> EventCount<O> {
-    /// One of an operating system of the caller's choice.
+    /// Creates an event count on any implementation of [`Os`].
     pub(crate) fn on() -> Self {
         Self { count: O::Word::new(0), waiters: O::Word::new(0) }
     }
 
-    /// Take it before looking at the state, so that no event in between is missed.
+    /// Returns a ticket. Take it before checking the condition, so that no event in between is
+    /// missed.
     pub(crate) fn ticket(&self) -> Ticket {
         Ticket(self.count.load(Ordering::SeqCst))
     }
 
-    /// Something changed. Costs no system call while nobody waits.
+    /// Signals an event. Makes no system call if no thread waits.
     pub(crate) fn notify(&self) {
         self.count.fetch_add(1, Ordering::SeqCst);
         if self.waiters.load(Ordering::SeqCst) > 0 {
@@ -46,8 +47,8 @@ impl<O: Os> EventCount<O> {
         }
     }
 
-    /// Sleeps until an event after the ticket, or until `deadline` has come (`None`: it never comes).
-    /// May also return for no reason: look at the state again.
+    /// Sleeps until an event after the ticket, or until `deadline`; `None` waits indefinitely. May
+    /// wake spuriously: check the condition again.
     pub(crate) fn wait(&self, ticket: Ticket, now: Instant, deadline: Option<Instant>) {
         let timeout = deadline.map(|deadline| Duration::from_nanos(deadline.0.saturating_sub(now.0)));
         self.waiters.fetch_add(1, Ordering::SeqCst);
@@ -68,7 +69,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     #[test]
-    fn an_event_after_the_ticket_ends_the_wait() {
+    fn event_after_the_ticket_ends_the_wait() {
         let events = EventCount::new();
         let ready = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_before_the_wait_is_not_slept_through() {
+    fn event_between_ticket_and_wait_is_not_missed() {
         let events = EventCount::new();
         let ticket = events.ticket();
         events.notify();
@@ -97,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_ends_the_wait() {
+    fn deadline_ends_the_wait() {
         let events = EventCount::new();
         let started = std::time::Instant::now();
         events.wait(events.ticket(), Instant(0), Some(Instant(2_000_000)));

@@ -1,4 +1,4 @@
-//! One way into a participant's state for both runtimes: behind a lock, or bound to a thread.
+//! Access to a participant's state under both runtimes: guarded by a lock or bound to a thread.
 
 use std::ops::{Deref, DerefMut};
 
@@ -6,12 +6,12 @@ use super::pi_mutex::{LockError, PiMutex, PiMutexGuard};
 use super::thread_cell::{Denied, ThreadCell, ThreadCellGuard};
 use crate::{Error, Result, Runtime};
 
-/// A value that is entered by one caller at a time.
+/// Value that one caller at a time can access.
 #[derive(Debug)]
 pub(crate) enum Guarded<T> {
-    /// [`Runtime::Shared`].
+    /// Guarded by a lock, under [`Runtime::Shared`].
     Locked(PiMutex<T>),
-    /// [`Runtime::Inline`].
+    /// Bound to a thread, under [`Runtime::Inline`].
     Owned(ThreadCell<T>),
 }
 
@@ -23,7 +23,7 @@ impl<T> Guarded<T> {
         }
     }
 
-    /// Access without entering, when nobody else can be inside.
+    /// Returns the value without entering, which requires exclusive access.
     pub(crate) fn get_mut(&mut self) -> &mut T {
         match self {
             Self::Locked(mutex) => mutex.get_mut(),
@@ -31,7 +31,7 @@ impl<T> Guarded<T> {
         }
     }
 
-    /// Waits for the lock, or checks that this is the owning thread.
+    /// Waits for the lock, or checks that the calling thread is the owner.
     pub(crate) fn enter(&self) -> Result<Guard<'_, T>> {
         const REENTERED: Error = Error::IllegalOperation {
             what: "called from within another call on the same participant (a closure or a type's own code)",
@@ -51,14 +51,14 @@ impl<T> Guarded<T> {
     }
 }
 
-/// Access to the value for as long as it lives.
+/// Guard of an access to the value.
 pub(crate) enum Guard<'a, T> {
     Locked(PiMutexGuard<'a, T>),
     Owned(ThreadCellGuard<'a, T>),
 }
 
 impl<T> Guard<'_, T> {
-    /// How long the caller has waited for it.
+    /// Returns the time in nanoseconds that the caller has waited for the lock.
     #[inline]
     pub(crate) fn waited_ns(&self) -> u64 {
         match self {
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_runtimes_refuse_reentry_and_recover() {
+    fn reentry_is_an_error_under_both_runtimes_and_leaves_the_value_usable() {
         for runtime in [Runtime::Shared, Runtime::Inline] {
             let guarded = Guarded::new(runtime, 7);
             let first = guarded.enter().expect("free");
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_thread_enters_shared_only() {
+    fn second_thread_enters_under_shared_runtime_only() {
         for (runtime, allowed) in [(Runtime::Shared, true), (Runtime::Inline, false)] {
             let guarded = Guarded::new(runtime, 7);
             std::thread::scope(|scope| {

@@ -1,15 +1,20 @@
-//! Leader and followers: a thread that waits under `Runtime::Shared` receives itself, in place of the receiving thread.
+//! Leader/followers: a thread that waits under `Runtime::Shared` receives datagrams itself, in
+//! place of the receiving thread.
 //!
-//! What arrives while a thread waits would wake the receiving thread, which would wake the waiting one: two changes of threads. So a
-//! waiting thread *leads*: it sleeps on the participants' descriptors beside the receiving thread, and the kernel wakes one of them
-//! alone, the leader if it sleeps, else the receiving thread ([`Standing`](takt_transport::readiness::Standing)). The leader takes the
-//! lock, receives, and sees its condition true. Timers and calls of listeners stay with the receiving thread.
+//! Without a leader, a datagram wakes the receiving thread, which wakes the waiting thread: two
+//! context switches. A waiting thread therefore becomes the *leader*. It sleeps on the
+//! participants' descriptors, as the receiving thread does. The kernel wakes only one of them: the
+//! leader if it sleeps, else the receiving thread
+//! ([`Standing`](takt_transport::readiness::Standing)). The leader takes the lock, receives, and
+//! finds its condition true. Timers and listener calls remain with the receiving thread.
 //!
-//! Invariant: a leader that was woken *owes* a look. Before it sleeps elsewhere or returns, it has found the descriptors unreadable and the
-//! transports empty, or it has told the receiving thread to look at them all.
+//! Invariant: a leader that was woken *owes* a poll. Before it sleeps elsewhere or returns, it has
+//! either found the descriptors unreadable and the transports empty, or made the receiving thread
+//! poll all of them.
 //!
-//! One thread leads a participant at a time. None does where the executor decides what is urgent: with an [`Executor`](crate::Executor), with
-//! settings for the receiving thread, with ports of urgent flows; and none with less urgency than the receiving thread.
+//! A participant has at most one leader. It has none if its executor orders jobs by priority: with
+//! an [`Executor`](crate::Executor), with thread settings for the receiving thread, or with receive
+//! ports for urgent flows. A thread less urgent than the receiving thread does not lead.
 
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -24,15 +29,16 @@ use super::poll::{PollSet, Ready, Waker};
 use super::thread_cell::ThreadToken;
 use crate::Result;
 
-/// Passes over one participant between two sleeps. What is left is for the receiving thread.
+/// Maximum number of passes over one participant between two sleeps. The receiving thread handles
+/// the rest.
 const PASSES_MAX: u32 = 32;
 
-/// Participants that one thread leads at once.
+/// Maximum number of participants that one thread leads.
 const LED_MAX: usize = 64;
 
-/// The place of the thread that leads a participant.
+/// Leader slot of a participant.
 pub(crate) struct Leadership<O: Os = Linux> {
-    /// What a leader must at least have; none leads before it is set.
+    /// Minimum urgency of a leader. No thread leads before it is set.
     least: OnceLock<Urgency>,
     taken: O::Word,
 }
@@ -42,7 +48,7 @@ impl Leadership {
         Self::on()
     }
 
-    /// Threads that are as urgent as the calling one may lead from now on.
+    /// Admits leaders that are at least as urgent as the calling thread.
     pub(crate) fn open(&self) {
         self.least.get_or_init(Urgency::of_this_thread);
     }
@@ -53,12 +59,12 @@ impl Leadership {
 }
 
 impl<O: Os> Leadership<O> {
-    /// One of an operating system of the caller's choice.
+    /// Creates a slot on any implementation of [`Os`].
     pub(crate) fn on() -> Self {
         Self { least: OnceLock::new(), taken: O::Word::new(0) }
     }
 
-    /// Takes the place, if it is free.
+    /// Claims the slot if it is free.
     pub(crate) fn take(&self) -> bool {
         self.taken.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
@@ -68,26 +74,28 @@ impl<O: Os> Leadership<O> {
     }
 }
 
-/// What a thread that waits keeps from one sleep to the next.
+/// State that a waiting thread keeps between sleeps.
 #[derive(Debug, Default)]
 pub(crate) struct Leading {
     set: PollSet,
-    /// What it sleeps on while it leads nothing, so that `set` stays as the kernel has it.
+    /// List to sleep on while the thread leads no participant, so that `set` remains registered in
+    /// the kernel.
     apart: PollSet,
-    /// Where the descriptors of each participant begin among those that were slept on last, and where those of the last one end.
+    /// Index of the first descriptor of each participant in the last sleep, followed by the end of
+    /// the last participant's.
     places: Vec<usize>,
-    /// Whose urgency it is that follows.
+    /// Thread to which `urgency` belongs.
     thread: Option<ThreadToken>,
     urgency: Option<Urgency>,
-    /// Participants that it led in the last sleep, by their places among the engines.
+    /// Participants led in the last sleep, as indexes of engines.
     led: Places,
-    /// Of these, those that may have more in their transports.
+    /// Participants among `led` whose transports may hold more data.
     owing: Places,
-    /// A descriptor has woken this thread alone, and was not found unreadable since.
+    /// A descriptor has woken only this thread, and has not been found unreadable since.
     owes_look: bool,
 }
 
-/// Some of the engines, a bit for each.
+/// Set of engine indexes, as a bit mask.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Places(u64);
 
@@ -106,8 +114,9 @@ impl Places {
 }
 
 impl Leading {
-    /// Sleeps until the waker is signalled, something was received for one of the engines, or the deadline has come. May return early.
-    /// Leads those of the engines that have no leader. Always with the same engines, until [`settle`](Self::settle).
+    /// Sleeps until the waker is signaled, a datagram is received for one of the engines, or the
+    /// deadline passes. May return early. Leads the engines that have no leader. The engines must
+    /// not change before [`settle`](Self::settle).
     pub(crate) fn sleep(
         &mut self,
         engines: &[Arc<Engine>],
@@ -135,7 +144,7 @@ impl Leading {
         self.receive(engines, waker)
     }
 
-    /// Receives what has ended the sleep.
+    /// Receives the datagrams that ended the sleep.
     fn receive(&mut self, engines: &[Arc<Engine>], waker: &Waker) -> Result<()> {
         let ready = self.set.ready_after_sleep();
         self.owes_look = ready.among(self.set.exclusive()).is_any();
@@ -166,7 +175,8 @@ impl Leading {
         Ok(())
     }
 
-    /// Before anything else is done than to wait with the same engines: has the receiving threads look at what this thread owes.
+    /// Makes the receiving threads poll what this thread owes. Call it before doing anything but
+    /// waiting for the same engines.
     pub(crate) fn settle(&mut self, engines: &[Arc<Engine>]) -> Result<()> {
         if std::mem::take(&mut self.owes_look) && self.set.is_any_exclusive_ready() {
             self.owing = self.led;
@@ -176,11 +186,12 @@ impl Leading {
             return Ok(());
         }
         let owed = engines.iter().enumerate().filter(|(place, _)| owing.has(*place));
-        // The first refusal is told, once all others know.
+        // Notify all of them before returning the first error.
         owed.map(|(_, engine)| engine.leave_behind()).fold(Ok(()), Result::and)
     }
 
-    /// The calling thread's, if it may matter. Asked for once for each thread: two system calls.
+    /// Returns the urgency of the calling thread, if any engine admits leaders. It is determined
+    /// once per thread, by up to three system calls.
     fn urgency(&mut self, engines: &[Arc<Engine>]) -> Option<Urgency> {
         if engines.iter().all(|engine| engine.leadership.least.get().is_none()) {
             return None;
@@ -193,7 +204,7 @@ impl Leading {
     }
 }
 
-/// The calling thread leads some of the engines as long as this lives.
+/// Guard during which the calling thread leads some of the engines.
 struct Leader<'a> {
     engines: &'a [Arc<Engine>],
     places: Places,

@@ -1,4 +1,5 @@
-//! What the jobs of a participant's executor took: accounts by class, the last ones as a trace, and who took too long.
+//! Job statistics of a participant's executor: execution times by class, a trace of recent jobs,
+//! and budget overruns.
 
 use std::collections::VecDeque;
 
@@ -8,22 +9,22 @@ use takt_exec::{Accounts, JobKind, Priority, Run};
 use super::clock;
 use crate::BudgetOverrun;
 
-/// Overruns that are kept; older ones are counted only.
+/// Maximum number of overruns that are kept. Older ones are only counted.
 const OVERRUNS_KEPT: usize = 64;
 
-/// The account of one participant.
+/// Job statistics of one participant.
 pub(crate) struct Ledger {
     pub(crate) accounts: Accounts,
-    /// What the executor's thread has waited for the lock since the last job.
+    /// Time that the executor's thread has waited for the lock since the last job.
     waited_ns: u64,
-    /// When the job at hand began: when the one before it ended, since nothing else is done in between.
+    /// Start time of the current job: the end of the previous one, since jobs run back to back.
     began: Instant,
-    /// The last ones.
+    /// Most recent overruns.
     overruns: VecDeque<BudgetOverrun>,
     overrun_count: u64,
-    /// Those of them that the participant's listener was told of.
+    /// Number of overruns reported to the participant's listener.
     told_count: u64,
-    /// It is to be told of more.
+    /// An overrun is to be reported.
     has_news: bool,
 }
 
@@ -40,23 +41,24 @@ impl Ledger {
         }
     }
 
-    /// A job begins now, or when the one before it ended, if that was later than the reading of the clock.
+    /// Starts a job at `now`, or at the end of the previous job if that is later.
     pub(crate) fn begin(&mut self, now: Instant) {
         self.began = self.began.max(now);
     }
 
-    /// The executor's thread has waited for the lock, before the job at hand or the next one.
+    /// Records that the executor's thread has waited for the lock, before the current or the next
+    /// job.
     #[cold]
     pub(crate) fn waited(&mut self, waited_ns: u64) {
         self.waited_ns += waited_ns;
     }
 
-    /// A call of the application has held the lock for so long.
+    /// Records how long a call of the application has held the lock.
     pub(crate) fn held(&mut self, held_ns: u64) {
         self.accounts.open(JobKind::LockHold, Priority::NORMAL).durations.record(held_ns);
     }
 
-    /// Counts what the executor's thread has waited for the lock before this job.
+    /// Records the time that the executor's thread has waited for the lock before this job.
     #[cold]
     fn count_wait(&mut self, run: &Run) {
         let waited_ns = std::mem::take(&mut self.waited_ns);
@@ -65,7 +67,7 @@ impl Ledger {
         self.accounts.record(&wait);
     }
 
-    /// Counts a job. Says by how long a budget its class has, if it took longer than that.
+    /// Records a job. Returns the budget of its class if the job exceeded it.
     #[inline]
     pub(crate) fn record(&mut self, run: &Run) -> Option<u64> {
         if self.waited_ns > 0 {
@@ -74,12 +76,12 @@ impl Ledger {
         self.accounts.record(run)
     }
 
-    /// When the job at hand began.
+    /// Returns the start time of the current job.
     pub(crate) fn began(&self) -> Instant {
         self.began
     }
 
-    /// The job at hand has ended, and the next one begins.
+    /// Ends the current job and starts the next one.
     #[inline]
     pub(crate) fn end(&mut self, kind: JobKind, priority: Priority) {
         #[cfg(test)]
@@ -92,15 +94,15 @@ impl Ledger {
         }
     }
 
-    /// As [`end`](Self::end), of a call that told of overruns. If it took too long itself that is counted, and told with the
-    /// next one: else it would be told for ever.
+    /// As [`end`](Self::end), for a call that reported overruns. An overrun of this call itself is
+    /// counted but reported only with the next one; otherwise it would be reported endlessly.
     pub(crate) fn end_telling(&mut self) {
         let had_news = self.has_news;
         self.end(JobKind::Callback, Priority::NORMAL);
         self.has_news = had_news;
     }
 
-    /// A job took longer than it may.
+    /// Records a budget overrun.
     #[cold]
     pub(crate) fn overran(&mut self, overrun: BudgetOverrun) {
         self.has_news = true;
@@ -111,17 +113,17 @@ impl Ledger {
         self.overruns.push_back(overrun);
     }
 
-    /// The last ones, and how many there were at all.
+    /// Returns the most recent overruns and the total number.
     pub(crate) fn overruns(&self) -> (impl Iterator<Item = &BudgetOverrun>, u64) {
         (self.overruns.iter(), self.overrun_count)
     }
 
-    /// Whether the participant's listener is to be told of some.
+    /// Reports whether an overrun must be reported to the participant's listener.
     pub(crate) fn has_news(&self) -> bool {
         self.has_news
     }
 
-    /// The last one, how many are told with it, and how many there were.
+    /// Takes the report of the pending overruns: the last one, their number, and the total number.
     pub(crate) fn take_news(&mut self) -> Option<(BudgetOverrun, u64, u64)> {
         let last = self.overruns.back().filter(|_| self.has_news)?.clone();
         self.has_news = false;

@@ -1,8 +1,8 @@
-//! Whose listener is told of a status (DDS 1.4 §2.2.4.2.3): the entity's own; if that has no ear for it, the one of its
-//! publisher or subscriber; at last the participant's. `INCONSISTENT_TOPIC` is told to the topic's, or else the
-//! participant's.
+//! Selection of the listener for a status (DDS 1.4 §2.2.4.2.3): the entity's own, else that of its
+//! publisher or subscriber, else that of the participant, depending on their masks.
+//! `INCONSISTENT_TOPIC` goes to the topic's listener, else to the participant's.
 //!
-//! Invariant: a listener is with its slot, or out for one call.
+//! Invariant: a listener is either in its slot or taken out for one call.
 
 use std::sync::{Arc, Weak};
 
@@ -17,7 +17,7 @@ use crate::runtime::state::Target;
 use crate::status::{Signal, StatusMask};
 use crate::writer::{AnyDataWriter, WriterCore};
 
-/// A listener of any kind of entity. Readers and writers tell theirs by an adapter that knows the type.
+/// Listener of any kind of entity. Adapters convert those of typed readers and writers.
 pub(crate) enum Listener {
     Reader(Box<dyn SubscriberListener>),
     Writer(Box<dyn PublisherListener>),
@@ -25,14 +25,14 @@ pub(crate) enum Listener {
     Participant(Box<dyn DomainParticipantListener>),
 }
 
-/// An endpoint, which may have gone when its listener is to be called.
+/// Reference to an endpoint, which may be deleted before its listener is called.
 pub(crate) enum EndpointRef {
     Reader(Weak<ReaderCore>),
     Writer(Weak<WriterCore>),
 }
 
 impl EndpointRef {
-    /// The entity, if it is still there. Not to be dropped under the lock.
+    /// Returns the entity if it still exists. It must not be dropped while holding the lock.
     fn upgrade(&self) -> Option<Entity> {
         match self {
             Self::Reader(reader) => reader.upgrade().map(AnyDataReader::from_core).map(Entity::Reader),
@@ -41,14 +41,14 @@ impl EndpointRef {
     }
 }
 
-/// A reader or writer that a listener is told about.
+/// Reader or writer about which a listener is called.
 pub(crate) enum Entity {
     Reader(AnyDataReader),
     Writer(AnyDataWriter),
 }
 
 impl Listener {
-    /// Tells it of an entity's statuses.
+    /// Calls the listener for statuses of an entity.
     pub(crate) fn call(&mut self, entity: &Entity, statuses: StatusMask) {
         match (self, entity) {
             (Self::Reader(listener), Entity::Reader(reader)) => tell_subscriber(&mut **listener, reader, statuses),
@@ -72,18 +72,19 @@ impl Listener {
     }
 }
 
-/// Where an entity keeps its listener.
+/// Slot for the listener of an entity.
 #[derive(Default)]
 pub(crate) struct Slot {
     listener: Option<Listener>,
-    /// The statuses that it has an ear for; none without a listener.
+    /// Mask of the listener; empty if there is none.
     mask: StatusMask,
-    /// Counts what was set, so that a listener which is being called is not put back over its successor.
+    /// Number of changes, so that a listener which is being called does not overwrite its
+    /// successor.
     version: u64,
 }
 
 impl Slot {
-    /// The former listener is for the caller to drop outside the lock.
+    /// Sets the listener. The caller drops the returned former one without holding the lock.
     pub(crate) fn set(&mut self, listener: Option<Listener>, mask: StatusMask) -> Option<Listener> {
         self.version += 1;
         self.mask = if listener.is_some() { mask } else { StatusMask::NONE };
@@ -99,16 +100,18 @@ impl Slot {
         Some((self.listener.take()?, self.version))
     }
 
-    /// Takes the listener out for a call about an entity, if both are there.
+    /// Takes the listener out for a call about an entity, if both exist.
     pub(crate) fn take_for(&mut self, endpoint: &EndpointRef) -> Option<(Listener, u64, Entity)> {
-        // In this order: an entity that nobody is told of must not end here, under the lock.
+        // Check the listener first: without one, upgrading could drop the last reference to the
+        // entity while holding the lock.
         self.listener.as_ref()?;
         let entity = endpoint.upgrade()?;
         let (listener, version) = self.take()?;
         Some((listener, version, entity))
     }
 
-    /// Puts it back, or hands it back if there is another one or none now, to be dropped outside the lock.
+    /// Returns the listener to the slot. Hands it back if it was replaced or removed, to be dropped
+    /// without holding the lock.
     pub(crate) fn put_back(&mut self, listener: Listener, version: u64) -> Option<Listener> {
         if self.version == version {
             self.listener = Some(listener);
@@ -117,7 +120,7 @@ impl Slot {
         Some(listener)
     }
 
-    /// Whether it is being called, by whichever executor.
+    /// Reports whether an executor is calling the listener.
     pub(crate) fn is_out(&self) -> bool {
         self.is_set() && self.listener.is_none()
     }
@@ -127,19 +130,19 @@ impl Slot {
     }
 }
 
-/// What the runtime knows of a publisher, a subscriber or a topic. The default is one without listener.
+/// Runtime state of a publisher, subscriber or topic. The default has no listener.
 #[derive(Default)]
 pub(crate) struct Parent {
     pub(crate) slot: Slot,
-    /// Of a subscriber, once somebody has asked for it.
+    /// Signal of `DATA_ON_READERS` of a subscriber, created on request.
     pub(crate) signal: Option<Arc<Signal>>,
 }
 
-/// Publishers, subscribers and topics, by a number each.
+/// Runtime states of publishers, subscribers and topics, by id.
 #[derive(Default)]
 pub(crate) struct Parents(Vec<Option<Parent>>);
 
-/// The number of a publisher, subscriber or topic.
+/// Id of a publisher, subscriber or topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ParentId(u32);
 
@@ -153,7 +156,7 @@ impl Parents {
         ParentId(index as u32)
     }
 
-    /// Its listener is for the caller to drop outside the lock.
+    /// Removes the state. The caller drops its listener without holding the lock.
     pub(crate) fn remove(&mut self, id: ParentId) -> Option<Parent> {
         self.0.get_mut(id.0 as usize)?.take()
     }
@@ -171,7 +174,7 @@ impl Parents {
     }
 }
 
-/// Who is told: the levels of the tree, from the endpoint upwards.
+/// Level of a listener in the entity tree, from the endpoint upward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Level {
     Endpoint,
@@ -184,15 +187,16 @@ impl Level {
     pub(crate) const ALL: [Self; 4] = [Self::Endpoint, Self::Group, Self::Topic, Self::Participant];
 }
 
-/// An endpoint's place in the tree.
+/// Position of an endpoint in the entity tree.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
-    /// Its publisher or subscriber.
+    /// Publisher or subscriber of the endpoint.
     pub(crate) group: ParentId,
     pub(crate) topic: ParentId,
 }
 
-/// Who is told of a status, and as which: samples may be news of the subscriber (DDS 1.4 §2.2.4.2.2).
+/// Selects the level whose listener is called for a status, and the status to report there:
+/// available data may be reported as `DATA_ON_READERS` (DDS 1.4 §2.2.4.2.2).
 pub(crate) fn audience(
     own: &Slot,
     place: Place,
@@ -222,7 +226,7 @@ pub(crate) fn audience(
     participant.hears(status).then_some((Level::Participant, status))
 }
 
-/// A listener to be called, taken out of its slot for that time.
+/// Pending call of a listener that was taken out of its slot.
 pub(crate) struct Call {
     pub(crate) target: Target,
     pub(crate) priority: Priority,

@@ -1,6 +1,7 @@
-//! What makes the protocol engine run: clock, lock, waiting, and the driver between core and transports.
+//! Runtime of the protocol engine: clocks, locks, blocking, and the driver between core and
+//! transports.
 //!
-//! Everything above this module is API, everything below it is sans-IO or I/O without protocol.
+//! Modules above this one are API. Modules below it are sans-IO, or I/O without protocol.
 
 pub(crate) mod clock;
 pub(crate) mod diagnosis;
@@ -30,38 +31,43 @@ use std::time::Duration;
 
 use takt_core::Instant;
 
-/// Who drives a participant.
+/// Thread model of a participant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Runtime {
-    /// The application's thread, in [`spin_once`](crate::DomainParticipant::spin_once),
-    /// [`WaitSet::wait`](crate::WaitSet::wait) and every call that blocks; listeners are called from there. No
-    /// thread, no lock. The participant and its entities belong to the thread that built it: a call from another
-    /// one is [`Error::IllegalOperation`](crate::Error::IllegalOperation). Between such calls nothing is received
-    /// or acknowledged.
+    /// The application's thread drives the participant: in
+    /// [`spin_once`](crate::DomainParticipant::spin_once), [`WaitSet::wait`](crate::WaitSet::wait)
+    /// and every other blocking call. Listeners are called from there. There is no other thread and
+    /// no lock. The participant and its entities belong to the thread that built it; calls from
+    /// other threads fail with [`Error::IllegalOperation`](crate::Error::IllegalOperation). Nothing
+    /// is received or acknowledged between these calls.
     Inline,
-    /// A thread of its own, `takt-rx`, which also calls the listeners. Any thread may call anything, listeners
-    /// included; a `write` sends in the caller's context under a short lock with priority inheritance.
-    /// A thread that waits in [`WaitSet::wait`](crate::WaitSet::wait) or
-    /// [`DataReader::recv_timeout`](crate::DataReader::recv_timeout) receives in its place meanwhile, but calls no listener.
+    /// A thread of its own, `takt-rx`, drives the participant and calls listeners. Any thread may
+    /// call any method, also from listeners. A `write` sends in the caller's context under a short
+    /// lock with priority inheritance. A thread that waits in
+    /// [`WaitSet::wait`](crate::WaitSet::wait) or
+    /// [`DataReader::recv_timeout`](crate::DataReader::recv_timeout) receives in place of `takt-rx`
+    /// but calls no listeners.
     #[default]
     Shared,
 }
 
-/// What the driving thread does while there is nothing to do.
+/// Behavior of the driving thread while no job is ready.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Idle {
-    /// Sleeps until a datagram or a timer is there.
+    /// Sleeps until a datagram arrives or a timer expires.
     #[default]
     Block,
-    /// Never sleeps: asks the sockets again and again. Takes a core for itself and saves the wake-up, some 20 us.
+    /// Never sleeps but polls the sockets continuously. Occupies a core and saves the wakeup
+    /// latency, some 20 us.
     Spin,
-    /// Spins for so long after something has happened, and after a call that waits has begun; then sleeps. What comes in time
-    /// finds the thread awake, and silence costs nothing.
+    /// Spins for this duration after activity and from the start of a blocking call, then sleeps.
+    /// Datagrams that arrive within the duration find the thread awake, and an idle participant
+    /// consumes no processor time.
     SpinThenBlock(Duration),
 }
 
 impl Idle {
-    /// Of who drives two participants: as awake as the one that is more so.
+    /// Combines the settings of two participants on one thread: the more wakeful one applies.
     pub(crate) fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::Spin, _) | (_, Self::Spin) => Self::Spin,
@@ -70,7 +76,7 @@ impl Idle {
         }
     }
 
-    /// Until when to spin if something happened now; `now` if not at all.
+    /// Returns the time until which to spin after activity at `now`; `now` if not at all.
     pub(crate) fn spins_until(self, now: Instant) -> Instant {
         match self {
             Self::Block => now,

@@ -1,8 +1,9 @@
-//! A model of the operating system whose scheduler the tests hold in hand (shuttle): what waits for what is run in many
-//! orders of events, and small cases in all of them. A thread that nobody wakes is a deadlock, which fails the test.
+//! Model of the operating system with a scheduler controlled by the tests (shuttle). Concurrent
+//! code runs in many interleavings, and small cases in all of them. A thread that is never woken is
+//! a deadlock, which fails the test.
 //!
-//! The code under test is the code that ships, on [`Model`] instead of [`Linux`](super::os::Linux). Atomics are
-//! sequentially consistent here: orders of memory are for ThreadSanitizer to judge.
+//! The tested code is the production code, on [`Model`] instead of [`Linux`](super::os::Linux).
+//! Atomics are sequentially consistent here; ThreadSanitizer checks memory orderings.
 
 mod leading;
 mod shutdown;
@@ -19,24 +20,24 @@ use shuttle::sync::{Condvar, Mutex};
 use super::os::{Event, Flag, Os, Word};
 use super::poll::PollSet;
 
-/// Orders of events that are tried at random.
+/// Number of random interleavings.
 const RANDOM: usize = 3_000;
-/// Orders of events that are tried at most where all of them are tried.
+/// Maximum number of interleavings in exhaustive tests.
 const ALL: usize = 50_000;
 
-/// Runs `test` in many orders of events.
+/// Runs `test` in many interleavings.
 fn in_any_order(test: impl Fn() + Send + Sync + Copy + 'static) {
     shuttle::check_random(test, RANDOM);
     shuttle::check_pct(test, RANDOM, 3);
 }
 
-/// Runs a small `test` in all orders of events, or the first fifty thousand of them.
+/// Runs a small `test` in all interleavings, but at most [`ALL`].
 fn in_every_order(test: impl Fn() + Send + Sync + Copy + 'static) {
     shuttle::check_dfs(test, Some(ALL));
     in_any_order(test);
 }
 
-/// An operating system of one process, whose kernel is a lock and a queue.
+/// Operating system of one process, whose kernel is a lock and a queue.
 #[derive(Debug)]
 struct Model;
 
@@ -51,12 +52,12 @@ impl Os for Model {
     }
 }
 
-/// What the kernel knows of a futex.
+/// Kernel state of a futex.
 #[derive(Default)]
 struct Sleepers {
-    /// How often all were woken.
+    /// Number of times that all sleepers were woken.
     wakes: u64,
-    /// Who waits for ownership, in order.
+    /// Threads that wait for ownership, in order.
     owners_to_be: VecDeque<u32>,
 }
 
@@ -95,7 +96,7 @@ impl Word for ModelWord {
         self.value.compare_exchange(current, new, success, failure)
     }
 
-    /// Without a timeout: who is not woken sleeps for ever.
+    /// Accepts no timeout: a thread that is not woken sleeps forever.
     fn wait(&self, value: u32, timeout: Option<Duration>) {
         assert_eq!(timeout, None, "nothing here is to depend on time");
         let mut kernel = self.kernel();

@@ -1,7 +1,9 @@
-//! What the operating system gives to threads that share memory: words to sleep on, flags, a wake-up event, thread ids.
+//! Operating system primitives for threads that share memory: futexes, flags, a wakeup event,
+//! thread ids.
 //!
-//! The lock, the event count and the waker are written against [`Os`], so that tests can run the same code on a model
-//! of it that tries every order of events. [`Linux`] is the real one; all of it is inlined.
+//! The lock, the event count and the waker use [`Os`], so that tests can run the same code on a
+//! model that tries every interleaving. [`Linux`] is the production implementation, all of which is
+//! inlined.
 
 use std::cell::Cell;
 use std::io;
@@ -14,35 +16,38 @@ use takt_transport::readiness;
 
 use super::poll::PollSet;
 
-/// The operating system as far as threads need it to wait for each other.
+/// Operating system primitives on which threads wait for each other.
 pub(crate) trait Os: 'static {
     type Word: Word;
     type Flag: Flag;
     type Event: Event;
 
-    /// The kernel's id of the calling thread: what a priority-inheriting futex is owned by. Never zero.
+    /// Returns the kernel's id of the calling thread, which identifies the owner of a
+    /// priority-inheriting futex. Never zero.
     fn thread_id() -> u32;
 }
 
-/// Has the calling thread scheduled as any other: a thread inherits the real-time scheduling of the one that starts it. Where the
-/// kernel refuses, it stays as it is.
+/// Sets the calling thread to SCHED_OTHER, since a thread inherits the real-time scheduling of its
+/// creator. Has no effect if the kernel refuses.
 pub(crate) fn be_ordinary() {
     let parameter = libc::sched_param { sched_priority: 0 };
     // SAFETY: the parameter is valid for the call, which keeps no reference to it.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const parameter) };
 }
 
-/// How the kernel schedules a thread among others: the greater one goes first, or gets more of a processor.
+/// Scheduling urgency of a thread. A thread with the greater value runs first or gets a greater
+/// share of a processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Urgency {
-    /// SCHED_DEADLINE 100, SCHED_FIFO and SCHED_RR their priority, SCHED_OTHER and SCHED_BATCH 0, SCHED_IDLE -1.
+    /// SCHED_DEADLINE is 100, SCHED_FIFO and SCHED_RR are their priority, SCHED_OTHER and
+    /// SCHED_BATCH are 0, SCHED_IDLE is -1.
     class: i32,
     /// The nice value, negated.
     weight: i32,
 }
 
 impl Urgency {
-    /// That of the calling thread. Three system calls at most.
+    /// Returns the urgency of the calling thread. Makes at most three system calls.
     pub(crate) fn of_this_thread() -> Self {
         let mut parameter = libc::sched_param { sched_priority: 0 };
         // SAFETY: 0 is the calling thread, and the parameter is live and writable.
@@ -64,9 +69,9 @@ impl Urgency {
     }
 }
 
-/// A futex: an atomic word, and threads that sleep until somebody says that it has changed.
+/// Futex: an atomic word on which threads sleep until another thread wakes them.
 pub(crate) trait Word: Send + Sync {
-    /// What is set besides the owner's id while others wait for it.
+    /// Bit set in addition to the owner's id while other threads wait.
     const WAITERS: u32;
 
     fn new(value: u32) -> Self;
@@ -74,13 +79,16 @@ pub(crate) trait Word: Send + Sync {
     fn fetch_add(&self, value: u32, order: Ordering) -> u32;
     fn fetch_sub(&self, value: u32, order: Ordering) -> u32;
     fn compare_exchange(&self, current: u32, new: u32, success: Ordering, failure: Ordering) -> Result<u32, u32>;
-    /// Sleeps until woken or until the timeout, if the word still has this value; may return for no reason.
+    /// Sleeps until woken or until the timeout, provided that the word equals `value`. May wake
+    /// spuriously.
     fn wait(&self, value: u32, timeout: Option<Duration>);
-    /// Wakes all that sleep.
+    /// Wakes all sleeping threads.
     fn wake_all(&self);
-    /// Takes the word for the calling thread, and lends its priority to the owner meanwhile. An error ends the attempt.
+    /// Acquires the word for the calling thread. While it waits, the owner inherits its priority.
+    /// An error ends the attempt.
     fn lock_pi(&self) -> io::Result<()>;
-    /// Gives the word, which the calling thread owns, to the waiter of highest priority, or to nobody.
+    /// Releases the word, which the calling thread owns, to the waiter of highest priority, if
+    /// there is one.
     fn unlock_pi(&self) -> io::Result<()>;
 }
 
@@ -90,13 +98,13 @@ pub(crate) trait Flag: Default + Send + Sync {
     fn store(&self, value: bool);
 }
 
-/// Something that can be waited for together with descriptors, and stays set until it is reset.
+/// Event that can be waited for together with descriptors. It remains set until it is reset.
 pub(crate) trait Event: Send + Sync + Sized {
     fn new() -> io::Result<Self>;
     fn set(&self) -> io::Result<()>;
     fn reset(&self) -> io::Result<()>;
-    /// Sleeps until it is set, a descriptor of the set is readable, or the timeout is over; whether it is set, and which of
-    /// them are readable, a bit for each.
+    /// Sleeps until the event is set, a descriptor of the set is readable, or the timeout expires.
+    /// Returns whether the event is set, and a bit mask of the readable descriptors.
     fn wait(&self, set: &mut PollSet, timeout: Option<Duration>) -> io::Result<(bool, u64)>;
 }
 
@@ -104,7 +112,7 @@ thread_local! {
     static ID: Cell<u32> = const { Cell::new(0) };
 }
 
-/// The real one.
+/// Linux, the production implementation.
 #[derive(Debug)]
 pub(crate) struct Linux;
 
@@ -115,14 +123,15 @@ impl Os for Linux {
 
     #[inline]
     fn thread_id() -> u32 {
-        /// The thread that a `fork` leaves has another id.
+        /// Clears the cached id in the child of a `fork`, whose thread has another id.
         extern "C" fn forget() {
             ID.set(0);
         }
         #[cold]
         fn learn() -> u32 {
             static FORGETS: Once = Once::new();
-            // SAFETY: the function lives as long as the process, and touches one thread-local value.
+            // SAFETY: the function lives as long as the process, and touches one thread-local
+            // value.
             FORGETS.call_once(|| unsafe {
                 let registered = libc::pthread_atfork(None, None, Some(forget));
                 debug_assert!(registered == 0, "there is memory for one more handler");
@@ -169,8 +178,9 @@ impl Word for AtomicU32 {
         let timeout = timeout.map(timespec);
         let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
         let flags = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
-        // SAFETY: the futex word is a live, aligned `u32` and `timeout` is null or a live timespec. Whatever
-        // the result (woken, changed, timed out, interrupted), the caller looks at the state again.
+        // SAFETY: the futex word is a live, aligned `u32` and `timeout` is null or a live timespec.
+        // The caller checks its condition again after any result (woken, changed, timed out,
+        // interrupted).
         unsafe { libc::syscall(libc::SYS_futex, self.as_ptr(), flags, value, timeout) };
     }
 
@@ -190,7 +200,7 @@ impl Word for AtomicU32 {
     }
 }
 
-/// Neither operation has a value or a timeout.
+/// Performs a priority-inheriting futex operation that has neither value nor timeout.
 fn futex_pi(word: &AtomicU32, operation: libc::c_int) -> io::Result<()> {
     let no_timeout = std::ptr::null::<libc::timespec>();
     let operation = operation | libc::FUTEX_PRIVATE_FLAG;
@@ -199,7 +209,7 @@ fn futex_pi(word: &AtomicU32, operation: libc::c_int) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// A span as the kernel wants it.
+/// Converts a duration to a `timespec`.
 fn timespec(span: Duration) -> libc::timespec {
     let seconds = libc::time_t::try_from(span.as_secs()).unwrap_or(libc::time_t::MAX);
     libc::timespec { tv_sec: seconds, tv_nsec: libc::c_long::from(span.subsec_nanos().cast_signed()) }
@@ -229,7 +239,7 @@ impl Event for readiness::Waker {
     }
 
     fn wait(&self, set: &mut PollSet, timeout: Option<Duration>) -> io::Result<(bool, u64)> {
-        // Beyond the last bit it is shared.
+        // All descriptors from index 63 on share the last bit.
         let (own, is_shared) = (1_u64 << set.len().min(63), set.len() > 63);
         set.add(self.as_raw_fd());
         let ready = set.wait(timeout)?;

@@ -1,14 +1,15 @@
-//! A mutex with priority inheritance: while a thread of high priority waits, the owner runs at that priority.
+//! Mutex with priority inheritance: while a thread of higher priority waits, the owner runs at that
+//! priority.
 //!
-//! The standard library's mutex does not inherit priority, so that a thread of middle priority could keep a thread of
-//! high priority waiting without bound. This one is a priority-inheriting futex: the futex word holds the owner's thread
-//! id, taking and releasing it uncontended is one atomic exchange each, and everything else is the kernel's
-//! (`FUTEX_LOCK_PI`, `FUTEX_UNLOCK_PI`). That is what a `pthread_mutex_t` with `PTHREAD_PRIO_INHERIT` does too, at ten
-//! times the instructions.
+//! The standard library's mutex does not inherit priority, so a thread of medium priority could
+//! block a thread of high priority without bound. This mutex is a priority-inheriting futex. The
+//! futex word holds the owner's thread id. Acquiring and releasing it without contention take one
+//! atomic exchange each; the kernel does the rest (`FUTEX_LOCK_PI`, `FUTEX_UNLOCK_PI`). A
+//! `pthread_mutex_t` with `PTHREAD_PRIO_INHERIT` does the same with ten times the instructions.
 //!
-//! Locking it twice from one thread is an error and no deadlock. There is no poisoning: each call leaves what it protects
-//! consistent, or the call is a bug that has already ended its thread. The child of a `fork` must not use its parent's; it may make
-//! its own.
+//! Locking it twice from one thread is an error, not a deadlock. There is no poisoning: each call
+//! leaves the protected value consistent, and a call that does not is a bug that has already ended
+//! its thread. The child of a `fork` must not use mutexes of its parent but may create its own.
 
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -19,16 +20,18 @@ use std::sync::atomic::Ordering;
 use super::clock;
 use super::os::{Linux, Os, Word};
 
-/// Why there is no lock.
+/// Reason why the lock was not acquired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LockError {
-    /// The calling thread holds it already, or waits for it in a circle with other locks (EDEADLK).
+    /// The calling thread already holds the lock, or a cycle of waiting threads would arise
+    /// (EDEADLK).
     Reentered,
-    /// The kernel has no memory to note that the thread waits (ENOMEM).
+    /// The kernel has no memory to register the waiter (ENOMEM).
     OutOfMemory,
 }
 
-/// The bare lock: zero while free, else the owner's thread id, with `FUTEX_WAITERS` set by the kernel.
+/// Lock without a value: zero while free, else the owner's thread id, with `FUTEX_WAITERS` set by
+/// the kernel.
 struct RawPiMutex<O: Os>(O::Word);
 
 impl<O: Os> RawPiMutex<O> {
@@ -36,7 +39,7 @@ impl<O: Os> RawPiMutex<O> {
         Self(O::Word::new(0))
     }
 
-    /// Says how long that took, in nanoseconds; 0 if it was free.
+    /// Acquires the lock. Returns the waiting time in nanoseconds; 0 if the lock was free.
     #[inline]
     fn lock(&self) -> Result<u64, LockError> {
         match self.0.compare_exchange(0, O::thread_id(), Ordering::Acquire, Ordering::Relaxed) {
@@ -53,20 +56,21 @@ impl<O: Os> RawPiMutex<O> {
         let began = clock::now();
         while let Err(error) = self.0.lock_pi() {
             match error.raw_os_error() {
-                // The owner is about to exit, or a signal came.
+                // The owner is about to exit, or a signal arrived.
                 Some(libc::EAGAIN | libc::EINTR) => {}
                 Some(libc::EDEADLK) => return Err(LockError::Reentered),
                 Some(libc::ENOMEM) => return Err(LockError::OutOfMemory),
                 _ => unreachable!("the owner lives and the futex word is ours: {error}"),
             }
         }
-        // The kernel's changes to the word are full barriers; this says so to the language, with the owner before.
+        // The kernel's changes of the word are full barriers. This load makes that known to the
+        // compiler and synchronizes with the previous owner.
         self.0.load(Ordering::Acquire);
-        // A wait is longer than nothing.
+        // Report at least 1 ns, since 0 means that there was no wait.
         Ok(clock::now().0.saturating_sub(began.0).max(1))
     }
 
-    /// Must be called by the thread that locked it, exactly once per `lock`.
+    /// Releases the lock. Must be called exactly once per `lock`, by the thread that locked.
     #[inline]
     fn unlock(&self) {
         if self.0.compare_exchange(O::thread_id(), 0, Ordering::Release, Ordering::Relaxed).is_err() {
@@ -76,20 +80,21 @@ impl<O: Os> RawPiMutex<O> {
 
     #[cold]
     fn unlock_contended(&self) {
-        // The other half of what `lock_contended` says to the language; the word stays as it is.
+        // Counterpart of the load in `lock_contended` for the compiler. The word does not change.
         self.0.fetch_add(0, Ordering::Release);
         let result = self.0.unlock_pi();
         debug_assert!(result.is_ok(), "the guard lives on the thread that locked: {result:?}");
     }
 }
 
-/// A value behind a priority-inheriting lock.
+/// Value protected by a priority-inheriting lock.
 pub(crate) struct PiMutex<T, O: Os = Linux> {
     raw: RawPiMutex<O>,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the lock lets one thread at a time at the value, which moves between threads that way.
+// SAFETY: the lock gives one thread at a time access to the value, which may thereby move between
+// threads.
 unsafe impl<T: Send, O: Os> Sync for PiMutex<T, O> {}
 
 impl<T> PiMutex<T> {
@@ -99,7 +104,7 @@ impl<T> PiMutex<T> {
 }
 
 impl<T, O: Os> PiMutex<T, O> {
-    /// One of an operating system of the caller's choice.
+    /// Creates a mutex on any implementation of [`Os`].
     pub(crate) fn on(value: T) -> Self {
         Self { raw: RawPiMutex::new(), value: UnsafeCell::new(value) }
     }
@@ -108,7 +113,7 @@ impl<T, O: Os> PiMutex<T, O> {
         self.value.get_mut()
     }
 
-    /// Waits for the lock. Uncontended it is one atomic exchange.
+    /// Waits for the lock. Takes one atomic exchange if the lock is free.
     pub(crate) fn lock(&self) -> Result<PiMutexGuard<'_, T, O>, LockError> {
         let waited_ns = self.raw.lock()?;
         Ok(PiMutexGuard { mutex: self, waited_ns, not_send: PhantomData })
@@ -121,7 +126,7 @@ impl<T, O: Os> fmt::Debug for PiMutex<T, O> {
     }
 }
 
-/// Access to the value for as long as it lives.
+/// Guard of an access to the value.
 pub(crate) struct PiMutexGuard<'a, T, O: Os = Linux> {
     mutex: &'a PiMutex<T, O>,
     waited_ns: u64,
@@ -130,7 +135,7 @@ pub(crate) struct PiMutexGuard<'a, T, O: Os = Linux> {
 }
 
 impl<T, O: Os> PiMutexGuard<'_, T, O> {
-    /// How long the caller has waited for the lock; 0 if it was free.
+    /// Returns the time in nanoseconds that the caller has waited for the lock; 0 if it was free.
     #[inline]
     pub(crate) fn waited_ns(&self) -> u64 {
         self.waited_ns
@@ -148,7 +153,8 @@ impl<T, O: Os> Deref for PiMutexGuard<'_, T, O> {
 
 impl<T, O: Os> DerefMut for PiMutexGuard<'_, T, O> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: this thread holds the lock while the guard lives, and the guard is borrowed exclusively.
+        // SAFETY: this thread holds the lock while the guard lives, and the guard is borrowed
+        // exclusively.
         unsafe { &mut *self.mutex.value.get() }
     }
 }
@@ -165,7 +171,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn one_thread_at_a_time() {
+    fn mutex_excludes_concurrent_threads() {
         let counter = Arc::new(PiMutex::new(0_u64));
         let threads: Vec<_> = (0..4)
             .map(|_| {
@@ -185,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_waiter_gets_the_lock_when_the_owner_lets_go() {
+    fn waiter_gets_the_lock_when_the_owner_releases_it() {
         let mutex = PiMutex::new(1);
         let guard = mutex.lock().expect("free");
         std::thread::scope(|scope| {
@@ -199,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn locking_twice_is_an_error_and_the_lock_survives_it() {
+    fn relocking_is_an_error_and_the_lock_remains_usable() {
         let mutex = PiMutex::new(1);
         let guard = mutex.lock().expect("free");
         assert_eq!(mutex.lock().err(), Some(LockError::Reentered));
@@ -207,7 +213,7 @@ mod tests {
         assert_eq!(*mutex.lock().expect("free again"), 1);
     }
 
-    /// What the child of a `fork` does: two threads that want its own lock at once.
+    /// Lets two threads contend for a new lock, in the child of a `fork`.
     fn contend() -> u32 {
         let mutex = PiMutex::new(1);
         let guard = mutex.lock().expect("free");
@@ -222,9 +228,10 @@ mod tests {
     }
 
     #[test]
-    fn the_child_of_a_fork_makes_locks_of_its_own() {
+    fn forked_child_can_create_locks() {
         assert_eq!(contend(), 1, "so that this thread's id is known");
-        // SAFETY: the child makes a lock and a thread, as glibc permits, and ends without returning.
+        // SAFETY: the child makes a lock and a thread, as glibc permits, and ends without
+        // returning.
         let child = unsafe { libc::fork() };
         if child == 0 {
             // SAFETY: these calls have no memory of ours; the alarm ends a child that hangs.
@@ -241,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_releases_the_lock() {
+    fn panic_releases_the_lock() {
         let mutex = Arc::new(PiMutex::new(5));
         let inner = Arc::clone(&mutex);
         let result = std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! Sleeping until a descriptor is readable, and waking such a sleep from elsewhere.
+//! Poll sets, which sleep until a descriptor is readable, and wakers that end such a sleep.
 
 use std::fmt;
 use std::io;
@@ -13,28 +13,29 @@ use takt_transport::readiness::{self, NAMED_MAX, Standing};
 use super::os::{Event, Flag, Linux, Os};
 use crate::Result;
 
-/// A sleep shorter than this found something that was there before.
+/// A sleep shorter than this found a descriptor that was already readable.
 const MOMENT: Duration = Duration::from_micros(5);
 
-/// Which descriptors are readable, by their places.
+/// Set of readable descriptors, as a bit mask of their indexes in the poll set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ready(i64);
 
 impl Ready {
-    /// Any of them may be.
+    /// Any descriptor may be readable.
     pub(crate) const ALL: Self = Self(-1);
 
-    /// A bit for each, the first one's is the lowest.
+    /// Converts a bit mask; the lowest bit stands for the first descriptor.
     fn of(bits: u64) -> Self {
         Self(bits.cast_signed())
     }
 
-    /// Without so many at the beginning. What is beyond the last bit is like that, so that all stay all.
+    /// Returns the set without the first `count` descriptors. Sign extension keeps
+    /// [`ALL`](Self::ALL) unchanged.
     pub(crate) fn behind(self, count: usize) -> Self {
         Self(self.0 >> count.min(63))
     }
 
-    /// Those of these that are in a mask.
+    /// Returns the descriptors that are also in `mask`.
     pub(crate) fn among(self, mask: u64) -> Self {
         Self(self.0 & mask.cast_signed())
     }
@@ -43,16 +44,17 @@ impl Ready {
         self.0 != 0
     }
 
-    /// Whether any of so many at the beginning is.
+    /// Reports whether any of the first `count` descriptors is readable.
     pub(crate) fn is_any_of(self, count: usize) -> bool {
         self.0 & !(-1_i64).checked_shl(count as u32).unwrap_or(0) != 0
     }
 }
 
-/// Sleeps on the same descriptors after which the kernel is given the list to keep: some system calls, once.
+/// Number of sleeps on the same descriptors after which the list is registered in the kernel, which
+/// takes some system calls once.
 const SLEEPS_UNTIL_KEPT: u32 = 8;
 
-/// Says of descriptors that they are what they were, though their numbers may be used again: no two are the same.
+/// Unique identity of a list of descriptors. It detects that descriptor numbers were reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Edition(u64);
 
@@ -63,21 +65,21 @@ impl Edition {
     }
 }
 
-/// What a sleep is on.
+/// Descriptors to sleep on, with their editions.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct List {
     descriptors: Vec<RawFd>,
     editions: Vec<Edition>,
 }
 
-/// Descriptors to wait for. Keeps its memory, so that filling it again does not allocate.
+/// Descriptors to wait for. Refilling it reuses its memory and does not allocate.
 #[derive(Debug, Default)]
 pub(crate) struct PollSet {
     list: List,
-    /// That of the last sleep, and how often it was the same.
+    /// List of the last sleep. `sleeps` counts the consecutive sleeps on it.
     last: List,
     sleeps: u32,
-    /// The last list, where the kernel keeps it.
+    /// Registration of the last list in the kernel.
     standing: Option<Standing>,
     /// See [`take_is_new`](Self::take_is_new).
     is_new: bool,
@@ -97,12 +99,13 @@ impl PollSet {
         self.list.descriptors.push(descriptor);
     }
 
-    /// Some of the descriptors are of this edition.
+    /// Adds the edition of some of the descriptors.
     pub(crate) fn add_edition(&mut self, edition: Edition) {
         self.list.editions.push(edition);
     }
 
-    /// Sleeps until one of them is readable, or the timeout is over; which are, a bit for each.
+    /// Sleeps until a descriptor is readable or the timeout expires. Returns a bit mask of the
+    /// readable ones.
     pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<u64> {
         if self.list != self.last {
             std::mem::swap(&mut self.list, &mut self.last);
@@ -112,7 +115,7 @@ impl PollSet {
             let is_long = self.last.descriptors.len() > NAMED_MAX;
             self.sleeps = if is_long { SLEEPS_UNTIL_KEPT } else { self.sleeps + 1 };
             if self.sleeps == SLEEPS_UNTIL_KEPT {
-                // tidy-allow(dropped-cause): a kernel that refuses is told each time.
+                // tidy-allow(dropped-cause): without it each sleep passes the list to the kernel.
                 self.standing = Standing::new(&self.last.descriptors).ok();
                 self.is_new = true;
             }
@@ -123,51 +126,53 @@ impl PollSet {
         }
     }
 
-    /// Whether the kernel was given the list since the last call of this: the lists of other threads are older then.
+    /// Reports whether the list was registered in the kernel since the last call. The lists of
+    /// other threads are older then.
     pub(crate) fn take_is_new(&mut self) -> bool {
         std::mem::take(&mut self.is_new)
     }
 
-    /// The descriptors whose events end the sleep of one thread alone: a mask of their places.
+    /// Returns a bit mask of the descriptors whose events wake a single thread.
     pub(crate) fn exclusive(&self) -> u64 {
         self.standing.as_ref().map_or(0, Standing::exclusive)
     }
 
-    /// Whether one of those is readable now. Without an answer of the kernel it may be.
+    /// Reports whether one of these descriptors is readable now, or if the kernel returns an error.
     pub(crate) fn is_any_exclusive_ready(&self) -> bool {
         let Some(standing) = &self.standing else { return false };
         standing.wait(Some(Duration::ZERO)).map_or(true, |ready| ready & standing.exclusive() != 0)
     }
 
-    /// Which were readable at the end of the last sleep; none if there was none, since the waker was signalled before.
+    /// Returns the descriptors that were readable at the end of the last sleep; none if there was
+    /// no sleep because the waker was already signaled.
     pub(crate) fn ready_after_sleep(&self) -> Ready {
         self.ready.unwrap_or(Ready(0))
     }
 
-    /// How many there are: the place of the next one.
+    /// Returns the number of descriptors, which is the index of the next one.
     pub(crate) fn len(&self) -> usize {
         self.list.descriptors.len()
     }
 
-    /// Which were readable at the end of the last sleep.
+    /// Returns the descriptors that were readable at the end of the last sleep.
     pub(crate) fn ready(&self) -> Ready {
         self.ready.unwrap_or(Ready::ALL)
     }
 
-    /// Whether the last sleep was none, since something was readable already: then it saves system calls to look
-    /// before sleeping again. Otherwise it saves them to sleep at once.
+    /// Reports whether the last sleep ended at once because a descriptor was already readable.
+    /// Polling before the next sleep then saves system calls; otherwise sleeping at once does.
     pub(crate) fn is_busy(&self) -> bool {
         self.busy
     }
 
-    /// Says how long a sleep took.
+    /// Records the duration of a sleep.
     pub(crate) fn slept(&mut self, duration: Duration) {
         self.busy = duration < MOMENT;
     }
 }
 
-/// Lets one thread sleep on descriptors until another one wakes it. Waking costs a system call only while
-/// somebody sleeps.
+/// Waker of one thread that sleeps on descriptors. Waking costs a system call only while the thread
+/// sleeps.
 pub(crate) struct Waker<O: Os = Linux> {
     event: O::Event,
     signalled: O::Flag,
@@ -181,13 +186,13 @@ impl Waker {
 }
 
 impl<O: Os> Waker<O> {
-    /// One of an operating system of the caller's choice.
+    /// Creates a waker on any implementation of [`Os`].
     pub(crate) fn on() -> Result<Self> {
         let event = O::Event::new().map_err(|source| TransportError::new("eventfd", "wake-up", source))?;
         Ok(Self { event, signalled: O::Flag::default(), sleeping: O::Flag::default() })
     }
 
-    /// Makes the sleeper look again, now or before it next sleeps.
+    /// Ends the current sleep, or the next one.
     pub(crate) fn wake(&self) {
         self.signalled.store(true);
         if self.sleeping.load() {
@@ -200,16 +205,17 @@ impl<O: Os> Waker<O> {
         self.signalled.load()
     }
 
-    /// Forgets the signal; call it before looking at what is waited for.
+    /// Clears the signal. Call it before checking the condition that is waited for.
     pub(crate) fn reset(&self) {
-        // Looking is cheaper than writing, and mostly there is none.
+        // A load is cheaper than a store, and usually there is no signal.
         if self.signalled.load() {
             self.signalled.store(false);
         }
     }
 
-    /// Sleeps until a descriptor of the set is readable, this waker is woken, or `deadline` has come (`None`: it
-    /// never comes). Returns at once if already signalled, and may return early. One sleeper at a time.
+    /// Sleeps until a descriptor of the set is readable, this waker is woken, or `deadline` passes;
+    /// `None` waits indefinitely. Returns at once if already signaled, and may return early. Only
+    /// one thread may sleep at a time.
     pub(crate) fn sleep(&self, set: &mut PollSet, now: Instant, deadline: Option<Instant>) -> Result<()> {
         let timeout = deadline.map(|deadline| Duration::from_nanos(deadline.0.saturating_sub(now.0)));
         set.ready = None;
@@ -219,7 +225,8 @@ impl<O: Os> Waker<O> {
         let Some(result) = result else { return Ok(()) };
         let (is_set, ready) = result.map_err(|source| TransportError::new("poll", "descriptors", source))?;
         set.ready = Some(Ready::of(ready));
-        // Only a sleep that saw the event resets it. A late one makes the next sleep end at once, for nothing.
+        // Only a sleep that saw the event resets it. A late event ends the next sleep at once,
+        // without effect.
         if is_set {
             self.event.reset().map_err(|source| TransportError::new("read", "wake-up", source))?;
         }
@@ -238,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wake_before_the_sleep_is_not_lost() {
+    fn wake_before_the_sleep_is_not_lost() {
         let waker = Waker::new().expect("eventfd");
         waker.wake();
         waker.sleep(&mut PollSet::default(), Instant(0), None).expect("poll");
@@ -248,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_ready_goes_by_place() {
+    fn ready_set_is_indexed_by_position() {
         let ready = Ready::of(0b1000);
         assert!(!ready.is_any_of(3) && ready.is_any_of(4) && ready.is_any_of(64) && !ready.is_any_of(0));
         assert!(ready.behind(3).is_any_of(1) && !ready.behind(4).is_any_of(64));
@@ -257,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sleep_says_which_descriptors_ended_it() {
+    fn sleep_reports_the_readable_descriptors() {
         let waker = Waker::new().expect("eventfd");
         let [quiet, loud] = [(); 2].map(|()| takt_transport::readiness::Waker::new().expect("eventfd"));
         loud.wake().expect("woken");
@@ -272,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_descriptor_that_takes_the_number_of_another_is_waited_for() {
+    fn descriptor_with_a_reused_number_is_waited_for() {
         let waker = Waker::new().expect("eventfd");
         let event = || takt_transport::readiness::Waker::new().expect("eventfd");
         let mut set = PollSet::default();
@@ -294,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn more_descriptors_than_bits_are_waited_for() {
+    fn more_descriptors_than_mask_bits_are_waited_for() {
         let waker = Waker::new().expect("eventfd");
         let event = || takt_transport::readiness::Waker::new().expect("eventfd");
         for count in [62, 63, 64, 65, 150] {
@@ -307,7 +314,7 @@ mod tests {
                 set.ready()
             };
             assert!(!sleep(1).is_any_of(count), "{count}");
-            // Wakes while the sleep has begun: the event is seen, and does not end later sleeps.
+            // Wake after the sleep has begun: the event is consumed and does not end later sleeps.
             Flag::store(&waker.sleeping, true);
             waker.wake();
             waker.reset();
@@ -325,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wake_from_another_thread_ends_the_sleep() {
+    fn wake_from_another_thread_ends_the_sleep() {
         let waker = Waker::new().expect("eventfd");
         std::thread::scope(|scope| {
             scope.spawn(|| waker.wake());
@@ -339,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wake_that_came_late_does_not_end_later_sleeps() {
+    fn late_wake_does_not_end_later_sleeps() {
         let waker = Waker::new().expect("eventfd");
         Flag::store(&waker.sleeping, true);
         waker.wake();

@@ -1,4 +1,4 @@
-//! Which of a participant's transports carry what.
+//! Roles of a participant's transports: which data each of them carries.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -9,18 +9,19 @@ use takt_wire::Locator;
 
 use crate::{Error, Result};
 
-/// Transports that a participant has at most.
+/// Maximum number of transports of a participant.
 pub(crate) const TRANSPORTS_MAX: usize = 64;
 
-/// Some of a participant's transports, by their places.
+/// Set of transports, by index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Set(u64);
 
 impl Set {
-    /// All of them, however many there are.
+    /// All transports, however many there are.
     pub(crate) const ALL: Self = Self(u64::MAX);
 
-    /// Whether the transport at this place is one of them. Those beyond the last place share it.
+    /// Reports whether the set contains the transport. All transports from the last index on share
+    /// one bit.
     #[inline]
     pub(crate) fn has(self, place: usize) -> bool {
         self.0 >> place.min(TRANSPORTS_MAX - 1) & 1 != 0
@@ -34,38 +35,40 @@ impl Set {
         Self(self.0 | other.0)
     }
 
-    /// The same transports once only the `kept` ones are there, which have moved up.
+    /// Renumbers the set for a list in which only the `kept` transports remain.
     pub(crate) fn among(self, kept: Self) -> Self {
         let places = (0..TRANSPORTS_MAX).filter(|place| kept.has(*place)).enumerate();
         places.filter(|(_, before)| self.has(*before)).fold(Self::default(), |set, (now, _)| set.with(now))
     }
 }
 
-/// Transports of the topics whose names fit a pattern.
+/// Transports of the topics whose names match a pattern.
 #[derive(Clone, Debug)]
 pub(crate) struct Rule {
     pub(crate) pattern: String,
     pub(crate) transports: Set,
 }
 
-/// See the [module](self).
+/// Assignment of transports to purposes; see the [module](self).
 #[derive(Clone, Debug)]
 pub(crate) struct Roles {
     pub(crate) user_data: Set,
     pub(crate) discovery: Set,
-    /// The first that fits holds.
+    /// Rules in order; the first one that matches applies.
     pub(crate) rules: Vec<Rule>,
-    /// What each transport was asked for by; empty if nobody asked by name.
+    /// Specification with which each transport was requested; empty if transports were not
+    /// requested by name.
     pub(crate) specs: Vec<TransportSpec>,
 }
 
 impl Roles {
-    /// Everything goes by whatever leads there.
+    /// Returns roles under which every transport may carry everything.
     pub(crate) fn all() -> Self {
         Self { user_data: Set::ALL, discovery: Set::ALL, rules: Vec::new(), specs: Vec::new() }
     }
 
-    /// Where the transports can be reached, as the core wants it. Discovery goes by networks alone: it finds out who is near.
+    /// Returns the locators of the transports in the form that the core expects. Discovery uses
+    /// network transports only, and finds the participants on this host through them.
     pub(crate) fn locators(&self, transports: &[Box<dyn Transport>]) -> Locators {
         let mut all = Locators::default();
         for (place, own) in transports.iter().map(|transport| transport.locators()).enumerate() {
@@ -83,7 +86,8 @@ impl Roles {
         all
     }
 
-    /// The kinds of locators that some of the transports send to. All, if it is all of the transports.
+    /// Returns the locator kinds that a set of transports serves; all kinds if the set contains all
+    /// transports.
     pub(crate) fn kinds(transports: &[Box<dyn Transport>], by: Set) -> LocatorKinds {
         if (0..transports.len()).all(|place| by.has(place)) {
             return LocatorKinds::ALL;
@@ -92,17 +96,19 @@ impl Roles {
         for (_, transport) in transports.iter().enumerate().filter(|(place, _)| by.has(*place)) {
             let reached = sample_of_each_kind().into_iter().filter(|locator| transport.serves(locator));
             kinds = reached.fold(kinds, |kinds, locator| kinds.with(locator.kind));
-            // What a transport announces it can be sent to by its like, even if it serves nobody yet.
+            // A transport can send to locators of the kind that it announces, even if it serves no
+            // peer yet.
             kinds = transport.locators().default_unicast.iter().fold(kinds, |kinds, own| kinds.with(own.kind));
         }
         kinds
     }
 
-    /// What carries the data of an endpoint: as its property says, else the first rule that fits its topic, else as all user
-    /// data.
+    /// Selects the transports for an endpoint: those of its property, else those of the first rule
+    /// that matches its topic, else those for user data.
     ///
     /// # Errors
-    /// [`Error::BadParameter`] for a property that cannot be understood, or that asks for what is not open.
+    /// [`Error::BadParameter`] for an invalid property, and for one that names a transport that is
+    /// not open.
     pub(crate) fn of_endpoint(&self, topic_name: &str, property: Option<&str>) -> Result<Set> {
         if let Some(text) = property {
             return self.asked_for(text);
@@ -114,7 +120,7 @@ impl Roles {
     fn asked_for(&self, text: &str) -> Result<Set> {
         let wrong = |what: String| Error::BadParameter { what: format!("property takt.transport: {what}") };
         let choice: TransportChoice = text.parse().map_err(|error| wrong(format!("{error}")))?;
-        // Without target and options: whichever one it is.
+        // A name without target and options selects every transport of that name.
         let is_meant = |asked: &TransportSpec, open: &TransportSpec| {
             asked == open || (*asked == TransportSpec::named(&asked.name) && asked.name == open.name)
         };
@@ -130,7 +136,7 @@ impl Roles {
     }
 }
 
-/// A locator of each kind that has an address.
+/// Returns one locator of each kind that has a network address.
 fn sample_of_each_kind() -> [Locator; 5] {
     let (v4, v6) = (Locator::udp_v4(Ipv4Addr::LOCALHOST, 1), Locator::udp_v6(Ipv6Addr::LOCALHOST, 1));
     let tcp = |kind, udp: Locator| Locator { kind, ..udp };
@@ -138,10 +144,11 @@ fn sample_of_each_kind() -> [Locator; 5] {
     [v4, v6, tcp(Locator::KIND_TCP_V4, v4), tcp(Locator::KIND_TCP_V6, v6), ethernet]
 }
 
-/// Whether a name fits a pattern, in which `*` stands for any characters and `?` for one.
+/// Reports whether a name matches a pattern, in which `*` stands for any characters and `?` for
+/// one.
 fn fits(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
-    // After each character of the pattern: the lengths of beginnings of the name that fit so far.
+    // After each character of the pattern: which prefixes of the name match so far.
     let mut fitting = vec![false; name.len() + 1];
     fitting[0] = true;
     for expected in pattern {
@@ -174,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_rule_that_fits_holds_and_a_property_before_all() {
+    fn first_matching_rule_applies_and_a_property_overrides_it() {
         let of = |topic, property| roles().of_endpoint(topic, property).expect("understood");
         assert_eq!(of("LidarFront", None), set(&[0]));
         assert_eq!((of("Log", None), of("Legg", None)), (set(&[3]), set(&[1])));
@@ -190,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_property_asks_for_what_is_open() {
+    fn property_selects_open_transports_only() {
         let refusal = |text| roles().of_endpoint("x", Some(text)).expect_err(text).to_string();
         let message = refusal("packet:eth0|xdp:eth1");
         assert!(
@@ -203,14 +210,14 @@ mod tests {
     }
 
     #[test]
-    fn places_move_up_when_others_go() {
+    fn set_is_renumbered_when_transports_are_removed() {
         assert_eq!(set(&[1, 4, 5]).among(set(&[1, 3, 5])), set(&[0, 2]));
         assert_eq!(set(&[]).among(Set::ALL), set(&[]));
         assert!(Set::ALL.has(1000) && !set(&[0]).has(1000));
     }
 
     #[test]
-    fn patterns_have_stars_and_question_marks() {
+    fn pattern_supports_star_and_question_mark() {
         for (pattern, name) in [("*", ""), ("a*c", "ac"), ("a*c", "abbc"), ("?", "ä"), ("*b*", "abc"), ("a", "a")] {
             assert!(fits(pattern, name), "{pattern} {name}");
         }

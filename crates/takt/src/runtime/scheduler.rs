@@ -1,12 +1,17 @@
-//! The scheduling rule of an executor's thread: fixed priorities without preemption, and a server for normal work.
+//! Scheduler of an executor's thread: non-preemptive fixed priorities, with a server for work of
+//! normal priority.
 //!
-//! 1. A job is never interrupted by another one of the same thread. Between any two jobs the scheduler looks at all that waits: datagrams
-//!    at the ports of urgent flows, datagrams to be sent, calls of listeners, jobs of the application, of all participants.
-//! 2. The job with the highest priority is next. Among equals no order is promised, but one flow's own samples keep theirs.
-//! 3. The *normal server*: where jobs above [`Priority::NORMAL`] have kept the thread for [`Priority::REST_PERIOD`] without a pause, one
-//!    job that receives, sends or runs timers at normal priority goes first, and another one after as long again.
+//! 1. A job is never preempted by another job of the same thread. Between any two jobs the
+//!    scheduler considers all pending work of all participants: datagrams at the ports of urgent
+//!    flows, datagrams to send, listener calls, and application jobs.
+//! 2. The job with the highest priority runs next. Among jobs of equal priority no order is
+//!    guaranteed, but samples of one flow keep their order.
+//! 3. *Normal server*: after jobs above [`Priority::NORMAL`] have occupied the thread for
+//!    [`Priority::REST_PERIOD`] without a pause, one job that receives, sends or runs timers at
+//!    normal priority runs first. Another one follows after each further such period.
 //!
-//! The timing analysis (`takt-calculus`) computes with exactly that; `docs/executor.md` states it for users.
+//! The timing analysis (`takt-calculus`) uses exactly this rule; `docs/executor.md` documents it
+//! for users.
 
 use std::ops::Deref;
 
@@ -21,39 +26,43 @@ use super::state::Rank;
 use crate::executor::Agenda;
 use crate::{Error, Idle, Result};
 
-/// Urgent jobs of one pass at most, after which the caller of [`drive`](super::drive::drive) is asked whether it is done.
+/// Maximum number of urgent jobs in one pass, after which [`drive`](super::drive::drive) evaluates
+/// its end condition.
 const JOBS_PER_PASS: usize = 32;
 
-/// What one thread drives.
+/// Participants and jobs that one thread drives.
 pub(crate) struct Scheduler<'a, E> {
     pub(crate) engines: &'a [E],
-    /// The application's jobs.
+    /// Application jobs.
     pub(crate) agenda: Option<&'a Agenda>,
 }
 
-/// When a job of normal priority goes before those above; and whose turn it is at normal priority.
+/// State of the normal server, and the round-robin position at normal priority.
 #[derive(Debug, Default)]
 pub(crate) struct NormalServer {
-    /// Since when jobs above the normal priority have kept the thread without a pause, or since the last job of this server.
+    /// Time since which jobs above normal priority have occupied the thread without a pause, or
+    /// time of the last job of this server.
     held_up_since: Option<Instant>,
-    /// The participant whose turn it is, or behind the last one the application's jobs.
+    /// Index of the next participant to serve; the index after the last participant stands for the
+    /// application jobs.
     next: usize,
 }
 
 impl NormalServer {
-    /// A job above the normal priority begins.
+    /// Records that a job above normal priority begins.
     fn hold_up(&mut self, now: Instant) {
         self.held_up_since.get_or_insert(now);
     }
 
-    /// Whether one of its jobs is next.
+    /// Reports whether a job of the server is due.
     fn is_due(&self, now: Instant) -> bool {
         self.held_up_since.is_some_and(|since| now.since(since) >= Priority::REST_PERIOD)
     }
 }
 
 impl<E: Deref<Target = Engine>> Scheduler<'_, E> {
-    /// Another participant's end or failure does not keep the others of an executor from going on.
+    /// Ignores errors of a closed or failed participant on an executor, so that its other
+    /// participants continue.
     fn lenient<R>(&self, result: Result<R>) -> Result<Option<R>> {
         match result {
             Err(Error::AlreadyDeleted | Error::Transport(_)) if self.agenda.is_some() => Ok(None),
@@ -66,8 +75,8 @@ impl<E: Deref<Target = Engine>> Scheduler<'_, E> {
         self.engines.iter().fold(own, |idle, engine| idle.and(engine.idle))
     }
 
-    /// Some jobs above the normal priority, and if none is left one of normal or lower priority. Says whether there may be more to do at
-    /// once.
+    /// Runs several jobs above normal priority and, if none is left, one of normal or lower
+    /// priority. Returns true if more work may be pending.
     pub(crate) fn pass(&self, server: &mut NormalServer, scan: Scan, ready: Ready, now: Instant) -> Result<bool> {
         if let ([engine], None) = (self.engines, self.agenda)
             && let Some(more) = engine.turn(scan, ready, now)?
@@ -101,8 +110,8 @@ impl<E: Deref<Target = Engine>> Scheduler<'_, E> {
         Ok(true)
     }
 
-    /// Does the next job of the only participant or of the application. Enters the participant once, so that a thread that calls into it
-    /// keeps the job waiting once.
+    /// Runs the next job of the only participant or of the application. Enters the participant
+    /// once, so that a concurrent call delays the job at most once.
     fn run_next(
         &self,
         engine: &E,
@@ -115,7 +124,7 @@ impl<E: Deref<Target = Engine>> Scheduler<'_, E> {
         let Some((agenda, priority)) = job else {
             return Ok(self.lenient(engine.run_next(None, scan, ready))?.flatten());
         };
-        // At normal priority both take turns.
+        // At normal priority, participant and application alternate.
         let is_engines_turn = priority == Priority::NORMAL && server.next == 0;
         let than = if is_engines_turn { priority.below() } else { Some(priority) };
         server.next = usize::from(is_engines_turn);
@@ -126,7 +135,7 @@ impl<E: Deref<Target = Engine>> Scheduler<'_, E> {
         Ok(Some(if priority > Priority::NORMAL { Rank::Above } else { Rank::Normal }))
     }
 
-    /// Does the job with the highest priority above `than`. Says whether there was one.
+    /// Runs the highest-priority job above `than`. Returns true if there was one.
     fn run_above(&self, than: Option<Priority>, now: Instant) -> Result<bool> {
         let job = self.agenda.and_then(|agenda| agenda.first_priority(now)).filter(|priority| Some(*priority) > than);
         let floor = job.max(than);
@@ -143,7 +152,7 @@ impl<E: Deref<Target = Engine>> Scheduler<'_, E> {
         Ok(job.is_some())
     }
 
-    /// The priorities that a job of some participant may have.
+    /// Returns the priorities that a job of any participant may have.
     fn priorities(&self) -> Result<PrioritySet> {
         let mut priorities = PrioritySet::default();
         for engine in self.engines {
@@ -152,7 +161,8 @@ impl<E: Deref<Target = Engine>> Scheduler<'_, E> {
         Ok(priorities)
     }
 
-    /// Does one job of normal priority: participants and, if `calls`, the application take turns. Says whether there was one.
+    /// Runs one job of normal priority, round-robin over the participants and, if `calls` is true,
+    /// the application. Returns true if there was one.
     fn run_normal(&self, server: &mut NormalServer, scan: Scan, ready: Ready, calls: bool) -> Result<bool> {
         let seats = self.engines.len() + 1;
         for turn in 0..seats {
@@ -175,7 +185,8 @@ impl<E: Deref<Target = Engine>> Scheduler<'_, E> {
         agenda.inspect(|agenda| agenda.run_first()).is_some()
     }
 
-    /// Does the job with the highest priority of all, once the kernel was asked for normal datagrams too. Says whether there was one.
+    /// Runs the highest-priority job of any level, after polling the kernel for normal datagrams.
+    /// Returns true if there was one.
     #[inline]
     fn run_below(&self, server: &mut NormalServer, scan: Scan) -> Result<bool> {
         let has_job = self.agenda.is_some_and(|agenda| agenda.first_priority(clock::now()).is_some());
@@ -188,7 +199,7 @@ impl<E: Deref<Target = Engine>> Scheduler<'_, E> {
         self.run_above(None, clock::now())
     }
 
-    /// Whether a participant has something to send or to call.
+    /// Reports whether a participant has datagrams to send or a listener to call.
     fn has_waiting(&self) -> Result<bool> {
         for engine in self.engines {
             if self.lenient(engine.has_waiting())? == Some(true) {

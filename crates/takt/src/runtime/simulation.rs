@@ -1,10 +1,13 @@
-//! The executor in virtual time: the scheduling loop of the product drives real participants, and jobs take what they are said to take.
+//! Simulation of the executor in virtual time: the production scheduling loop drives real
+//! participants, and jobs take specified times.
 //!
-//! The product calls the functions of this module between jobs, at the end of each job, before it enters a participant, and instead of a
-//! sleep; in a product build none of these calls exists. Each test has a world of its own, since a world belongs to its thread.
+//! Production code calls the functions of this module between jobs, at the end of each job, before
+//! entering a participant, and instead of sleeping. These calls exist in test builds only. A world
+//! belongs to the thread of its test, so each test has its own.
 //!
-//! Datagrams are carried by a [network in memory](network) and by shared memory as in the product. Calls of other threads hold a
-//! participant's lock before the executor gets it, one call at each visit at most, as a lock with priority inheritance lets them.
+//! A [network in memory](network) carries datagrams, and shared memory is used as in production.
+//! Calls of other threads hold a participant's lock before the executor gets it, at most one call
+//! for each entry, as a lock with priority inheritance permits.
 
 mod end_to_end;
 mod network;
@@ -24,52 +27,53 @@ use takt_testkit::Random;
 use super::engine::Engine;
 
 thread_local! {
-    /// The virtual time of this thread, in nanoseconds; `None` outside a world.
+    /// Virtual time of this thread in nanoseconds; `None` outside a world.
     static NOW: Cell<Option<u64>> = const { Cell::new(None) };
     static WORLD: RefCell<World> = RefCell::new(World::default());
 }
 
-/// What happens at a moment that was planned, and is told that moment.
+/// Action of a planned event. Its argument is the planned time.
 type Action = Box<dyn FnMut(u64)>;
 
 /// Calls of other threads into a participant.
 struct Calls {
     hold_ns: u64,
-    /// From the end of one call until the next one wants the lock.
+    /// Time from the end of one call until the next one requests the lock.
     gap_ns: u64,
     due_ns: u64,
     call: Box<dyn FnMut()>,
 }
 
-/// What surrounds the executor.
+/// Environment of the executor.
 #[derive(Default)]
 struct World {
-    /// Whether the executor under test runs, and not a participant around it.
+    /// The executor under test is running, and not a participant around it.
     is_driving: bool,
-    /// Planned moments, and which action each is for.
+    /// Planned times, each with the index of its action.
     plan: BinaryHeap<Reverse<(u64, usize)>>,
     actions: Vec<Option<Action>>,
-    /// The job with whose begin the events of [`at_release`](Self::at_release) come.
+    /// Job whose start triggers the events of [`at_release`](Self::at_release).
     releases: Option<Releaser>,
-    /// How long after that, and which action.
+    /// Delays after that start, each with the index of its action.
     at_release: Vec<(u64, usize)>,
     normal: NormalWait,
-    /// How long jobs of the product take.
+    /// Maximum execution times of the production jobs.
     costs: BTreeMap<(JobKindKey, Priority), u64>,
-    /// Of these what a job takes is drawn, down to a half; `None`: all take longest.
+    /// Source of random execution times between half the maximum and the maximum. `None`: all jobs
+    /// take the maximum.
     random: Option<Random>,
-    /// By the participant that they are made into.
+    /// Calls by the participant that they enter.
     calls: BTreeMap<EngineKey, Calls>,
-    /// The executor sleeps no longer than until then.
+    /// Latest time until which the executor sleeps.
     end_ns: u64,
-    /// Events of the run that are done: of which flow, when they came, and when they were done.
+    /// Completed events of the run: flow, arrival time and completion time.
     done: Vec<(usize, u64, u64)>,
-    /// From when to when, what, of which priority.
+    /// Recent jobs: start, end, name and priority.
     last_jobs: VecDeque<(u64, u64, &'static str, Priority)>,
 }
 
 impl World {
-    /// Calls of other threads come from then on.
+    /// Starts the calls of other threads at time `ns`.
     fn call_from(&mut self, ns: u64) {
         self.calls.values_mut().for_each(|calls| calls.due_ns = ns);
     }
@@ -77,26 +81,26 @@ impl World {
 
 type JobKindKey = &'static str;
 
-/// The address of a participant's engine, which stays where it is.
+/// Address of a participant's engine, which does not move.
 type EngineKey = usize;
 
 fn key_of(engine: &Engine) -> EngineKey {
     std::ptr::from_ref(engine).addr()
 }
 
-/// A job at whose begin others may come.
+/// Job at whose start other events may arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Releaser {
-    /// The job of the application below all others.
+    /// The application job below all others.
     Below,
     /// The listener or job of a flow.
     Flow(usize),
 }
 
-/// How long normal work waits while a datagram of normal priority is there.
+/// Waiting time of normal work while a datagram of normal priority is pending.
 #[derive(Debug, Default)]
 struct NormalWait {
-    /// A datagram was sent then, and no job of normal priority has ended since.
+    /// Send time of a datagram after which no job of normal priority has ended.
     since: Option<u64>,
     longest_ns: u64,
 }
@@ -109,13 +113,13 @@ impl NormalWait {
     }
 }
 
-/// What another thread's call is called.
+/// Name of another thread's call in failure reports.
 const LOCK: &str = "another thread holds the lock";
 
-/// Jobs that are kept for a failure's text.
+/// Number of jobs kept for failure reports.
 const LAST_JOBS: usize = 10_000;
 
-/// A world on this thread, for as long as it lives.
+/// Guard during which this thread has a world.
 pub(super) struct Here(());
 
 impl Here {
@@ -134,7 +138,7 @@ impl Drop for Here {
     }
 }
 
-/// The virtual time, in a world.
+/// Returns the virtual time; `None` outside a world.
 #[inline]
 pub(crate) fn now() -> Option<Instant> {
     NOW.get().map(Instant)
@@ -144,7 +148,7 @@ fn now_ns() -> u64 {
     NOW.get().expect("in a world")
 }
 
-/// A job, or a wait for the lock, takes so long.
+/// Advances the virtual time by the duration of a job or of a wait for the lock.
 fn take_time(what: &'static str, priority: Priority, ns: u64) {
     let began = now_ns();
     NOW.set(Some(began + ns));
@@ -159,7 +163,7 @@ fn take_time(what: &'static str, priority: Priority, ns: u64) {
     });
 }
 
-/// What ran between two moments, for a failure's text.
+/// Lists the jobs that ran between two times, for failure reports.
 fn jobs_between(from: u64, to: u64) -> String {
     let meets = |(began, ended, ..): &&(u64, u64, &'static str, Priority)| *began < to && *ended > from;
     WORLD.with_borrow(|world| {
@@ -171,12 +175,12 @@ fn jobs_between(from: u64, to: u64) -> String {
     })
 }
 
-/// What something takes that takes `ns` at most.
+/// Returns the execution time of a job that takes at most `ns`.
 fn cost(ns: u64) -> u64 {
     WORLD.with_borrow_mut(|world| world.random.as_mut().map_or(ns, |random| random.between(ns / 2, ns)))
 }
 
-/// A job of the executor has been done and is to be counted now.
+/// Advances the time at the end of a job of the executor, before the job is recorded.
 #[inline]
 pub(crate) fn spend(kind: JobKind, priority: Priority) {
     if NOW.get().is_some() {
@@ -188,7 +192,7 @@ pub(crate) fn spend(kind: JobKind, priority: Priority) {
     }
 }
 
-/// A job begins: what waits for that comes just now.
+/// Starts a job: events that wait for its start arrive now.
 fn release(by: Releaser) {
     WORLD.with_borrow_mut(|world| {
         if world.releases.take_if(|releaser| *releaser == by).is_some() {
@@ -201,7 +205,7 @@ fn release(by: Releaser) {
     });
 }
 
-/// The executor looks for its next job: all that was planned until now has happened.
+/// Runs the actions planned until now, before the executor selects its next job.
 #[inline]
 pub(crate) fn between_jobs() {
     let Some(now) = NOW.get() else { return };
@@ -218,7 +222,7 @@ pub(crate) fn between_jobs() {
     }
 }
 
-/// The executor enters a participant: a call of another thread that waits for the lock comes first.
+/// Lets a pending call of another thread hold the lock before the executor enters a participant.
 #[inline]
 pub(crate) fn before_lock(engine: &Engine) {
     let Some(now) = NOW.get() else { return };
@@ -235,7 +239,8 @@ pub(crate) fn before_lock(engine: &Engine) {
     }
 }
 
-/// The executor has nothing to do until then: time passes, at least until the next moment that was planned.
+/// Advances the time of an idle executor to `until`, or to the next planned event if that is
+/// earlier.
 #[inline]
 pub(crate) fn sleep(until: Option<Instant>) -> Option<Instant> {
     let now = NOW.get()?;

@@ -1,4 +1,4 @@
-//! What a participant's lock protects: the driver, and who is to be told about which endpoint.
+//! State behind a participant's lock: the driver, and the pending notifications for endpoints.
 
 mod comings;
 mod endpoint;
@@ -31,16 +31,16 @@ pub(crate) use turn::{Rank, Step};
 
 use crate::{BudgetOverrun, BudgetOverrunStatus, Error, Result, Runtime};
 
-/// What is told of the participant itself.
+/// Event for the participant's listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ParticipantEvent {
     Discovered(Guid),
     Lost(Guid),
-    /// Jobs took too long.
+    /// Jobs exceeded their budget.
     Overran(BudgetOverrunStatus),
 }
 
-/// Whether an event is one of those that are recorded for people.
+/// Reports whether an event may be recorded in the diagnostic log.
 fn event_for_people(event: &Event) -> bool {
     matches!(
         event,
@@ -59,39 +59,39 @@ fn event_for_people(event: &Event) -> bool {
     )
 }
 
-/// Everything behind the lock.
+/// State behind the lock.
 pub(crate) struct State {
     /// `None` once the participant is closed.
     driver: Option<Driver>,
     writers: Endpoints,
     readers: Endpoints,
     due: Due,
-    /// What the jobs took.
+    /// Execution times of the jobs.
     pub(crate) ledger: Ledger,
-    /// Notified when a request for types is answered.
+    /// Notified when a type request is answered.
     pub(crate) type_answers: Arc<EventCount>,
-    /// Publishers, subscribers and topics.
+    /// State of publishers, subscribers and topics.
     pub(crate) parents: Parents,
-    /// The participant's listener.
+    /// Listener of the participant.
     pub(crate) participant: Slot,
     comings: Comings,
-    /// A listener is being called, so that a nested turn leaves the others for later.
+    /// A listener is being called; nested driving does not call others meanwhile.
     pub(crate) dispatching: bool,
-    /// What the receiving thread sleeps for at most; zero while it is awake.
+    /// Latest end of the receiving thread's sleep; zero while it is awake.
     sleeps_until: Instant,
-    /// Something was received or called since the last sleep.
+    /// A datagram was received or a call made since the last sleep.
     active: bool,
-    /// What is next at normal priority.
+    /// Next job at normal priority.
     next_normal: NormalJob,
-    /// Attempts to receive since the last look at the timers.
+    /// Receive attempts since the timers were last checked.
     attempts: u32,
     attempts_per_turn: u32,
-    /// Where the transports' descriptors begin among those that were last slept on.
+    /// Index of the transports' first descriptor in the last sleep.
     first_descriptor: usize,
     pub(crate) driving: Driving,
-    /// Of the list of the thread that leads: the receiving thread's has to be younger.
+    /// Edition of the leader's descriptor list; the list of the receiving thread must be newer.
     leader_list: Edition,
-    /// A thread that led has left something behind: the receiving thread looks at all transports.
+    /// A leader has left datagrams in the transports, so the receiving thread polls all of them.
     has_left_behind: bool,
 }
 
@@ -124,14 +124,15 @@ impl State {
     }
 
     pub(crate) fn driver(&mut self) -> Result<&mut Driver> {
-        // Not `ok_or`: that would make and drop an error on each call.
+        // `ok_or` would construct and drop an error on each call.
         match &mut self.driver {
             Some(driver) => Ok(driver),
             None => Err(Error::AlreadyDeleted),
         }
     }
 
-    /// Passes the core's events on to conditions, listeners and waiting calls. Says whether there was any.
+    /// Passes the core's events to conditions, listeners and blocked calls. Returns true if there
+    /// was any.
     #[inline]
     fn route_events(&mut self) -> bool {
         self.driver.as_ref().is_some_and(|driver| driver.core.has_events()) && self.route_all_events()
@@ -196,7 +197,8 @@ impl State {
         any
     }
 
-    /// Records an event for people. No event of the data path comes here, but of losses.
+    /// Records an event in the diagnostic log. Of the events on the data path, only losses are
+    /// recorded.
     #[cold]
     fn diagnose(&mut self, event: Event) {
         let is_wanted = self.driver.as_ref().is_some_and(|driver| driver.diagnosis.wants(driver.now(), &event));
@@ -252,8 +254,8 @@ impl State {
         }
     }
 
-    /// Has a task woken when the endpoint has news for it. What it was to be woken by before is for the caller to drop
-    /// outside the lock.
+    /// Registers a task to be woken when the state of the endpoint changes. The caller drops the
+    /// returned former waker without holding the lock.
     pub(crate) fn add_task(
         &mut self,
         target: Target,
@@ -264,13 +266,13 @@ impl State {
         Ok(endpoint.tasks.insert(task, waker))
     }
 
-    /// A task waits no more. Its waker is for the caller to drop outside the lock.
+    /// Unregisters a task. The caller drops the returned waker without holding the lock.
     #[must_use]
     pub(crate) fn remove_task(&mut self, target: Target, task: TaskKey) -> Option<Waker> {
         self.endpoint(target)?.tasks.remove(task)
     }
 
-    /// What the participant's listener is to be told next.
+    /// Takes the next event for the participant's listener.
     pub(crate) fn next_participant_event(&mut self) -> Option<ParticipantEvent> {
         if let Some(event) = self.comings.pop() {
             return Some(event);
@@ -279,29 +281,30 @@ impl State {
         Some(ParticipantEvent::Overran(BudgetOverrunStatus { total_count, total_count_change, last }))
     }
 
-    /// Whether tasks are to be woken.
+    /// Reports whether tasks must be woken.
     #[inline]
     pub(crate) fn has_woken(&self) -> bool {
         !self.due.woken.is_empty()
     }
 
-    /// The next of them.
+    /// Takes the next waker to be woken.
     pub(crate) fn next_woken(&mut self) -> Option<Waker> {
         self.due.woken.pop()
     }
 
-    /// Whether a listener is to be called and none is being called.
+    /// Reports whether a listener must be called and none is being called.
     pub(crate) fn has_calls(&self) -> bool {
         self.due_call().is_some()
     }
 
-    /// The priority of the next call of a listener, if none is being called.
+    /// Returns the priority of the next listener call; `None` if a listener is being called.
     #[inline]
     pub(crate) fn due_call(&self) -> Option<Priority> {
         if self.dispatching { None } else { self.next_told_priority() }
     }
 
-    /// How urgent the next call of a listener is, the participant's among them.
+    /// Returns the priority of the next listener call, including that of the participant's
+    /// listener.
     #[inline]
     pub(crate) fn next_told_priority(&self) -> Option<Priority> {
         let has_overruns = self.ledger.has_news() && self.participant.is_set();
@@ -309,13 +312,13 @@ impl State {
         self.next_call_priority().max(of_participant)
     }
 
-    /// How urgent the next call is, if there is one of an endpoint.
+    /// Returns the priority of the next listener call for an endpoint.
     #[inline]
     pub(crate) fn next_call_priority(&self) -> Option<Priority> {
         self.due.calls.first_priority()
     }
 
-    /// Takes the next listener out of its slot.
+    /// Takes the listener of the next call out of its slot.
     pub(crate) fn next_call(&mut self) -> Option<Call> {
         while let Some((_, target)) = self.due.calls.pop() {
             if let Some(call) = self.take_call(target, true) {
@@ -325,12 +328,14 @@ impl State {
         None
     }
 
-    /// Takes the own listener of an endpoint that another executor calls out of its slot, if there is something to tell it.
+    /// Takes the own listener of an endpoint on another executor out of its slot, if a status is
+    /// pending.
     pub(crate) fn take_call_elsewhere(&mut self, target: Target) -> Option<Call> {
         self.take_call(target, false)
     }
 
-    /// Takes the first listener that is to be told of an endpoint, of those that are called here or elsewhere, out of its slot.
+    /// Takes the first listener with a pending status for an endpoint out of its slot. `is_here`
+    /// selects the levels that the participant's executor calls.
     fn take_call(&mut self, target: Target, is_here: bool) -> Option<Call> {
         let Self { writers, readers, parents, participant, due, .. } = self;
         let endpoint = match target {
@@ -341,7 +346,7 @@ impl State {
             endpoint.queued = false;
         }
         if endpoint.suspended {
-            // It is told when it is resumed.
+            // The pending statuses are delivered on resumption.
             return None;
         }
         let concerns =
@@ -353,7 +358,8 @@ impl State {
             due.calls.push(endpoint.timing.priority, target);
         }
         let level = next?;
-        // An entity that is not complete cannot be shown to a listener, which stays where it is; `complete` tells it.
+        // Until the entity is complete it cannot be passed to a listener. The listener stays in its
+        // slot, and `complete` queues the call.
         let reference = endpoint.endpoint.as_ref()?;
         let slot = match level {
             Level::Endpoint => Some(&mut endpoint.slot),
@@ -363,7 +369,7 @@ impl State {
         };
         let slot = slot?;
         if slot.is_out() {
-            // Another executor calls it. It is told the rest when it is back.
+            // Another executor is calling the listener. The rest is delivered when that call ends.
             return None;
         }
         let statuses = std::mem::take(&mut endpoint.pending[level as usize]);
@@ -375,8 +381,9 @@ impl State {
         Some(Call { target, priority: endpoint.timing.priority, level, listener, version, entity, statuses })
     }
 
-    /// Has an endpoint's own listener called by another executor; `None`: by the participant's again. Leaves the former one in its
-    /// place, for the caller to drop outside the lock.
+    /// Moves calls of an endpoint's own listener to another executor, or with `None` back to that
+    /// of the participant. Swaps in the former value, which the caller drops without holding the
+    /// lock.
     pub(crate) fn call_elsewhere(&mut self, target: Target, elsewhere: &mut Option<Elsewhere>) -> Result<()> {
         let endpoint = self.endpoint(target).ok_or(Error::AlreadyDeleted)?;
         std::mem::swap(&mut endpoint.elsewhere, elsewhere);
@@ -384,14 +391,14 @@ impl State {
         Ok(())
     }
 
-    /// How urgent an endpoint is, and its topic.
+    /// Returns the priority of an endpoint and its topic.
     pub(crate) fn describe(&mut self, target: Target) -> Result<(Priority, String)> {
         let endpoint = self.endpoint(target).ok_or(Error::AlreadyDeleted)?;
         Ok((endpoint.timing.priority, endpoint.topic.clone()))
     }
 
-    /// Puts a listener back after its call. Hands it back if its entity has gone or has another one, for the caller to
-    /// drop outside the lock.
+    /// Returns a listener to its slot after a call. Hands it back if its entity is deleted or has
+    /// another listener, to be dropped without holding the lock.
     pub(crate) fn end_call(
         &mut self,
         target: Target,
@@ -419,7 +426,8 @@ impl State {
         left
     }
 
-    /// What somebody wanted to tell the listener of this level while another executor called it is told now.
+    /// Queues statuses that became pending for this level while another executor called its
+    /// listener.
     fn queue_again(&mut self, target: Target, level: Level) {
         let Self { writers, readers, due, .. } = self;
         let endpoint = match target {
@@ -442,7 +450,7 @@ impl State {
         self.open_accounts(priority);
     }
 
-    /// Changes how urgent an endpoint is, from its next call on.
+    /// Changes the priority of an endpoint, effective with the next call.
     pub(crate) fn set_timing(&mut self, target: Target, timing: Timing) -> Result<()> {
         self.endpoint(target).ok_or(Error::AlreadyDeleted)?.timing = timing;
         let endpoints = self.writers.0.len() + self.readers.0.len();
@@ -451,14 +459,14 @@ impl State {
         Ok(())
     }
 
-    /// Jobs of this priority are counted on their own.
+    /// Opens separate statistics for jobs of this priority.
     fn open_accounts(&mut self, priority: Priority) {
         for kind in [JobKind::Receive, JobKind::Transmit, JobKind::Callback, JobKind::LockWait] {
             self.ledger.accounts.open(kind, priority);
         }
     }
 
-    /// Counts a call of an endpoint's listener, which may have taken longer than it may.
+    /// Records a call of an endpoint's listener, and an overrun if it exceeded its budget.
     pub(crate) fn count_call(&mut self, target: Target, run: &Run) {
         let class_budget_ns = self.ledger.record(run);
         let Some(endpoint) = self.endpoint(target) else { return };
@@ -470,13 +478,13 @@ impl State {
         self.ledger.overran(BudgetOverrun { endpoint, suspended, ..BudgetOverrun::of(run, limit_ns) });
     }
 
-    /// The topics of endpoints, by the [numbers](Target::number) that traces have.
+    /// Returns the topics of the endpoints, by the [numbers](Target::number) used in traces.
     pub(crate) fn topics_by_number(&self) -> BTreeMap<u32, String> {
         let endpoints = self.writers.0.iter().chain(&self.readers.0).flatten();
         endpoints.map(|endpoint| (endpoint.target.number(), endpoint.topic.clone())).collect()
     }
 
-    /// The listener of an endpoint is called again, if it was not any more, and told first what it missed.
+    /// Resumes the listener of an endpoint if it is suspended. Missed statuses are delivered first.
     pub(crate) fn resume(&mut self, target: Target) -> Result<()> {
         let endpoint = self.endpoint(target).ok_or(Error::AlreadyDeleted)?;
         if std::mem::take(&mut endpoint.suspended) {
@@ -485,7 +493,7 @@ impl State {
         Ok(())
     }
 
-    /// The endpoint's entity is complete: from now on listeners can be told of it.
+    /// Marks an endpoint's entity as complete, so that it can be passed to listeners.
     pub(crate) fn complete(&mut self, target: Target, endpoint: EndpointRef) {
         if let Some(known) = self.endpoint(target) {
             known.endpoint = Some(endpoint);
@@ -493,7 +501,7 @@ impl State {
         }
     }
 
-    /// Tells who has an ear for it now what has changed and nobody has seen.
+    /// Queues listener calls for all status changes that the application has not read.
     fn tell_again(&mut self, target: Target) {
         let Self { writers, readers, parents, participant, due, .. } = self;
         let endpoint = match target {
@@ -507,7 +515,7 @@ impl State {
         }
     }
 
-    /// Forgets an endpoint, which is for the caller to drop outside the lock.
+    /// Removes an endpoint. The caller drops it without holding the lock.
     #[must_use]
     pub(crate) fn remove_endpoint(&mut self, target: Target) -> Option<Endpoint> {
         self.endpoint(target)?;
@@ -521,8 +529,9 @@ impl State {
         Some(removed)
     }
 
-    /// Sets or removes an endpoint's listener; a new one is first told what has changed already. The former
-    /// one is for the caller to drop outside the lock.
+    /// Sets or removes the listener of an endpoint. A new listener is first called for statuses
+    /// that have already changed. The caller drops the returned former listener without holding the
+    /// lock.
     pub(crate) fn set_listener(
         &mut self,
         target: Target,
@@ -535,7 +544,8 @@ impl State {
         Ok(former)
     }
 
-    /// Sets or removes the listener of a publisher, subscriber or topic; as [`set_listener`](Self::set_listener).
+    /// Sets or removes the listener of a publisher, subscriber or topic, like
+    /// [`set_listener`](Self::set_listener).
     pub(crate) fn set_parent_listener(
         &mut self,
         id: ParentId,
@@ -548,7 +558,7 @@ impl State {
         Ok(former)
     }
 
-    /// Sets or removes the participant's listener; as [`set_listener`](Self::set_listener).
+    /// Sets or removes the listener of the participant, like [`set_listener`](Self::set_listener).
     pub(crate) fn set_participant_listener(
         &mut self,
         listener: Option<Listener>,
@@ -562,14 +572,14 @@ impl State {
         former
     }
 
-    /// The signal of a publisher, subscriber or topic, which is raised from now on.
+    /// Returns the signal of a publisher, subscriber or topic. Status changes raise it from now on.
     pub(crate) fn parent_signal(&mut self, id: ParentId) -> Result<Arc<Signal>> {
         let parent = self.parents.get_mut(id).ok_or(Error::AlreadyDeleted)?;
         Ok(Arc::clone(parent.signal.get_or_insert_with(|| Arc::new(Signal::new()))))
     }
 
-    /// Has the listener of each reader of a subscriber that holds unseen samples told, whoever has an ear for
-    /// `DATA_ON_READERS`.
+    /// Queues `on_data_available` for each reader of a subscriber that holds unread samples, even
+    /// if a listener handles `DATA_ON_READERS`.
     pub(crate) fn notify_readers(&mut self, subscriber: ParentId) {
         let available = StatusMask::DATA_AVAILABLE;
         let Self { readers, parents, due, .. } = self;
@@ -584,7 +594,7 @@ impl State {
         }
     }
 
-    /// What a call that waits for news of an endpoint sleeps on.
+    /// Returns the event count on which blocked calls wait for changes of an endpoint.
     pub(crate) fn progress_of(&mut self, target: Target) -> Option<Arc<EventCount>> {
         self.endpoint(target).map(|endpoint| Arc::clone(&endpoint.progress))
     }
@@ -600,8 +610,9 @@ impl State {
         self.driver.is_none()
     }
 
-    /// Says goodbye, closes the sockets and wakes everyone who waits. The listeners are for the caller to drop
-    /// outside the lock, since they may own handles of this participant.
+    /// Announces that the participant leaves, closes the sockets and wakes all waiting threads and
+    /// tasks. The caller drops the returned listeners without holding the lock, since they may own
+    /// handles of this participant.
     #[must_use]
     pub(crate) fn close(&mut self, now: Instant) -> Closed {
         let driver = self.driver.take().map(|mut driver| {
@@ -624,9 +635,9 @@ impl State {
     }
 }
 
-/// What is left of a closed participant, to be dropped outside the lock.
+/// Remains of a closed participant, to be dropped without holding the lock.
 pub(crate) struct Closed {
-    /// To be woken.
+    /// Wakers to be woken.
     pub(crate) tasks: Vec<Waker>,
     _driver: Option<Driver>,
     _endpoints: Vec<Endpoint>,

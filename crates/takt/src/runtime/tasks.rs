@@ -1,15 +1,16 @@
-//! Asynchronous tasks that wait for one endpoint.
+//! Asynchronous tasks that wait for an endpoint.
 //!
-//! A task is remembered under the participant's lock, in the same visit in which it found nothing, so no event can pass
-//! between. Its waker is code of others: it is woken and dropped with the lock released.
+//! A task is registered under the participant's lock, in the same access in which its poll found
+//! nothing, so no event is missed in between. Wakers are foreign code: they are woken and dropped
+//! without holding the lock.
 
 use std::task::Waker;
 
-/// Names one future or stream of an endpoint while it waits.
+/// Identifies one pending future or stream of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TaskKey(u64);
 
-/// The tasks that wait, each once: no more than there are futures and streams.
+/// Pending tasks. Each future or stream is registered at most once.
 #[derive(Debug, Default)]
 pub(crate) struct Tasks {
     keys: u64,
@@ -17,8 +18,8 @@ pub(crate) struct Tasks {
 }
 
 impl Tasks {
-    /// Remembers a task, which gets its key with its first wait. What it was to be woken by before is for the caller to
-    /// drop outside the lock.
+    /// Registers a task and assigns its key on the first wait. The caller drops the returned former
+    /// waker without holding the lock.
     #[must_use]
     pub(crate) fn insert(&mut self, task: &mut Option<TaskKey>, waker: &Waker) -> Option<Waker> {
         let keys = &mut self.keys;
@@ -36,14 +37,15 @@ impl Tasks {
         }
     }
 
-    /// Forgets a task. Its waker is for the caller to drop outside the lock.
+    /// Unregisters a task. The caller drops the returned waker without holding the lock.
     #[must_use]
     pub(crate) fn remove(&mut self, key: TaskKey) -> Option<Waker> {
         let index = self.waiting.iter().position(|(known, _)| *known == key)?;
         Some(self.waiting.swap_remove(index).1)
     }
 
-    /// Moves all to those that are to be woken: whoever of them comes first takes what there is, the others wait again.
+    /// Moves all wakers to the list of those to be woken. The first task to poll takes the
+    /// available samples; the others wait again.
     pub(crate) fn drain_into(&mut self, woken: &mut Vec<Waker>) {
         if self.waiting.is_empty() {
             return;
@@ -69,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_waits_once_and_by_its_latest_waker() {
+    fn task_is_registered_once_with_its_latest_waker() {
         let (first, second) = (Arc::new(Count::default()), Arc::new(Count::default()));
         let (mut tasks, mut key) = (Tasks::default(), None);
         assert!(tasks.insert(&mut key, &Waker::from(Arc::clone(&first))).is_none());
@@ -82,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_left_is_not_woken() {
+    fn removed_task_is_not_woken() {
         let count = Arc::new(Count::default());
         let waker = Waker::from(Arc::clone(&count));
         let (mut tasks, mut leaves, mut stays) = (Tasks::default(), None, None);

@@ -1,7 +1,8 @@
-//! A cell that belongs to one thread: what a participant under `Runtime::Inline` lives in instead of a lock.
+//! Cell that belongs to one thread. It holds a participant's state under `Runtime::Inline`, in
+//! place of a lock.
 //!
-//! Entering costs two plain loads and a store. Another thread, or a second entry while the first lasts, is
-//! turned away with the reason.
+//! Entering costs two plain loads and a store. Entering from another thread, or again during an
+//! access, fails with the reason.
 
 use std::cell::{Cell, UnsafeCell};
 use std::fmt;
@@ -13,26 +14,29 @@ thread_local! {
     static DRIVES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Identifies a thread for the lifetime of the process; never reused.
+/// Identifies a thread for the lifetime of the process. Tokens are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ThreadToken(u64);
 
 impl ThreadToken {
-    /// No thread at all.
+    /// Token of no thread.
     pub(crate) const NONE: Self = Self(0);
 
-    /// The calling thread's, which drives participants of others from now on, and calls their listeners.
+    /// Marks the calling thread as one that drives participants and calls their listeners, and
+    /// returns its token.
     pub(crate) fn of_driving_thread() -> Self {
         DRIVES.set(true);
         Self::current()
     }
 
-    /// Whether the calling thread is one that drives. It must not wait for another one, which may wait for it.
+    /// Reports whether the calling thread is a driving thread. Such a thread must not wait for
+    /// another one, which may wait for it.
     pub(crate) fn drives() -> bool {
         DRIVES.get()
     }
 
-    /// The calling thread's. Unlike `std::thread::current().id()` it costs one thread-local load.
+    /// Returns the token of the calling thread. Costs one thread-local load, unlike
+    /// `std::thread::current().id()`.
     pub(crate) fn current() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         thread_local! {
@@ -55,30 +59,31 @@ impl ThreadToken {
     }
 }
 
-/// Why a cell cannot be entered.
+/// Reason why a cell cannot be entered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Denied {
-    /// It belongs to another thread.
+    /// The cell belongs to another thread.
     OtherThread,
-    /// This thread is inside already.
+    /// This thread is already accessing the cell.
     Reentered,
 }
 
-/// A value that only the thread which created it may touch.
+/// Value that only the creating thread may access.
 pub(crate) struct ThreadCell<T> {
     owner: ThreadToken,
-    /// Touched by the owner only.
+    /// Accessed by the owner only.
     entered: Cell<bool>,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: `enter` compares the calling thread with `owner`, which never changes and is never reused, before it
-// touches `entered` or `value`; so all access is from one thread, however the reference is shared. `T: Send`
-// since the cell may be dropped by another thread than the owner, which has exclusive access then.
+// SAFETY: `enter` compares the calling thread with `owner`, which never changes and is never
+// reused, before it accesses `entered` or `value`. All access is therefore from one thread, even if
+// the reference is shared. `T: Send` is required because another thread may drop the cell, with
+// exclusive access.
 unsafe impl<T: Send> Sync for ThreadCell<T> {}
 
 impl<T> ThreadCell<T> {
-    /// A cell that belongs to the calling thread.
+    /// Creates a cell that belongs to the calling thread.
     pub(crate) fn new(value: T) -> Self {
         Self { owner: ThreadToken::current(), entered: Cell::new(false), value: UnsafeCell::new(value) }
     }
@@ -104,10 +109,10 @@ impl<T> fmt::Debug for ThreadCell<T> {
     }
 }
 
-/// Access to the value for as long as it lives.
+/// Guard of an access to the value.
 pub(crate) struct ThreadCellGuard<'a, T> {
     cell: &'a ThreadCell<T>,
-    /// Dropping it touches `entered`, which only the owner may.
+    /// Dropping the guard accesses `entered`, which only the owner may do.
     not_send: PhantomData<*const ()>,
 }
 
@@ -122,7 +127,8 @@ impl<T> Deref for ThreadCellGuard<'_, T> {
 
 impl<T> DerefMut for ThreadCellGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: this is the owning thread, one guard exists at a time, and it is borrowed exclusively.
+        // SAFETY: this is the owning thread, one guard exists at a time, and it is borrowed
+        // exclusively.
         unsafe { &mut *self.cell.value.get() }
     }
 }
@@ -138,14 +144,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_owner_enters_again_after_leaving() {
+    fn owner_can_reenter_after_leaving() {
         let cell = ThreadCell::new(1);
         *cell.enter().expect("ours") += 1;
         assert_eq!(*cell.enter().expect("ours"), 2);
     }
 
     #[test]
-    fn entering_twice_is_denied() {
+    fn nested_entry_is_denied() {
         let cell = ThreadCell::new(1);
         let guard = cell.enter().expect("ours");
         assert_eq!(cell.enter().err(), Some(Denied::Reentered));
@@ -154,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn another_thread_is_denied() {
+    fn entry_from_another_thread_is_denied() {
         let cell = ThreadCell::new(1);
         std::thread::scope(|scope| {
             let denied = scope.spawn(|| cell.enter().err());

@@ -1,13 +1,13 @@
-//! A directory with the files of a participant, as SROS2 lays them out.
+//! Security files of a participant in one directory, in the layout of an SROS2 enclave.
 
 use std::path::Path;
 
 use super::{SecurityConfig, read_file};
 use crate::Result;
 
-/// The PKCS#11 URI of a private key.
+/// File with the PKCS#11 URI of a private key.
 const KEY_URI: &str = "key.p11";
-/// A list of revoked certificates, which SROS2 does not have.
+/// File with the revocation list; SROS2 has no such file.
 const REVOCATION_LIST: &str = "crl.pem";
 
 const IDENTITY_CA: &str = "identity_ca.cert.pem";
@@ -17,7 +17,7 @@ const PERMISSIONS_CA: &str = "permissions_ca.cert.pem";
 const GOVERNANCE: &str = "governance.p7s";
 const PERMISSIONS: &str = "permissions.p7s";
 
-/// All that a directory may have.
+/// All files that a directory may contain.
 pub(super) const FILES: [&str; 8] =
     [IDENTITY_CA, CERTIFICATE, KEY, KEY_URI, PERMISSIONS_CA, GOVERNANCE, PERMISSIONS, REVOCATION_LIST];
 
@@ -28,7 +28,7 @@ pub(super) fn read(directory: &Path) -> Result<SecurityConfig> {
         true => vec![read_file("security", &revocation_list)?],
         false => Vec::new(),
     };
-    // A key that stays in a token has a file with its URI in place of its own.
+    // For a key in a token, a file with its URI replaces the key file.
     let key = if directory.join(KEY_URI).exists() { KEY_URI } else { KEY };
     Ok(SecurityConfig {
         identity_ca: file(IDENTITY_CA)?,

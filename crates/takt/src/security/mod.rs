@@ -1,8 +1,8 @@
-//! DDS Security of a participant: what it is configured with, in code, by the properties of the specification
-//! (DDS-SEC 1.1 §9.3.1, §9.4.1), or by a directory as SROS2 calls an enclave.
+//! DDS Security configuration of a participant: in code, by the properties of the specification
+//! (DDS-SEC 1.1 §9.3.1, §9.4.1), or by a directory in the layout of an SROS2 enclave.
 //!
-//! Documents and certificates are read when the participant is built, and again when their files change ([`watch`]). Private
-//! keys are not copied anywhere else.
+//! Documents and certificates are read when the participant is built, and again when their files
+//! change ([`watch`]). Private keys are not copied elsewhere.
 
 mod enclave;
 pub(crate) mod log_topic;
@@ -17,43 +17,45 @@ use std::path::Path;
 use crate::qos::Property;
 use crate::{Error, Result};
 
-/// What a participant with DDS Security needs. Each value is the content of a file: PEM, or S/MIME for the two documents.
+/// DDS Security configuration of a participant. Each value is the content of a file: PEM, or S/MIME
+/// for the two documents.
 ///
-/// `takt security` makes all of them. See `docs/security.md`.
+/// `takt security` creates all of these files. See `docs/security.md`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecurityConfig {
-    /// The certificates that identities of the domain are issued by.
+    /// Certificates of the identity CA of the domain.
     pub identity_ca: Vec<u8>,
-    /// Who this participant is.
+    /// Identity certificate of this participant.
     pub certificate: Vec<u8>,
-    /// The private key of the certificate; in a token, its PKCS#11 URI (RFC 7512).
+    /// Private key of the certificate; for a key in a token, its PKCS#11 URI (RFC 7512).
     pub private_key: Vec<u8>,
-    /// What the private key is encrypted with, if it is; for a key in a token its PIN.
+    /// Password of an encrypted private key; for a key in a token, its PIN.
     pub password: Option<String>,
-    /// The certificates that governance and permissions are signed by.
+    /// Certificates of the permissions CA, which signs governance and permissions.
     pub permissions_ca: Vec<u8>,
-    /// How the domain is protected, signed.
+    /// Signed governance document, which specifies the protection of the domain.
     pub governance: Vec<u8>,
-    /// What this participant may do, signed.
+    /// Signed permissions document of this participant.
     pub permissions: Vec<u8>,
-    /// Certificates that are revoked, if any: lists of the identity authority.
+    /// Revocation lists of the identity CA, if any.
     pub revocation_lists: Vec<Vec<u8>>,
-    /// Unprotected discovery and liveliness may come outside of protected messages, though the governance asks for protection of
-    /// messages: CycloneDDS sends them so. Whoever can send on the network can then announce and end endpoints, but neither
-    /// read nor write samples.
+    /// Whether unprotected discovery and liveliness messages are accepted although the governance
+    /// requires message protection: CycloneDDS sends them unprotected. Any host on the network can
+    /// then announce and remove endpoints, but neither read nor write samples.
     pub accepts_clear_discovery: bool,
-    /// What was received before is refused, and what comes more than 1,024 messages of its key late. Not if the network may
-    /// reorder by more, for instance between traffic classes.
+    /// Whether replayed messages are refused, and messages that arrive more than 1,024 messages of
+    /// their key late. Disable it if the network may reorder by more, for instance between traffic
+    /// classes.
     pub has_replay_window: bool,
-    /// The log of the plugins is written to the topic [`LOG_TOPIC_NAME`](crate::LOG_TOPIC_NAME) too (DDS-SEC 1.1 §8.6). Permissions have to
-    /// allow it.
+    /// Whether the log of the plugins is also written to the topic
+    /// [`LOG_TOPIC_NAME`](crate::LOG_TOPIC_NAME) (DDS-SEC 1.1 §8.6). The permissions must allow it.
     pub distributes_log: bool,
 }
 
 impl SecurityConfig {
-    /// What a directory holds, under the names that SROS2 gives to the files of an enclave: `identity_ca.cert.pem`, `cert.pem`,
-    /// `key.pem` (or `key.p11`, with a PKCS#11 URI), `permissions_ca.cert.pem`, `governance.p7s`, `permissions.p7s`, and `crl.pem` if
-    /// there is one.
+    /// Reads the files of a directory with the names of an SROS2 enclave: `identity_ca.cert.pem`,
+    /// `cert.pem`, `key.pem` (or `key.p11`, with a PKCS#11 URI), `permissions_ca.cert.pem`,
+    /// `governance.p7s`, `permissions.p7s`, and optionally `crl.pem`.
     ///
     /// # Errors
     /// [`Error::BadParameter`] names the file that cannot be read.
@@ -61,7 +63,8 @@ impl SecurityConfig {
         enclave::read(directory.as_ref())
     }
 
-    /// What the properties `dds.sec.*` of a participant name; `None` if there are none.
+    /// Reads the configuration from the properties `dds.sec.*` of a participant; `None` if there
+    /// are none.
     ///
     /// # Errors
     /// [`Error::BadParameter`] names the property that is missing, or whose file cannot be read.
@@ -77,7 +80,7 @@ impl fmt::Debug for SecurityConfig {
     }
 }
 
-/// Reads a file that a participant's security needs.
+/// Reads a security file.
 fn read_file(what: &str, path: &Path) -> Result<Vec<u8>> {
     std::fs::read(path)
         .map_err(|error| Error::BadParameter { what: format!("{what}: {} cannot be read: {error}", path.display()) })

@@ -1,4 +1,4 @@
-//! The plugins of `takt-security` for a participant.
+//! Creation and renewal of the `takt-security` plugins of a participant.
 
 #[cfg(feature = "security")]
 pub(crate) use with::{Renewal, open};
@@ -16,10 +16,11 @@ mod with {
     use crate::security::SecurityConfig;
     use crate::{Error, Result};
 
-    /// Hands other documents to the plugins of a participant, from any thread.
+    /// Handle that passes new documents to the plugins of a participant, from any thread.
     pub(crate) struct Renewal(Renewer);
 
-    /// Opens the plugins, and gives the participant the GUID prefix that its certificate vouches for.
+    /// Creates the plugins, and sets the GUID prefix of the participant that its certificate
+    /// requires.
     pub(crate) fn open(security: &SecurityConfig, config: &mut Config) -> Result<(Box<dyn Security>, Renewal)> {
         let certificate = Certificate::from_pem(&security.certificate).map_err(refused)?;
         config.guid_prefix = secure_guid_prefix(&certificate, config.guid_prefix).map_err(refused)?;
@@ -30,7 +31,7 @@ mod with {
     }
 
     impl Renewal {
-        /// Reads and checks them, and leaves them for the plugins.
+        /// Reads and checks the new documents, and stores them for the plugins.
         pub(crate) fn offer(&self, security: &SecurityConfig) -> Result<()> {
             self.0.offer(&settings(security), wall_seconds()).map_err(refused)
         }
@@ -69,7 +70,7 @@ mod without {
     use crate::security::SecurityConfig;
     use crate::{Error, Result};
 
-    /// There is none.
+    /// Uninhabited: without the plugins there is no renewal.
     pub(crate) enum Renewal {}
 
     impl Renewal {
@@ -78,7 +79,7 @@ mod without {
         }
     }
 
-    /// A program without the plugins must not run unprotected where protection is asked for.
+    /// Fails: a program without the plugins must not run unprotected where protection is requested.
     pub(crate) fn open(_: &SecurityConfig, _: &mut Config) -> Result<(Box<dyn Security>, Renewal)> {
         Err(Error::Unsupported { what: "DDS Security: the program was built without the feature \"security\" of takt" })
     }

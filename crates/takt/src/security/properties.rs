@@ -1,4 +1,4 @@
-//! The properties `dds.sec.*` (DDS-SEC 1.1 §9.3.1, §9.4.1).
+//! Properties `dds.sec.*` of a participant (DDS-SEC 1.1 §9.3.1, §9.4.1).
 
 use std::path::{Path, PathBuf};
 
@@ -13,17 +13,17 @@ const PASSWORD: &str = "dds.sec.auth.password";
 const PERMISSIONS_CA: &str = "dds.sec.access.permissions_ca";
 const GOVERNANCE: &str = "dds.sec.access.governance";
 const PERMISSIONS: &str = "dds.sec.access.permissions";
-/// Takt's own: a list of revoked certificates. It may be there several times.
+/// Takt-specific: a revocation list. May occur several times.
 const REVOCATION_LIST: &str = "dds.sec.auth.takt.crl";
-/// Takt's own: [`SecurityConfig::accepts_clear_discovery`], `true` or `false`.
+/// Takt-specific: [`SecurityConfig::accepts_clear_discovery`], `true` or `false`.
 const CLEAR_DISCOVERY: &str = "dds.sec.crypto.takt.accept_clear_discovery";
-/// Takt's own: [`SecurityConfig::has_replay_window`], `true` or `false`.
+/// Takt-specific: [`SecurityConfig::has_replay_window`], `true` or `false`.
 const REPLAY_WINDOW: &str = "dds.sec.crypto.takt.replay_window";
 
-/// Takt's own: [`SecurityConfig::distributes_log`], `true` or `false`.
+/// Takt-specific: [`SecurityConfig::distributes_log`], `true` or `false`.
 const DISTRIBUTE_LOG: &str = "dds.sec.log.takt.distribute";
 
-/// The prefix of all of them.
+/// Prefix of all security properties.
 const PREFIX: &str = "dds.sec.";
 
 pub(super) fn read(properties: &Property) -> Result<Option<SecurityConfig>> {
@@ -79,7 +79,7 @@ pub(super) fn read(properties: &Property) -> Result<Option<SecurityConfig>> {
     }))
 }
 
-/// The files that the properties name.
+/// Returns the files that the properties name.
 pub(super) fn files(properties: &Property) -> Vec<PathBuf> {
     let all = properties.0.iter().filter(|(name, ..)| name.starts_with(PREFIX));
     all.filter_map(|(_, uri, _)| super::uri::file(uri).map(Path::to_owned)).collect()
@@ -104,7 +104,7 @@ mod tests {
     ];
 
     #[test]
-    fn properties_name_everything() {
+    fn properties_configure_all_documents() {
         let config = read(&properties(&ALL)).expect("all is there").expect("there are some");
         assert_eq!((&config.identity_ca[..], &config.private_key[..]), (&b"ca"[..], &b"key"[..]));
         assert_eq!(config.password.as_deref(), Some("secret"));
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_property_is_named() {
+    fn error_names_the_missing_property() {
         for left_out in [IDENTITY_CA, CERTIFICATE, PRIVATE_KEY, PERMISSIONS_CA, GOVERNANCE, PERMISSIONS] {
             let rest: Vec<_> = ALL.into_iter().filter(|(name, _)| *name != left_out).collect();
             let error = read(&properties(&rest)).expect_err("one is missing").to_string();
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn switches_are_true_or_false() {
+    fn switches_accept_only_true_or_false() {
         let with = |all: &[(&str, &str)]| read(&properties(&[&ALL[..], all].concat()));
         let switches = |all: &[(&str, &str)]| {
             let config = with(all).expect("all is there").expect("there are some");

@@ -1,11 +1,12 @@
-//! The URIs that values of properties are (DDS-SEC 1.1 §9.3.1).
+//! URIs in the values of security properties (DDS-SEC 1.1 §9.3.1).
 
 use std::path::Path;
 
 use super::read_file;
 use crate::{Error, Result};
 
-/// What the URI of a private key leads to; the URI itself if the key is in a token (`pkcs11:`, RFC 7512).
+/// Reads the private key that a URI names; returns the URI itself if the key is in a token
+/// (`pkcs11:`, RFC 7512).
 pub(super) fn read_key(name: &str, uri: &str) -> Result<Vec<u8>> {
     match uri.starts_with("pkcs11:") {
         true => Ok(uri.as_bytes().to_vec()),
@@ -13,7 +14,7 @@ pub(super) fn read_key(name: &str, uri: &str) -> Result<Vec<u8>> {
     }
 }
 
-/// What a URI leads to: `file:PATH`, `file:///PATH`, or `data:,TEXT`.
+/// Reads the content that a URI names: `file:PATH`, `file:///PATH`, or `data:,TEXT`.
 pub(super) fn read(name: &str, uri: &str) -> Result<Vec<u8>> {
     if let Some(path) = file(uri) {
         return read_file(name, path);
@@ -25,10 +26,10 @@ pub(super) fn read(name: &str, uri: &str) -> Result<Vec<u8>> {
     Err(wrong(name, "begins neither with file: nor with data:"))
 }
 
-/// The file that a URI names, if it names one.
+/// Returns the file that a URI names, if any.
 pub(super) fn file(uri: &str) -> Option<&Path> {
     let path = uri.strip_prefix("file:")?;
-    // An empty host may stand in front of an absolute path (RFC 8089).
+    // An empty host may precede an absolute path (RFC 8089).
     Some(Path::new(path.strip_prefix("//").filter(|rest| rest.starts_with('/')).unwrap_or(path)))
 }
 
@@ -41,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn uri_leads_to_text_or_to_a_file() {
+    fn uri_yields_inline_text_or_file_content() {
         assert_eq!(read("p", "data:,-----BEGIN").expect("text"), b"-----BEGIN");
         assert_eq!(read("p", "data:text/plain,a,b").expect("text"), b"a,b");
         let file = std::env::temp_dir().join(format!("takt-uri-{}", std::process::id()));
@@ -55,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_forms_are_errors() {
+    fn unknown_uri_forms_are_errors() {
         assert_eq!(read_key("p", "pkcs11:object=a").expect("a key in a token"), b"pkcs11:object=a");
         for (uri, expected) in
             [("pkcs11:object=a", "begins neither"), ("/etc/cert.pem", "begins neither"), ("data:x", "without a comma")]

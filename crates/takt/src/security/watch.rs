@@ -1,8 +1,9 @@
-//! Notices that the files of a participant's security have changed, and renews the participant by them.
+//! Monitoring of a participant's security files; the participant is renewed when they change.
 //!
-//! One thread of the process, `takt-renew`, looks at the files of all participants every [`PERIOD`]. It begins with the
-//! first participant that has files, ends with the last, and is scheduled as any other thread (SCHED_OTHER). Files count
-//! when they are the same in two looks, so that a set is not read while it is written.
+//! One thread of the process, `takt-renew`, checks the files of all participants every [`PERIOD`].
+//! It starts with the first participant that has files, ends with the last, and is scheduled as an
+//! ordinary thread (SCHED_OTHER). A change takes effect when two consecutive checks see the same
+//! files, so that no partially written set is read.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -21,20 +22,20 @@ use crate::runtime::engine::Engine;
 use crate::runtime::os::be_ordinary;
 use crate::{Error, Result};
 
-/// Between two looks.
+/// Period between two checks.
 pub(crate) const PERIOD: Duration = Duration::from_secs(5);
 
-/// Where the documents of a participant come from.
+/// Source of the documents of a participant.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
-    /// An enclave.
+    /// Enclave directory.
     Directory(PathBuf),
     /// Properties, some of which name files.
     Properties(Property),
 }
 
 impl Source {
-    /// Properties, if they name a file.
+    /// Returns the properties, if they name a file.
     pub(crate) fn of_properties(all: &Property) -> Option<Self> {
         (!properties::files(all).is_empty()).then(|| Self::Properties(all.clone()))
     }
@@ -57,12 +58,13 @@ impl Source {
     }
 }
 
-/// A file as it was: device, inode, length and time of the last change; `None` if it is not there.
+/// Metadata of a file: device, inode, length and time of the last change; `None` if the file is
+/// missing.
 type Stamp = Option<(u64, u64, u64, i64, i64)>;
 
-/// A participant whose files are looked at, for as long as this lives.
+/// Participant whose files are checked for as long as this lives.
 pub(crate) struct Watch {
-    /// The participant for people.
+    /// Readable label of the participant.
     label: String,
     source: Source,
     renewal: Arc<Renewal>,
@@ -71,14 +73,14 @@ pub(crate) struct Watch {
 }
 
 struct Seen {
-    /// By which the participant runs.
+    /// Metadata of the files in use.
     taken: Vec<Stamp>,
-    /// In the last look, if they differ.
+    /// Metadata of the last check, if it differs.
     changed: Option<Vec<Stamp>>,
 }
 
 impl Watch {
-    /// Has the files looked at from now on. The participant was just made from them.
+    /// Begins to check the files. The participant was just created from them.
     pub(crate) fn begin(
         label: String,
         source: Source,
@@ -101,7 +103,8 @@ impl Watch {
         Self { label, source, renewal, engine: Arc::downgrade(engine), seen }
     }
 
-    /// Looks at the files once. Renews the participant if they have changed before the last look.
+    /// Checks the files once. Renews the participant if they changed before the previous check and
+    /// not since.
     fn look(&self) {
         let now = stamps(&self.source.files());
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -151,7 +154,7 @@ fn watched() -> MutexGuard<'static, Watched> {
     WATCHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The thread.
+/// Runs the thread `takt-renew`.
 fn run() {
     be_ordinary();
     loop {

@@ -1,4 +1,4 @@
-//! Writers whatever their type: statuses, conditions, policies, and what becomes of them.
+//! Type-independent part of writers: statuses, conditions, QoS and deletion.
 
 use std::any::TypeId;
 use std::fmt;
@@ -30,8 +30,9 @@ use crate::status::{
 use crate::topic::{AnyTopic, TopicInner};
 use crate::{Duration, Error, Executor, Flow, Result, TRANSPORT_PROPERTY, TypeSupport};
 
-/// A writer, whatever its type: what every [`DataWriter`] is besides writing. Handles are clones of one another; the
-/// writer is deleted with the last one, or by [`close`](Self::close).
+/// Writer without its type: the methods of a [`DataWriter`] that do not depend on the sample type.
+/// Clones refer to the same writer. It is deleted with the last of them, or by
+/// [`close`](Self::close).
 #[derive(Clone)]
 pub struct AnyDataWriter {
     pub(crate) core: Arc<WriterCore>,
@@ -43,7 +44,7 @@ pub(crate) struct WriterCore {
     pub(crate) signal: Arc<Signal>,
     pub(crate) progress: Arc<EventCount>,
     pub(crate) engine: Arc<Engine>,
-    /// `Limits::endpoint_memory_bytes`: what a sample can have at most.
+    /// Maximum length of a sample: `Limits::endpoint_memory_bytes`.
     sample_len_max: usize,
     /// `RELIABILITY.max_blocking_time`.
     pub(crate) patience: Duration,
@@ -52,40 +53,42 @@ pub(crate) struct WriterCore {
     pub(crate) autodispose: AtomicBool,
     settings: PiMutex<Settings>,
     own_port: bool,
-    /// The transports that carry its data.
+    /// Transports that carry the writer's data.
     by: Set,
     pub(crate) representation: Representation,
     pub(crate) topic: Arc<TopicInner>,
-    /// Keeps the publisher, and by it the participant.
-    /// Of a writer whose host has stages; calls of others are not timed.
+    /// Present if the writer's host has stages in the timing plan; otherwise calls of `write` are
+    /// not timed.
     pub(crate) write_times: Option<WriteTimes>,
+    /// Keeps the publisher, and thereby the participant, from being deleted.
     pub(crate) publisher: Arc<PublisherInner>,
     type_id: TypeId,
 }
 
-/// The longest call of `write` so far, in nanoseconds.
+/// Longest execution time of a `write` so far, in nanoseconds.
 #[derive(Default)]
 pub(crate) struct WriteTimes(AtomicU64);
 
-/// What may change of a writer.
+/// Mutable settings of a writer.
 struct Settings {
     qos: DataWriterQos,
     flows: WriterFlows,
 }
 
 const UNDISTURBED: &str = "no code of others runs under this lock";
-/// Readers that an error names.
+/// Maximum number of readers that an error names.
 const NAMED_MAX: usize = 4;
 const ENDPOINT_MEMORY: &str = "endpoint_memory_bytes";
 
 impl WriterCore {
-    /// When a call of `write` begins, if it is timed.
+    /// Returns the start time of a call of `write`, if calls are timed.
     #[inline]
     pub(crate) fn begin_write(&self) -> Option<(&WriteTimes, Instant)> {
         self.write_times.as_ref().map(|times| (times, clock::now()))
     }
 
-    /// A call of `write` that is timed has ended: the participant is told if none took longer.
+    /// Ends a timed call of `write`. Reports its execution time to the core if it is the longest so
+    /// far.
     #[inline]
     pub(crate) fn end_write(&self, begun: Option<(&WriteTimes, Instant)>) {
         let Some((times, begun)) = begun else { return };
@@ -96,17 +99,17 @@ impl WriterCore {
         }
     }
 
-    /// Refuses a sample of which the limits have no room, whatever transport would carry it.
+    /// Rejects a sample that exceeds the limits, regardless of the transport.
     #[inline]
     pub(crate) fn check_len(&self, len: usize) -> Result<()> {
         if len <= self.sample_len_max { Ok(()) } else { Err(self.too_large(len)) }
     }
 
-    /// Why the core refuses a sample of so many octets.
+    /// Converts the core's error for a sample of `len` octets.
     #[cold]
     pub(crate) fn refusal(&self, error: takt_core::Error, len: usize) -> Error {
         match error {
-            // Of less the memory is in use by other samples.
+            // A shorter sample was rejected because other samples occupy the memory.
             takt_core::Error::OutOfResources { limit: ENDPOINT_MEMORY, value } if len as u64 > value => {
                 self.too_large(len)
             }
@@ -114,7 +117,7 @@ impl WriterCore {
         }
     }
 
-    /// Why `write` found no room in time.
+    /// Describes why `write` timed out.
     #[cold]
     pub(crate) fn no_room(&self) -> String {
         let limit = match self.settings.lock().expect(UNDISTURBED).qos.resource_limits.max_samples {
@@ -127,7 +130,7 @@ impl WriterCore {
         format!("no room in the history of the writer of \"{topic}\" ({limit}){patience}; {}", self.lagging())
     }
 
-    /// The readers that have not acknowledged, for people.
+    /// Describes the readers that have not acknowledged, for error texts.
     #[cold]
     pub(crate) fn lagging(&self) -> String {
         let found = self.engine.look(|driver| Ok(driver.core.lagging_readers(self.handle, NAMED_MAX)?));
@@ -149,7 +152,8 @@ impl WriterCore {
 }
 
 impl AnyDataWriter {
-    /// A writer of values of type `T`. `spec` says what it is to be, given its flows and its own locators.
+    /// Creates a writer of values of type `T`. `spec` returns its configuration, given its flows
+    /// and its own locators.
     pub(crate) fn create<T: 'static>(
         publisher: &Publisher,
         topic: Arc<TopicInner>,
@@ -225,28 +229,30 @@ impl AnyDataWriter {
         Self { core }
     }
 
-    /// The writer with its type, if that is `T`.
+    /// Returns the writer with its type if that is `T`.
     #[must_use]
     pub fn downcast<T: TypeSupport>(&self) -> Option<DataWriter<T>> {
         (self.core.type_id == TypeId::of::<T>()).then(|| DataWriter::of_this_type(self))
     }
 
-    /// Announces a writer that was created disabled (DDS 1.4 §2.2.2.1.1.7). Does nothing if it is enabled.
+    /// Enables a writer that was created disabled, and announces it (DDS 1.4 §2.2.2.1.1.7). Has no
+    /// effect if the writer is already enabled.
     ///
     /// # Errors
-    /// [`Error::PreconditionNotMet`] if its publisher is not enabled.
+    /// [`Error::PreconditionNotMet`] if the publisher is not enabled.
     pub fn enable(&self) -> Result<()> {
         self.core.publisher.check_enabled()?;
         self.core.engine.call(|driver, now| Ok(driver.core.enable_writer(now, self.core.handle)?))
     }
 
-    /// Changes the writer's policies: before it is enabled any, afterwards those that DDS 1.4 §2.2.3 calls changeable.
-    /// Others are told, and readers that no longer fit, or fit now, are parted or matched. Samples that are on their way
-    /// are not affected.
+    /// Changes the policies of the writer: any of them before it is enabled, afterwards those that
+    /// are changeable according to DDS 1.4 §2.2.3. The change is announced. Readers that became
+    /// incompatible are unmatched, and readers that became compatible are matched. Samples in
+    /// transit are not affected.
     ///
     /// # Errors
-    /// [`Error::ImmutablePolicy`], [`Error::InconsistentPolicy`]: then all stay as they were. [`Error::Transport`] if the
-    /// machine refuses a socket of another TRANSPORT_PRIORITY.
+    /// [`Error::ImmutablePolicy`], [`Error::InconsistentPolicy`]. All policies are then unchanged.
+    /// [`Error::Transport`] if the operating system refuses a socket for a new TRANSPORT_PRIORITY.
     pub fn set_qos(&self, qos: DataWriterQos) -> Result<()> {
         let core = &*self.core;
         let mut settings = core.settings.lock().expect(UNDISTURBED);
@@ -272,23 +278,26 @@ impl AnyDataWriter {
         Ok(())
     }
 
-    /// Whether a sample may take the place of an older one (HISTORY KEEP_LAST).
+    /// Reports whether a sample may displace an older one (HISTORY KEEP_LAST).
     pub(super) fn keeps_last(&self) -> bool {
         matches!(self.core.settings.lock().expect(UNDISTURBED).qos.history, History::KeepLast(_))
     }
 
-    /// Has this executor call the writer's own listener from now on, as urgent as the writer is, instead of the participant's; `None`: the
-    /// participant's again. Listeners of the levels above stay with the participant.
+    /// Moves calls of the writer's own listener to another executor, at the priority of the writer,
+    /// or with `None` back to that of the participant. Listeners of publisher and participant are
+    /// not moved.
     ///
     /// # Errors
-    /// [`Error::OutOfResources`] if the executor has no room for a job, [`Error::PreconditionNotMet`] if it has ended,
-    /// [`Error::AlreadyDeleted`] after [`close`](Self::close), [`Error::IllegalOperation`] under `Runtime::Inline`, whose participants have one thread.
+    /// [`Error::OutOfResources`] if the executor has reached its limit of jobs,
+    /// [`Error::PreconditionNotMet`] if it has ended, [`Error::AlreadyDeleted`] after
+    /// [`close`](Self::close), [`Error::IllegalOperation`] under `Runtime::Inline`, whose
+    /// participants have one thread.
     pub fn run_listener_on(&self, executor: Option<&Executor>) -> Result<()> {
         self.core.engine.run_listener_on(executor, Target::Writer(self.core.handle), None)
     }
 
-    /// Has the listener called again that was suspended since it took longer than its [budget](crate::BUDGET_PROPERTY). Does
-    /// nothing if it was not.
+    /// Resumes a listener that was suspended because it exceeded its
+    /// [budget](crate::BUDGET_PROPERTY). Has no effect if the listener is not suspended.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -296,32 +305,33 @@ impl AnyDataWriter {
         self.core.engine.call_state(|state, _| state.resume(Target::Writer(self.core.handle)))
     }
 
-    /// The writer's policies.
+    /// Returns the policies of the writer.
     #[must_use]
     pub fn qos(&self) -> DataWriterQos {
         self.core.settings.lock().expect(UNDISTURBED).qos.clone()
     }
 
-    /// The name of the topic written to.
+    /// Returns the name of the writer's topic.
     #[must_use]
     pub fn topic_name(&self) -> &str {
         &self.core.topic.name
     }
 
-    /// The name of its type.
+    /// Returns the name of the topic's type.
     #[must_use]
     pub fn type_name(&self) -> &str {
         &self.core.topic.type_name
     }
 
-    /// The topic written to, its type forgotten.
+    /// Returns the writer's topic without its type.
     #[must_use]
     pub fn any_topic(&self) -> AnyTopic {
         AnyTopic::from_inner(Arc::clone(&self.core.topic))
     }
 
-    /// Shows that a writer whose `LIVELINESS` is manual lives, without writing (DDS 1.4 §2.2.2.4.2.22). Takes effect for
-    /// the participant's other writers of that kind too if it is `MANUAL_BY_PARTICIPANT`.
+    /// Asserts the liveliness of a writer with manual LIVELINESS without writing a sample
+    /// (DDS 1.4 §2.2.2.4.2.22). With `MANUAL_BY_PARTICIPANT` it also asserts the participant's
+    /// other writers of that kind.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -336,10 +346,11 @@ impl AnyDataWriter {
         })
     }
 
-    /// Waits until all reliable readers that are matched now have acknowledged everything written.
+    /// Waits until all reliable readers that are matched now have acknowledged all samples written.
     ///
     /// # Errors
-    /// [`Error::Timeout`] if some did not in time, [`Error::BadParameter`] for a negative time.
+    /// [`Error::Timeout`] if some did not before `max_wait` expired, [`Error::BadParameter`] for a
+    /// negative duration.
     pub fn wait_for_acknowledgments(&self, max_wait: impl Into<Duration>) -> Result<()> {
         let (core, max_wait) = (&*self.core, clock::timeout(max_wait)?);
         core.engine
@@ -355,7 +366,8 @@ impl AnyDataWriter {
             .map_err(|error| error.explained(|| format!("topic \"{}\": {}", core.topic.name, core.lagging())))
     }
 
-    /// Sends what LATENCY_BUDGET keeps back at present, so that it may share datagrams with what is written next.
+    /// Sends at once the samples that LATENCY_BUDGET delays for sharing datagrams with later
+    /// samples.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -363,8 +375,9 @@ impl AnyDataWriter {
         self.core.engine.call(|driver, now| Ok(driver.core.flush_writer(now, self.core.handle)?))
     }
 
-    /// The readers of durability services that are matched. Such a service keeps what a TRANSIENT or PERSISTENT writer writes,
-    /// and acknowledges what it has made safe: [`durable_upto`](Self::durable_upto).
+    /// Returns the matched readers of durability services. A durability service stores the samples
+    /// of TRANSIENT and PERSISTENT writers and acknowledges them once they are stored:
+    /// [`durable_upto`](Self::durable_upto).
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -373,9 +386,10 @@ impl AnyDataWriter {
         Ok(services.into_iter().map(|(reader, _)| reader).collect())
     }
 
-    /// Up to which change (numbers begin at 1) all durability services that are matched now have made safe what was written:
-    /// of a PERSISTENT writer it is on their disks. `None` if there is no service; then the writer alone keeps its samples, as
-    /// a TRANSIENT_LOCAL one.
+    /// Returns the last sequence number up to which all matched durability services have stored the
+    /// samples. Numbers begin at 1. Samples of a PERSISTENT writer are then on disk. Returns `None`
+    /// if no service is matched; only the writer then keeps its samples, like a TRANSIENT_LOCAL
+    /// one.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -384,10 +398,12 @@ impl AnyDataWriter {
         Ok(services.into_iter().map(|(_, upto)| upto).min())
     }
 
-    /// Waits until a durability service is matched, and those that are have made all safe that was written.
+    /// Waits until at least one durability service is matched and all matched services have stored
+    /// all samples written.
     ///
     /// # Errors
-    /// [`Error::Timeout`] if they did not in time, [`Error::BadParameter`] for a negative time.
+    /// [`Error::Timeout`] if they did not before `max_wait` expired, [`Error::BadParameter`] for a
+    /// negative duration.
     pub fn wait_for_durability(&self, max_wait: impl Into<Duration>) -> Result<()> {
         let (core, max_wait) = (&*self.core, clock::timeout(max_wait)?);
         core.engine.block_on(
@@ -401,7 +417,7 @@ impl AnyDataWriter {
         )
     }
 
-    /// How many readers are matched, and what changed since this was last asked.
+    /// Returns the number of matched readers and its change since the last call.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -409,7 +425,8 @@ impl AnyDataWriter {
         self.status(StatusMask::PUBLICATION_MATCHED, |driver, writer| driver.core.publication_matched_status(writer))
     }
 
-    /// How many readers ask for more than this writer offers, and for which policy the last one did.
+    /// Returns the number of readers whose requested QoS is incompatible, and the policy of the
+    /// last one.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -419,7 +436,8 @@ impl AnyDataWriter {
         })
     }
 
-    /// In how many periods of DEADLINE an instance was not written, and which one was not last (DDS 1.4 §2.2.3.7).
+    /// Returns the number of DEADLINE periods in which an instance was not written, and the last
+    /// such instance (DDS 1.4 §2.2.3.7).
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -429,7 +447,7 @@ impl AnyDataWriter {
         })
     }
 
-    /// How often the writer was not asserted within its lease (DDS 1.4 §2.2.3.11).
+    /// Returns how often the writer was not asserted within its lease (DDS 1.4 §2.2.3.11).
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -437,7 +455,7 @@ impl AnyDataWriter {
         self.status(StatusMask::LIVELINESS_LOST, |driver, writer| driver.core.liveliness_lost_status(writer))
     }
 
-    /// How many readers of the topic have another type.
+    /// Returns the number of readers of the topic that have another type.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -458,7 +476,7 @@ impl AnyDataWriter {
         })
     }
 
-    /// The readers that are matched.
+    /// Returns the matched readers.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -466,10 +484,11 @@ impl AnyDataWriter {
         self.core.engine.look(|driver| Ok(driver.core.matched_subscriptions(self.core.handle)?))
     }
 
-    /// What is known of a matched reader (`get_matched_subscription_data`).
+    /// Returns the discovery data of a matched reader (`get_matched_subscription_data`).
     ///
     /// # Errors
-    /// [`Error::BadParameter`] if it is not matched, [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    /// [`Error::BadParameter`] if the reader is not matched, [`Error::AlreadyDeleted`] after
+    /// [`close`](Self::close).
     pub fn matched_subscription_data(&self, reader: Guid) -> Result<SubscriptionBuiltinTopicData> {
         self.core.engine.look(|driver| {
             let is_matched = driver.core.matched_subscriptions(self.core.handle)?.contains(&reader);
@@ -479,19 +498,19 @@ impl AnyDataWriter {
         })
     }
 
-    /// The condition that is true while a status has changed.
+    /// Returns the condition that is true while an enabled status has changed.
     #[must_use]
     pub fn status_condition(&self) -> StatusCondition {
         StatusCondition { signal: Arc::clone(&self.core.signal), engine: Arc::clone(&self.core.engine) }
     }
 
-    /// The statuses that have changed since they were last read.
+    /// Returns the statuses that have changed since they were last read.
     #[must_use]
     pub fn status_changes(&self) -> StatusMask {
         self.core.signal.changes()
     }
 
-    /// Has status changes told to nobody.
+    /// Removes the listener. Its statuses go to the listener of the publisher or participant.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
@@ -506,23 +525,23 @@ impl AnyDataWriter {
         Ok(())
     }
 
-    /// The writer's identity in the domain.
+    /// Returns the GUID of the writer.
     #[must_use]
     pub fn guid(&self) -> Guid {
         self.core.guid
     }
 
-    /// The publisher that the writer belongs to.
+    /// Returns the publisher of the writer.
     #[must_use]
     pub fn publisher(&self) -> Publisher {
         Publisher { inner: Arc::clone(&self.core.publisher) }
     }
 
-    /// Deletes the writer, whatever handles there are; they answer [`Error::AlreadyDeleted`] then. Readers learn that
-    /// it has gone; its instances are not disposed.
+    /// Deletes the writer and unmatches its readers. Its instances are not disposed. Other handles
+    /// of the writer return [`Error::AlreadyDeleted`] from then on.
     ///
     /// # Errors
-    /// [`Error::AlreadyDeleted`] if it was.
+    /// [`Error::AlreadyDeleted`] if it was already closed.
     pub fn close(&self) -> Result<()> {
         self.core.delete()
     }
@@ -548,7 +567,8 @@ impl WriterCore {
 impl Drop for WriterCore {
     fn drop(&mut self) {
         match self.delete() {
-            // Another thread than the owner's of an inline participant cannot delete; the participant's end will.
+            // Only the owner thread of an inline participant can delete the writer. Otherwise it is
+            // deleted with the participant.
             Ok(()) | Err(Error::AlreadyDeleted | Error::IllegalOperation { .. }) => {}
             Err(error) => debug_assert!(false, "deleting a writer failed: {error}"),
         }

@@ -1,7 +1,9 @@
-//! Many samples at once: what `write` does for each of them, under one lock and with one reading of the clock.
+//! Batch writes: `write` for many samples, with one lock and one reading of the clock for up to 256
+//! samples.
 //!
-//! Samples are written in runs. All of a run are in the history before the first of them is sent, so that they share
-//! datagrams; a run is what one visit to the participant does, and bounds for how long others wait for it.
+//! Samples are written in runs. All samples of a run enter the history before the first of them is
+//! sent, so that they share datagrams. A run is one access to the participant, and its length
+//! bounds how long other threads wait.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -13,15 +15,15 @@ use crate::runtime::clock;
 use crate::runtime::driver::Driver;
 use crate::{Error, Result, TypeSupport};
 
-/// Samples of one run.
+/// Maximum number of samples of one run.
 const SAMPLES_PER_RUN: usize = 256;
 
-/// A batch stopped early: the samples before were published as if there had been no others.
+/// Error of a batch that ended early. The samples before the failed one are published.
 #[derive(Debug)]
 pub struct BatchError {
-    /// Samples that were written. The next one, counted from zero, is the one that failed.
+    /// Number of samples written, which is the index of the sample that failed.
     pub written: usize,
-    /// Why the next one was not.
+    /// Reason of the failure.
     pub error: Error,
 }
 
@@ -43,27 +45,29 @@ impl From<BatchError> for Error {
     }
 }
 
-/// Why a run ended.
+/// Result of a run.
 enum Run {
-    /// There are no more samples.
+    /// No samples are left.
     Over,
-    /// There is more to write, at once or when there is room.
+    /// Samples are left, to be written at once or when there is space.
     Goes,
 }
 
 impl<T: TypeSupport> DataWriter<T> {
-    /// Publishes samples in their order, as [`write`](Self::write) does each of them, but cheaper: up to 256 of them cost one
-    /// lock and one reading of the clock, bear one source time stamp, and leave in datagrams that they share. Returns
-    /// how many there were. Does not allocate.
+    /// Publishes samples in order, like [`write`](Self::write) for each of them but at lower cost.
+    /// Up to 256 samples cost one lock and one reading of the clock, have the same source timestamp
+    /// and share datagrams. Returns the number of samples. Does not allocate.
     ///
-    /// All policies hold for each sample. Where `write` would wait, what was written is sent first; the wait begins anew with
-    /// each sample that finds no room. With KEEP_LAST no sample takes the place of one that could have been sent.
+    /// All policies apply to each sample. Where `write` would block, the samples written so far are
+    /// sent first, and `max_blocking_time` applies to each blocked sample separately. With
+    /// KEEP_LAST, a sample never displaces one that could have been sent.
     ///
-    /// The samples come from a slice, or any iterator over samples or references to them. It runs inside the
-    /// call, so it must not call anything on this participant's entities: that is [`Error::IllegalOperation`].
+    /// The samples come from a slice or from any iterator over samples or references. The iterator
+    /// runs inside the call, so it must not call methods of this participant's entities. They fail
+    /// with [`Error::IllegalOperation`].
     ///
     /// # Errors
-    /// As [`write`](Self::write), and how many samples were written before.
+    /// The error of [`write`](Self::write), and the number of samples written before it.
     ///
     /// # Examples
     /// ```
@@ -110,7 +114,8 @@ impl<T: TypeSupport> DataWriter<T> {
         }
     }
 
-    /// Writes a run, beginning with `next`. `None` if the first sample finds no room; a sample that finds none is put back.
+    /// Writes a run that begins with `next`. Returns `None` if the history has no space for the
+    /// first sample. A sample without space is returned to `next`.
     fn write_run<S: Borrow<T>>(
         &self,
         driver: &mut Driver,

@@ -1,11 +1,13 @@
-//! Payloads in shared memory: serialised there, or written there by the application, and lent to the readers of this host.
+//! Loaned payloads: serialized into shared memory, or written there by the application, and lent to
+//! the readers on this host.
 //!
-//! Where any matched reader can borrow, a payload of [`LENT_LEN_MIN`] octets or more is serialised into the participant's segment
-//! in place of the history's memory. The history has it by reference; readers that cannot borrow are sent its bytes from there.
-//! When no memory is free there, all is as it is without: one copy more, and counted.
+//! If any matched reader can borrow, a payload of [`LENT_LEN_MIN`] octets or more is serialized
+//! into the participant's shared memory segment instead of the history's memory. The history refers
+//! to it. Readers that cannot borrow are sent a copy of the bytes. If the segment has no free
+//! memory, the payload is copied as usual, and the copy is counted.
 //!
-//! With [`DataWriter::loan`] the application writes the payload itself, and nobody serialises or copies anything, whatever its
-//! length.
+//! With [`DataWriter::loan`] the application writes the payload itself. Such a payload of any
+//! length is neither serialized nor copied.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -20,10 +22,12 @@ use crate::runtime::clock;
 use crate::runtime::driver::Driver;
 use crate::{Error, Result, TypeSupport};
 
-/// Shorter payloads are copied: that costs less than to keep account of them.
+/// Minimum length of a loaned payload in octets. Copying a shorter payload costs less than managing
+/// a loan.
 pub(super) const LENT_LEN_MIN: usize = 4096;
 
-/// Serialises a payload into memory that can be lent, if that is not done, anybody can borrow and there is such memory.
+/// Serializes a payload into loanable memory, unless that has been done, no reader can borrow, or
+/// no memory is free.
 pub(super) fn lend(
     lent: &mut Option<Lent>,
     driver: &mut Driver,
@@ -41,7 +45,7 @@ pub(super) fn lend(
     Ok(())
 }
 
-/// Writes a sample whose payload is lent; `None` if the history has no room now.
+/// Writes a sample whose payload is loaned. Returns `None` if the history is full.
 pub(super) fn write(
     driver: &mut Driver,
     now: Instant,
@@ -57,22 +61,23 @@ pub(super) fn write(
     }
 }
 
-/// Memory for the payload of one sample, as [`DataWriter::loan`] gives it: its serialised body, without the encapsulation
-/// header. Dropped without being written, it is free again.
+/// Memory for the payload of one sample, returned by [`DataWriter::loan`]: the serialized body
+/// without the encapsulation header. Dropping it without writing frees the memory.
 pub struct LoanedPayload {
     memory: Memory,
     len: usize,
 }
 
 enum Memory {
-    /// To be lent.
+    /// Shared memory to be lent to readers.
     Shared(Loan),
-    /// To be copied.
+    /// Private memory to be copied.
     Own(Vec<u8>),
 }
 
 impl LoanedPayload {
-    /// Whether readers of this host are lent the payload; otherwise it is copied as any other.
+    /// Reports whether the payload is lent to readers on this host. Otherwise it is copied like any
+    /// other.
     #[must_use]
     pub fn is_shared(&self) -> bool {
         matches!(self.memory, Memory::Shared(_))
@@ -112,17 +117,20 @@ impl fmt::Debug for LoanedPayload {
 }
 
 impl<T: TypeSupport> DataWriter<T> {
-    /// Memory for a sample whose serialised form the application writes itself, to be handed to
-    /// [`write_loaned`](Self::write_loaned): `len` octets behind the encapsulation header, in the encoding that the writer offers
-    /// first, little-endian. Of a structure that is one array of octets these are the octets; of a sequence of octets, its count
-    /// in four octets before them. The content is whatever this participant wrote there last, or zeros.
+    /// Returns memory for a sample whose serialized form the application writes itself.
+    /// [`write_loaned`](Self::write_loaned) publishes it. The memory has `len` octets, which follow
+    /// the encapsulation header. The encoding is the first one that the writer offers,
+    /// little-endian. A structure that is one array of octets is encoded as these octets. A
+    /// sequence of octets is preceded by its length in four octets. The memory contains zeros or
+    /// data that this participant wrote earlier.
     ///
-    /// It lies in memory that is shared with readers of this host if there are any and some is free; otherwise in memory of its
-    /// own, which the call allocates, and is copied when it is written.
+    /// If readers on this host can borrow and shared memory is free, the memory is shared.
+    /// Otherwise the call allocates private memory, which is copied when the sample is written.
     ///
     /// # Errors
-    /// [`Error::IllegalOperation`] if the type has a key; [`Error::OutOfResources`] if `len` is more than a payload can have;
-    /// [`Error::AlreadyDeleted`] after [`close`](crate::AnyDataWriter::close).
+    /// [`Error::IllegalOperation`] if the type has a key; [`Error::OutOfResources`] if `len`
+    /// exceeds the maximum length of a payload; [`Error::AlreadyDeleted`] after
+    /// [`close`](crate::AnyDataWriter::close).
     pub fn loan(&self, len: usize) -> Result<LoanedPayload> {
         if T::HAS_KEY {
             return Err(Error::IllegalOperation {
@@ -144,12 +152,12 @@ impl<T: TypeSupport> DataWriter<T> {
         Ok(loaned)
     }
 
-    /// Publishes a sample that the application has written into memory of [`loan`](Self::loan). What is there is not looked at: it is
-    /// up to the caller that it is a `T`; readers for which it is none count it and drop it. Blocks as
-    /// [`write`](DataWriter::write) does.
+    /// Publishes a sample that the application has written into memory of [`loan`](Self::loan). The
+    /// content is not checked: the caller is responsible for a valid `T`. Readers count and drop an
+    /// invalid one. Blocks like [`write`](DataWriter::write).
     ///
     /// # Errors
-    /// As [`write`](DataWriter::write); then the sample is gone.
+    /// As [`write`](DataWriter::write). The sample is lost in case of an error.
     pub fn write_loaned(&self, loaned: LoanedPayload) -> Result<()> {
         let core = &*self.core;
         let payload_len = loaned.len.next_multiple_of(4) + ENCAPSULATION_LEN;

@@ -1,4 +1,5 @@
-//! Writers (DDS 1.4 §2.2.2.4.2): serialise once, into the history, and send in the caller's context.
+//! Writers (DDS 1.4 §2.2.2.4.2): a sample is serialized once, into the history, and sent in the
+//! caller's context.
 
 mod any;
 mod batch;
@@ -35,18 +36,21 @@ use crate::runtime::tasks::TaskKey;
 use crate::status::StatusMask;
 use crate::{Error, Flow, Result, Topic, TypeSupport};
 
-/// Publishes samples of `T`. What it is besides that is in [`AnyDataWriter`], whose methods it has. Handles are clones of
-/// one another; the writer is deleted with the last one, or by [`close`](AnyDataWriter::close).
+/// Writer of samples of type `T`. Dereferences to [`AnyDataWriter`], which has the type-independent
+/// methods. Clones refer to the same writer. It is deleted with the last of them, or by
+/// [`close`](AnyDataWriter::close).
 pub struct DataWriter<T> {
     any: AnyDataWriter,
     representation: Representation,
     type_: PhantomData<fn(&T)>,
 }
 
-/// Shorter serialised keys are followed by zeros, which readers skip.
+/// Minimum length of a serialized key, in octets. Shorter keys are padded with zeros, which readers
+/// skip.
 ///
-/// INTEROP(Fast DDS 2.9.1): takes a serialised key of up to 16 bytes, encapsulation header and all, for the key hash,
-/// even where the real one is in the inline QoS; longer ones it leaves alone.
+/// INTEROP(Fast DDS 2.9.1): takes a serialized key of up to 16 bytes, including the encapsulation
+/// header, for the key hash, even if the inline QoS contains the real one. Longer keys are not
+/// affected.
 pub(crate) const KEY_PAYLOAD_LEN_MIN: usize = 20;
 
 impl<T: TypeSupport> DataWriter<T> {
@@ -72,24 +76,25 @@ impl<T: TypeSupport> DataWriter<T> {
         Ok(Self::of_this_type(&any))
     }
 
-    /// The writer, which is of this type.
+    /// Adds the type to a writer that is known to have it.
     pub(crate) fn of_this_type(any: &AnyDataWriter) -> Self {
         Self { any: any.clone(), representation: any.core.representation, type_: PhantomData }
     }
 
-    /// The writer, its type forgotten.
+    /// Returns the writer without its type.
     #[must_use]
     pub fn as_any(&self) -> &AnyDataWriter {
         &self.any
     }
 
-    /// The topic written to.
+    /// Returns the topic of the writer.
     #[must_use]
     pub fn topic(&self) -> Topic<T> {
         Topic::from_inner(Arc::clone(&self.core.topic))
     }
 
-    /// Has status changes told to `listener`, in place of a former one. What has changed already is told at once.
+    /// Sets the listener of the writer, replacing a former one. It is called at once for statuses
+    /// that have already changed.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](AnyDataWriter::close).
@@ -97,8 +102,8 @@ impl<T: TypeSupport> DataWriter<T> {
         self.set_listener_with_mask(listener, StatusMask::ALL)
     }
 
-    /// As [`set_listener`](Self::set_listener), of these statuses alone: the others are told to the listener of the
-    /// publisher or the participant.
+    /// Sets the listener for the statuses in `mask` only. Other statuses go to the listener of the
+    /// publisher or participant.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](AnyDataWriter::close).
@@ -106,31 +111,34 @@ impl<T: TypeSupport> DataWriter<T> {
         self.any.replace_listener(Some(Listener::Writer(Box::new(TypedWriter::new(listener)))), mask)
     }
 
-    /// Publishes a sample: serialised into the history and sent before this returns. Does not allocate.
+    /// Publishes a sample: serializes it into the history and sends it before returning. Does not
+    /// allocate.
     ///
-    /// If the history is full of samples that reliable readers have not acknowledged, waits up to
-    /// `RELIABILITY.max_blocking_time` (DDS 1.4 §2.2.2.4.2.11).
+    /// If the history is full of samples that reliable readers have not acknowledged, blocks for at
+    /// most `RELIABILITY.max_blocking_time` (DDS 1.4 §2.2.2.4.2.11).
     ///
     /// # Errors
-    /// [`Error::Timeout`] if there was no room in time; [`Error::Encode`] if the sample exceeds a bound of its type;
-    /// [`Error::OutOfResources`] if it can never fit.
+    /// [`Error::Timeout`] if the history remains full for that time; [`Error::Encode`] if the
+    /// sample exceeds a bound of its type; [`Error::OutOfResources`] if the sample exceeds the
+    /// capacity of the history.
     pub fn write(&self, sample: &T) -> Result<()> {
         self.publish(sample, &Publication::default())
     }
 
-    /// As [`write`](Self::write), with a source time stamp of the caller's.
+    /// As [`write`](Self::write), with a source timestamp chosen by the caller.
     ///
     /// # Errors
-    /// As [`write`](Self::write), and [`Error::BadParameter`] for a time stamp that is none or, with DESTINATION_ORDER
-    /// BY_SOURCE_TIMESTAMP, older than that of the change before.
+    /// As [`write`](Self::write), and [`Error::BadParameter`] for an invalid timestamp or, with
+    /// DESTINATION_ORDER BY_SOURCE_TIMESTAMP, one older than that of the previous change.
     pub fn write_w_timestamp(&self, sample: &T, timestamp: Timestamp) -> Result<()> {
         self.publish(sample, &Publication { timestamp: Some(timestamp), ..Publication::default() })
     }
 
-    /// As [`write`](Self::write), to these readers alone (RTPS 2.5 §8.7.7). Others see that it is none of theirs.
+    /// As [`write`](Self::write), but only for these readers (RTPS 2.5 §8.7.7). Other readers
+    /// ignore the sample.
     ///
     /// # Errors
-    /// As [`write`](Self::write), and [`Error::BadParameter`] for no or too many readers.
+    /// As [`write`](Self::write), and [`Error::BadParameter`] if `readers` is empty or too long.
     pub fn write_to(&self, sample: &T, readers: &[Guid]) -> Result<()> {
         if readers.is_empty() {
             return Err(Error::BadParameter { what: "a directed write needs a reader".into() });
@@ -138,7 +146,8 @@ impl<T: TypeSupport> DataWriter<T> {
         self.publish(sample, &Publication { readers, ..Publication::default() })
     }
 
-    /// The handle of the sample's instance. Nothing is sent: an instance is known to others by its first sample.
+    /// Returns the handle of the sample's instance. Sends nothing: readers learn of an instance
+    /// from its first sample.
     ///
     /// # Errors
     /// [`Error::Encode`] if the key exceeds a bound of its type.
@@ -146,7 +155,8 @@ impl<T: TypeSupport> DataWriter<T> {
         Ok(InstanceHandle(takt_xtypes::key_hash(sample)?))
     }
 
-    /// As [`register_instance`](Self::register_instance): since nothing is sent, nothing bears the time stamp.
+    /// As [`register_instance`](Self::register_instance). The timestamp is ignored, since nothing
+    /// is sent.
     ///
     /// # Errors
     /// As [`register_instance`](Self::register_instance).
@@ -154,7 +164,8 @@ impl<T: TypeSupport> DataWriter<T> {
         self.register_instance(sample)
     }
 
-    /// Says that the sample's instance exists no more (DDS 1.4 §2.2.2.4.2.13). Only the key members matter.
+    /// Disposes the instance of the sample (DDS 1.4 §2.2.2.4.2.13). Only the key members of
+    /// `sample` are used.
     ///
     /// # Errors
     /// As [`write`](Self::write), and [`Error::IllegalOperation`] if the type has no key.
@@ -162,7 +173,7 @@ impl<T: TypeSupport> DataWriter<T> {
         self.publish(sample, &Publication { kind: ChangeKind::Disposed, ..Publication::default() })
     }
 
-    /// As [`dispose`](Self::dispose), with a source time stamp of the caller's.
+    /// As [`dispose`](Self::dispose), with a source timestamp chosen by the caller.
     ///
     /// # Errors
     /// As [`write_w_timestamp`](Self::write_w_timestamp) and [`dispose`](Self::dispose).
@@ -171,8 +182,8 @@ impl<T: TypeSupport> DataWriter<T> {
         self.publish(sample, &Publication { kind, timestamp, ..Publication::default() })
     }
 
-    /// Says that this writer will not update the sample's instance any more (DDS 1.4 §2.2.2.4.2.7), and disposes it if
-    /// `WRITER_DATA_LIFECYCLE.autodispose_unregistered_instances`.
+    /// Unregisters this writer from the instance of the sample (DDS 1.4 §2.2.2.4.2.7). Also
+    /// disposes the instance if `WRITER_DATA_LIFECYCLE.autodispose_unregistered_instances` is set.
     ///
     /// # Errors
     /// As [`dispose`](Self::dispose).
@@ -180,7 +191,8 @@ impl<T: TypeSupport> DataWriter<T> {
         self.publish(sample, &Publication { kind: self.unregistration(), ..Publication::default() })
     }
 
-    /// As [`unregister_instance`](Self::unregister_instance), with a source time stamp of the caller's.
+    /// As [`unregister_instance`](Self::unregister_instance), with a source timestamp chosen by the
+    /// caller.
     ///
     /// # Errors
     /// As [`write_w_timestamp`](Self::write_w_timestamp) and [`dispose`](Self::dispose).
@@ -196,8 +208,8 @@ impl<T: TypeSupport> DataWriter<T> {
         }
     }
 
-    /// As [`write`](Self::write), but waits for room without blocking the thread, and for as long as it is polled:
-    /// `max_blocking_time` does not apply. Nothing is written if the future is dropped before it is ready.
+    /// As [`write`](Self::write), but waits for space asynchronously and without a time limit:
+    /// `max_blocking_time` does not apply. Dropping the future before it is ready writes nothing.
     ///
     /// # Errors
     /// As [`write`](Self::write), without the timeout.
@@ -218,7 +230,8 @@ impl<T: TypeSupport> DataWriter<T> {
         written.map_err(|error| error.explained(|| core.no_room()))
     }
 
-    /// What writes, or finds that there is no room: then `None`, and it may be called again.
+    /// Returns a closure that writes the sample. The closure returns `None` if the history is full,
+    /// and may then be called again.
     #[inline]
     fn attempt<'a>(
         &'a self,
@@ -302,14 +315,14 @@ impl<T> fmt::Debug for DataWriter<T> {
     }
 }
 
-/// A `write_async` in progress.
+/// Pending `write_async`.
 struct WaitingTask<'a, T: TypeSupport> {
     writer: &'a DataWriter<T>,
     key: Option<TaskKey>,
 }
 
 impl<T: TypeSupport> WaitingTask<'_, T> {
-    /// Attempts to write, or has `waker` woken when there is room.
+    /// Attempts to write, or registers `waker` to be woken when there is space.
     fn poll(
         &mut self,
         waker: &Waker,
@@ -337,15 +350,15 @@ impl<T: TypeSupport> Drop for WaitingTask<'_, T> {
     }
 }
 
-/// What is published, besides the sample.
+/// Attributes of a change other than the sample.
 #[derive(Clone, Copy)]
 struct Publication<'a> {
     kind: ChangeKind,
-    /// `None` takes the wall clock.
+    /// Source timestamp; `None` for the current wall clock.
     timestamp: Option<Timestamp>,
-    /// None: everybody.
+    /// Readers of a directed write; empty for all readers.
     readers: &'a [Guid],
-    /// It may take the place of a sample that waits to be sent; else that is sent before.
+    /// The sample may displace one that waits to be sent. Otherwise that one is sent first.
     replaces_unsent: bool,
 }
 
@@ -355,7 +368,8 @@ impl Default for Publication<'_> {
     }
 }
 
-/// The encoding of a writer with this policy: the first that it offers (XTypes 1.3 §7.6.3.1.1).
+/// Returns the encoding of a writer with this policy: the first one that it offers
+/// (XTypes 1.3 §7.6.3.1.1).
 pub(crate) fn representation(policy: &DataRepresentation) -> Result<Representation> {
     match policy.offered() {
         DataRepresentation::XCDR1 => Ok(Representation::Xcdr1),

@@ -1,8 +1,10 @@
-//! Samples that readers of the same process get as they are: nobody serialises them, nobody copies them.
+//! In-process samples, which readers of the same process receive by reference: neither serialized
+//! nor copied.
 //!
-//! What travels is a reference, by the way that all datagrams go between participants with shared memory, so all policies are
-//! what they are otherwise. Whoever needs the bytes after all (a reader elsewhere that joins later and is owed history, a content
-//! filter, a new instance's key, a reader that decodes) has them made, once for all.
+//! A datagram that contains the reference travels on the usual path of participants with shared
+//! memory, so all policies apply unchanged. If a consumer needs the serialized bytes, they are
+//! produced once. Such consumers are a late joiner in another process, a content filter, the key of
+//! a new instance, and a reader that decodes.
 
 use std::any::Any;
 use std::fmt;
@@ -18,18 +20,18 @@ use crate::runtime::clock;
 use crate::runtime::driver::Driver;
 use crate::{Error, Result, TypeSupport};
 
-/// A sample that is lent as it is.
+/// Sample that is lent by reference.
 struct Object<T> {
     sample: Arc<dyn Any + Send + Sync>,
     representation: Representation,
-    /// The first octets of its payload.
+    /// First octets of the serialized payload.
     prefix: [u8; LENT_PREFIX_LEN],
     payload: OnceLock<Vec<u8>>,
     type_: PhantomData<fn(T)>,
 }
 
 impl<T: TypeSupport + Send + Sync + 'static> Object<T> {
-    /// Says also how long the payload is.
+    /// Creates the object. Also returns the length of the serialized payload.
     fn lend(sample: Arc<T>, representation: Representation) -> Result<(usize, Lent)> {
         let (len, prefix) = takt_xtypes::measure(&*sample, representation)?;
         let object = Self { sample, representation, prefix, payload: OnceLock::new(), type_: PhantomData };
@@ -43,7 +45,7 @@ impl<T: TypeSupport + Send + Sync + 'static> Object<T> {
             let mut payload = vec![0; piece.len as usize];
             let sample = self.sample.downcast_ref::<T>().expect("it was made of a T");
             if takt_xtypes::serialize(sample, self.representation, &mut payload).is_err() {
-                // A type that changes while it is shared: to be recognised as none.
+                // The value changed while it was shared; zeros make the payload invalid.
                 payload.fill(0);
             }
             payload
@@ -74,7 +76,7 @@ impl<T: TypeSupport + Send + Sync + 'static> LentMemory for Object<T> {
         true
     }
 
-    // Whoever has it holds the object itself.
+    // Each borrower holds a reference count of the object itself.
     fn retain(&self, _: &Piece) {}
 
     fn release(&self, _: &Piece) {}
@@ -87,13 +89,13 @@ impl<T> fmt::Debug for Object<T> {
 }
 
 impl<T: TypeSupport + Send + Sync + 'static> DataWriter<T> {
-    /// Publishes a sample that stays where it is, if all readers that are matched now are in this process and share memory with the
-    /// writer's participant, or belong to it: [`take_shared`](crate::DataReader::take_shared) there gives this very `sample`. It
-    /// is kept for as long as the history of the writer or of a reader has it. Otherwise it is written as by
-    /// [`write`](DataWriter::write).
+    /// Publishes a sample by reference if all matched readers belong to this participant, or are in
+    /// this process and share memory with it. [`take_shared`](crate::DataReader::take_shared) then
+    /// returns this very `sample`. The sample exists as long as the history of the writer or of a
+    /// reader refers to it. In any other case it is written as by [`write`](DataWriter::write).
     ///
-    /// Its length is measured, not its content looked at; it counts as if it were serialised. Allocates some hundred octets,
-    /// whatever its length.
+    /// The serialized length is measured and counts against the limits, but the content is not
+    /// serialized. Allocates some hundred octets, regardless of the length.
     ///
     /// # Errors
     /// As [`write`](DataWriter::write).

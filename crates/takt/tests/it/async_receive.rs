@@ -1,4 +1,4 @@
-//! Receiving and writing in `async` code, under an executor of a few lines: wake-ups, cancellation, the end.
+//! Asynchronous receive and write with a minimal executor: wakeups, cancellation, closing.
 
 use std::future::Future;
 use std::pin::pin;
@@ -11,7 +11,7 @@ use crate::support::*;
 use takt::qos::*;
 use takt::*;
 
-/// Unparks the thread that polls, and counts how often.
+/// Waker that unparks the polling thread and counts its wakeups.
 struct Unpark {
     thread: std::thread::Thread,
     wakes: AtomicUsize,
@@ -34,7 +34,7 @@ impl Wake for Unpark {
     }
 }
 
-/// Polls when woken and only then: a wake-up that is lost is a test that fails.
+/// Polls a future only when it is woken, so that a lost wakeup fails the test.
 fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let waker = Waker::from(Unpark::here());
@@ -62,7 +62,7 @@ fn x_of(sample: Sample<Shape>) -> i32 {
 }
 
 #[test]
-fn every_sample_of_many_arrives_once_and_in_order() {
+fn async_receive_yields_every_sample_once_in_order() {
     const COUNT: i32 = 20_000;
     let pair = shared_pair::<Shape>();
     let mut samples = pair.reader.stream();
@@ -71,7 +71,7 @@ fn every_sample_of_many_arrives_once_and_in_order() {
             for x in 0..COUNT {
                 pair.writer.write(&Shape::new("RED", x)).expect("room in time");
                 if x % 64 == 0 {
-                    // Lets the reader run dry, so that it has to be woken.
+                    // Empties the reader, so that the next sample must wake it.
                     pair.writer.wait_for_acknowledgments(takt::Duration::from_secs(30)).expect("acknowledged");
                 }
             }
@@ -84,7 +84,7 @@ fn every_sample_of_many_arrives_once_and_in_order() {
 }
 
 #[test]
-fn two_participants_that_answer_each_other_are_woken_each_time() {
+fn ping_pong_wakes_both_participants_each_time() {
     let pair = shared_pair::<Shape>();
     let answers = create_writer::<Shape>(&pair.subscriber, "Answers", reliable_writer(History::KeepAll));
     let answered = create_reader::<Shape>(&pair.publisher, "Answers", reliable_reader(History::KeepAll));
@@ -111,7 +111,7 @@ fn two_participants_that_answer_each_other_are_woken_each_time() {
 }
 
 #[test]
-fn a_wait_that_is_given_up_loses_no_sample_and_leaves_no_waker() {
+fn cancelled_receive_loses_no_sample_and_leaves_no_waker() {
     let pair = shared_pair::<Shape>();
     let waker = Unpark::here();
     for x in 0..200 {
@@ -125,7 +125,7 @@ fn a_wait_that_is_given_up_loses_no_sample_and_leaves_no_waker() {
         pair.writer.write(&Shape::new("RED", x)).expect("room");
         pair.wait_until("wake-up", || waker.wakes() as i32 > x);
         if x % 2 == 0 {
-            // Given up after the wake-up, but before the sample was taken.
+            // Cancelled after the wakeup but before the sample was taken.
             assert_eq!(x_of(block_on(pair.reader.recv()).expect("open")), x);
         } else {
             assert_eq!(x_of(block_on(waits).expect("open")), x);
@@ -134,7 +134,7 @@ fn a_wait_that_is_given_up_loses_no_sample_and_leaves_no_waker() {
 }
 
 #[test]
-fn a_waker_that_was_replaced_is_not_woken() {
+fn replaced_waker_is_not_woken() {
     let pair = shared_pair::<Shape>();
     let (first, second) = (Unpark::here(), Unpark::here());
     let mut waits = pin!(pair.reader.recv());
@@ -174,7 +174,7 @@ fn streams_of_one_reader_share_its_samples() {
 }
 
 #[test]
-fn closing_from_another_thread_ends_what_waits() {
+fn close_from_another_thread_ends_pending_futures() {
     let domain = domain();
     for round in 0..50 {
         let participant = on_loopback(domain, Runtime::Shared).build().expect("participant");
@@ -189,7 +189,7 @@ fn closing_from_another_thread_ends_what_waits() {
     }
 }
 
-/// Drops a reader when it is woken, as the end of a task may.
+/// Waker that drops a reader, as the end of a task may.
 struct Owner(Mutex<Option<DataReader<Shape>>>);
 
 impl Wake for Owner {
@@ -199,7 +199,7 @@ impl Wake for Owner {
 }
 
 #[test]
-fn what_is_woken_may_delete_entities() {
+fn woken_task_may_delete_entities() {
     let pair = shared_pair::<Shape>();
     let doomed = create_reader::<Shape>(&pair.subscriber, "Topic", reliable_reader(History::KeepAll));
     let matches = || pair.writer.matched_subscriptions().expect("open").len();
@@ -213,7 +213,7 @@ fn what_is_woken_may_delete_entities() {
 }
 
 #[test]
-fn writing_waits_for_room() {
+fn write_async_waits_for_space() {
     let limits = ResourceLimits { max_samples: Some(4), ..ResourceLimits::default() };
     let writer = DataWriterQos { resource_limits: limits, ..reliable_writer(History::KeepAll) };
     let reader = DataReaderQos { resource_limits: limits, ..reliable_reader(History::KeepAll) };
@@ -235,7 +235,7 @@ fn writing_waits_for_room() {
 }
 
 #[test]
-fn writing_ends_when_the_writer_is_closed() {
+fn write_async_ends_when_the_writer_is_closed() {
     let limits = ResourceLimits { max_samples: Some(1), ..ResourceLimits::default() };
     let writer = DataWriterQos { resource_limits: limits, ..reliable_writer(History::KeepAll) };
     let reader = DataReaderQos { resource_limits: limits, ..reliable_reader(History::KeepAll) };
@@ -259,7 +259,7 @@ fn writing_ends_when_the_writer_is_closed() {
 }
 
 #[test]
-fn an_inline_participant_wakes_when_it_is_driven() {
+fn inline_participant_wakes_tasks_when_driven() {
     let pair =
         Pair::<Shape>::new(Runtime::Inline, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
     let waker = Unpark::here();

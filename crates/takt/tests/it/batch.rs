@@ -1,4 +1,4 @@
-//! Many samples at once: what holds for `write` and `take` holds for each sample of a batch.
+//! Batch reads and writes: each sample behaves as with `write` and `take`.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -26,7 +26,7 @@ fn small_history(max_blocking_time: takt::Duration) -> DataWriterQos {
 }
 
 #[test]
-fn a_batch_arrives_in_order_and_shares_datagrams() {
+fn batch_arrives_in_order_and_shares_datagrams() {
     for runtime in RUNTIMES {
         let pair = Pair::<Shape>::new(runtime, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
         let sent = shapes(0..700);
@@ -42,7 +42,7 @@ fn a_batch_arrives_in_order_and_shares_datagrams() {
 }
 
 #[test]
-fn a_batch_may_be_empty_or_come_from_any_iterator() {
+fn batch_accepts_empty_input_and_any_iterator() {
     let pair =
         Pair::<Shape>::new(Runtime::Inline, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
     assert_eq!(pair.writer.write_batch::<Shape>([]).expect("nothing to do"), 0);
@@ -53,7 +53,7 @@ fn a_batch_may_be_empty_or_come_from_any_iterator() {
 }
 
 #[test]
-fn with_keep_last_no_sample_of_a_batch_replaces_one_that_was_not_sent() {
+fn keep_last_batch_never_displaces_unsent_samples() {
     for (runtime, depth) in [(Runtime::Inline, 1), (Runtime::Shared, 1), (Runtime::Inline, 5)] {
         let writer = reliable_writer(History::KeepLast(depth));
         let pair = Pair::<Shape>::new(runtime, writer, reliable_reader(History::KeepAll));
@@ -64,7 +64,7 @@ fn with_keep_last_no_sample_of_a_batch_replaces_one_that_was_not_sent() {
 }
 
 #[test]
-fn a_best_effort_batch_longer_than_the_history_is_sent_whole() {
+fn best_effort_batch_longer_than_the_history_is_sent_completely() {
     let reliability = Reliability::BEST_EFFORT;
     let writer = DataWriterQos { reliability, ..small_history(takt::Duration::ZERO) };
     let reader = DataReaderQos { reliability, ..reliable_reader(History::KeepAll) };
@@ -74,11 +74,11 @@ fn a_best_effort_batch_longer_than_the_history_is_sent_whole() {
 }
 
 #[test]
-fn a_batch_that_finds_no_room_says_how_far_it_came() {
+fn batch_timeout_reports_the_number_of_samples_written() {
     for runtime in RUNTIMES {
         let domain = domain();
         let publisher = on_loopback(domain, runtime).build().expect("participant");
-        // Inline, so that nothing is acknowledged while it is not driven.
+        // Inline, so that nothing is acknowledged until it is driven.
         let subscriber = on_loopback(domain, Runtime::Inline).build().expect("participant");
         let writer = small_history(takt::Duration::from_millis(20));
         let pair = Pair::<Shape>::between(publisher, subscriber, writer, reliable_reader(History::KeepAll));
@@ -93,7 +93,7 @@ fn a_batch_that_finds_no_room_says_how_far_it_came() {
 }
 
 #[test]
-fn a_batch_waits_for_readers_as_often_as_it_must() {
+fn batch_blocks_repeatedly_until_readers_acknowledge() {
     let writer = small_history(takt::Duration::from_secs(60));
     let pair = Pair::<Shape>::new(Runtime::Shared, writer, reliable_reader(History::KeepAll));
     std::thread::scope(|scope| {
@@ -104,7 +104,7 @@ fn a_batch_waits_for_readers_as_often_as_it_must() {
 }
 
 #[test]
-fn the_minimum_separation_holds_between_samples_of_a_batch() {
+fn minimum_separation_applies_within_a_batch() {
     let mut qos = reliable_writer(History::KeepAll);
     let contract = Contract {
         minimum_separation: Some(takt::Duration::from_secs(3_600)),
@@ -124,7 +124,8 @@ fn the_minimum_separation_holds_between_samples_of_a_batch() {
     let pair = Pair::<Shape>::new(Runtime::Inline, qos, reliable_reader(History::KeepAll));
     let begun = Instant::now();
     assert_eq!(pair.writer.write_batch(shapes(0..4)).expect("waits for its time"), 4);
-    // Not by time stamps: their clock is another one, and a thread may stand still between readings of the two.
+    // Timestamps are unsuitable: they use another clock, and preemption may occur between the two
+    // readings.
     assert!(begun.elapsed() >= std::time::Duration::from_millis(15), "{:?}", begun.elapsed());
     assert_eq!(data(&pair.take(4)), shapes(0..4));
 }
@@ -136,7 +137,7 @@ struct Word {
 }
 
 #[test]
-fn a_sample_that_cannot_be_serialised_stops_a_batch_and_what_was_before_is_sent() {
+fn unserializable_sample_ends_a_batch_after_earlier_samples_are_sent() {
     let pair = Pair::<Word>::new(Runtime::Inline, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
     let words = ["one", "two", "three", "four"].map(|text| Word { text: text.to_owned() });
     let stopped = pair.writer.write_batch(&words).expect_err("one word is too long");
@@ -148,7 +149,7 @@ fn a_sample_that_cannot_be_serialised_stops_a_batch_and_what_was_before_is_sent(
 }
 
 #[test]
-fn what_makes_the_samples_of_a_batch_must_not_write_too() {
+fn iterator_of_a_batch_must_not_write() {
     for runtime in RUNTIMES {
         let pair = Pair::<Shape>::new(runtime, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
         let mut inner = Vec::new();
@@ -160,7 +161,7 @@ fn what_makes_the_samples_of_a_batch_must_not_write_too() {
 }
 
 #[test]
-fn batches_are_part_of_coherent_sets() {
+fn batch_belongs_to_the_open_coherent_set() {
     let presentation = Presentation { access_scope: AccessScope::Topic, coherent_access: true, ordered_access: false };
     let domain = domain();
     let [left, right] = [(); 2].map(|()| on_loopback(domain, Runtime::Inline).build().expect("participant"));
@@ -190,7 +191,7 @@ fn batches_are_part_of_coherent_sets() {
 }
 
 #[test]
-fn filters_judge_each_sample_of_a_batch() {
+fn content_filter_applies_to_each_sample_of_a_batch() {
     let domain = domain();
     let [publisher, subscriber] = [(); 2].map(|()| on_loopback(domain, Runtime::Inline).build().expect("participant"));
     let writer = create_writer(&publisher, "Topic", reliable_writer(History::KeepAll));
@@ -211,7 +212,7 @@ fn filters_judge_each_sample_of_a_batch() {
 }
 
 #[test]
-fn places_are_filled_with_data_and_with_news_of_instances() {
+fn take_batch_fills_slots_with_data_and_instance_changes() {
     let pair =
         Pair::<Shape>::new(Runtime::Inline, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
     pair.writer.write_batch(shapes(0..6)).expect("room");
@@ -238,7 +239,7 @@ fn places_are_filled_with_data_and_with_news_of_instances() {
 }
 
 #[test]
-fn samples_are_shown_one_by_one() {
+fn take_each_passes_samples_one_by_one() {
     let pair =
         Pair::<Shape>::new(Runtime::Inline, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
     pair.writer.write_batch(shapes(0..6)).expect("room");

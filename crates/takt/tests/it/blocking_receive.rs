@@ -1,4 +1,4 @@
-//! Receiving in a thread that waits: `recv_timeout` and the iterator.
+//! Blocking receive: `recv_timeout` and the iterator.
 
 use crate::support::*;
 use takt::qos::*;
@@ -9,7 +9,7 @@ const SHORT: std::time::Duration = std::time::Duration::from_millis(20);
 const LONG: takt::Duration = takt::Duration::from_secs(60);
 
 #[test]
-fn recv_timeout_takes_the_oldest_sample_or_ends_in_time() {
+fn recv_timeout_takes_the_oldest_sample_or_times_out() {
     for runtime in RUNTIMES {
         let qos = (reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
         let pair = Pair::<Blob>::new(runtime, qos.0, qos.1);
@@ -26,7 +26,7 @@ fn recv_timeout_takes_the_oldest_sample_or_ends_in_time() {
 }
 
 #[test]
-fn recv_timeout_ends_when_a_sample_comes_meanwhile() {
+fn recv_timeout_returns_when_a_sample_arrives() {
     let pair = Pair::<Blob>::new(Runtime::Shared, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| pair.reader.recv_timeout(LONG));
@@ -50,7 +50,8 @@ fn iterator_yields_each_sample_and_ends_with_the_reader() {
             }
             numbers
         });
-        // The thread closes the reader when it has all. If it does not get them, it ends with the reader.
+        // The thread closes the reader after the last sample. If samples are missing, closing the
+        // reader ends it.
         let _ending = OnDrop(|| drop(pair.reader.close()));
         for number in 0..100 {
             pair.writer.write(&Blob::new(number, 8)).expect("room");
@@ -62,7 +63,7 @@ fn iterator_yields_each_sample_and_ends_with_the_reader() {
 }
 
 #[test]
-fn bound_named_as_the_derive_accepts_its_types() {
+fn dds_type_bound_accepts_derived_types() {
     fn type_name<T: DdsType>() -> &'static str {
         T::TYPE_NAME
     }

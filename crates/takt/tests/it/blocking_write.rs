@@ -1,4 +1,5 @@
-//! A reliable writer whose history is full waits for its readers (DDS 1.4 §2.2.2.4.2.11).
+//! Blocking writes: a reliable writer with a full history waits for its readers
+//! (DDS 1.4 §2.2.2.4.2.11).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -18,7 +19,7 @@ fn small_history(max_blocking_time: takt::Duration) -> DataWriterQos {
     }
 }
 
-/// The subscriber is inline, so nothing is acknowledged while it is not driven.
+/// Creates a pair with an inline subscriber, so that nothing is acknowledged until it is driven.
 fn pair(runtime: Runtime, max_blocking_time: takt::Duration) -> Pair<Shape> {
     let domain = domain();
     let publisher = on_loopback(domain, runtime).build().expect("participant");
@@ -27,7 +28,7 @@ fn pair(runtime: Runtime, max_blocking_time: takt::Duration) -> Pair<Shape> {
 }
 
 #[test]
-fn a_full_history_is_a_timeout_and_nothing_is_lost_by_it() {
+fn write_times_out_with_full_history_and_loses_nothing() {
     for runtime in RUNTIMES {
         let pair = pair(runtime, takt::Duration::from_millis(20));
         let mut accepted = 0;
@@ -55,11 +56,12 @@ fn a_full_history_is_a_timeout_and_nothing_is_lost_by_it() {
 }
 
 #[test]
-fn a_waiting_write_goes_on_when_readers_acknowledge() {
+fn blocked_write_continues_when_readers_acknowledge() {
     for runtime in RUNTIMES {
         let pair = pair(runtime, takt::Duration::from_secs(60));
         let Pair { subscriber, reader, publisher, writer } = pair;
-        // The subscriber is this thread's; the writer moves to another. An inline one must be made there.
+        // The subscriber belongs to this thread; the writer moves to another one. An inline writer
+        // must be created there.
         let domain = publisher.domain_id();
         if runtime == Runtime::Inline {
             drop((publisher, writer));
@@ -106,7 +108,7 @@ fn writes_while_driven(
 }
 
 #[test]
-fn acknowledgements_are_waited_for() {
+fn wait_for_acknowledgments_returns_when_all_are_acknowledged() {
     for runtime in RUNTIMES {
         let pair = pair(runtime, takt::Duration::from_millis(20));
         pair.writer.wait_for_acknowledgments(takt::Duration::ZERO).expect("nothing to wait for");
@@ -119,7 +121,7 @@ fn acknowledgements_are_waited_for() {
 }
 
 #[test]
-fn closing_ends_a_waiting_write() {
+fn close_ends_a_blocked_write() {
     let pair = pair(Runtime::Shared, takt::Duration::INFINITE);
     for x in 0..ROOM as i32 {
         pair.writer.write(&Shape::new("RED", x)).expect("room");

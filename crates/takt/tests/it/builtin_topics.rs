@@ -1,4 +1,4 @@
-//! The builtin topics: others' participants, topics, writers and readers, seen by ordinary readers.
+//! Builtin topics: remote participants, topics, writers and readers, read by ordinary readers.
 
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
@@ -8,7 +8,7 @@ use takt::builtin::*;
 use takt::qos::*;
 use takt::*;
 
-/// The participant that looks, and another one.
+/// Creates the participant with the builtin readers, and a remote one.
 fn neighbours(runtime: Runtime) -> (DomainParticipant, DomainParticipant) {
     let domain = domain();
     let watching = on_loopback(domain, runtime).build().expect("participant");
@@ -32,7 +32,7 @@ fn next<T: BuiltinTopicData>(participants: &[&DomainParticipant], reader: &DataR
 }
 
 #[test]
-fn a_participant_comes_and_says_farewell() {
+fn participant_is_alive_and_then_disposed_when_it_leaves() {
     for runtime in RUNTIMES {
         let (watching, other) = neighbours(runtime);
         let participants = builtin::<ParticipantBuiltinTopicData>(&watching);
@@ -57,7 +57,7 @@ fn a_participant_comes_and_says_farewell() {
 }
 
 #[test]
-fn what_falls_silent_has_no_writers() {
+fn expired_participant_leaves_instances_without_writers() {
     for runtime in RUNTIMES {
         let domain = domain();
         let watching = on_loopback(domain, runtime).build().expect("participant");
@@ -102,7 +102,7 @@ fn unusual_writer() -> DataWriterQos {
 }
 
 #[test]
-fn a_writer_shows_its_policies_and_those_of_its_topic_and_publisher() {
+fn publication_data_contain_policies_of_writer_topic_and_publisher() {
     for runtime in RUNTIMES {
         let (watching, other) = neighbours(runtime);
         let qos = TopicQos { topic_data: TopicData(b"topic".to_vec()), ..TopicQos::default() };
@@ -141,7 +141,7 @@ fn a_writer_shows_its_policies_and_those_of_its_topic_and_publisher() {
             representation: qos.data_representation.clone(),
         };
         assert_eq!(data, expected, "{runtime:?}");
-        // Looked up late: what is known comes at once.
+        // A reader created late starts with the known entities.
         let topics = builtin::<TopicBuiltinTopicData>(&watching);
         let data = topics.read(8).expect("open").pop().and_then(|sample| sample.data).expect("the topic");
         assert_eq!((&*data.name, &*data.type_name), ("Square", "Shape"));
@@ -156,7 +156,7 @@ fn a_writer_shows_its_policies_and_those_of_its_topic_and_publisher() {
 }
 
 #[test]
-fn a_reader_shows_its_policies() {
+fn subscription_data_contain_policies_of_the_reader() {
     for runtime in RUNTIMES {
         let (watching, other) = neighbours(runtime);
         let qos = DataReaderQos {
@@ -189,7 +189,7 @@ fn a_reader_shows_its_policies() {
 }
 
 #[test]
-fn a_topic_is_there_while_an_endpoint_has_it() {
+fn topic_instance_is_alive_while_an_endpoint_uses_it() {
     for runtime in RUNTIMES {
         let (watching, other) = neighbours(runtime);
         let both = [&watching, &other];
@@ -217,12 +217,12 @@ fn a_topic_is_there_while_an_endpoint_has_it() {
 }
 
 #[test]
-fn own_entities_are_not_shown_and_other_topics_are_not_mixed_up_with_builtin_ones() {
+fn local_entities_and_homonymous_topics_do_not_appear_in_builtin_topics() {
     for runtime in RUNTIMES {
         let (watching, other) = neighbours(runtime);
         let publications = builtin::<PublicationBuiltinTopicData>(&watching);
         let own = create_writer::<Shape>(&watching, "Square", DataWriterQos::default());
-        // A topic of an application that goes by a builtin topic's name.
+        // Topic of an application with the name of a builtin topic.
         let odd = create_writer::<Shape>(&other, "DCPSPublication", DataWriterQos::default());
         let sample = next(&[&watching, &other], &publications, "writer");
         assert_eq!(sample.info.instance_handle, odd.guid().into(), "{runtime:?}");
@@ -237,7 +237,7 @@ fn own_entities_are_not_shown_and_other_topics_are_not_mixed_up_with_builtin_one
 }
 
 #[test]
-fn there_is_one_reader_for_as_long_as_a_handle_lives() {
+fn builtin_reader_is_shared_while_a_handle_exists() {
     for runtime in RUNTIMES {
         let (watching, other) = neighbours(runtime);
         let first = builtin::<ParticipantBuiltinTopicData>(&watching);
@@ -266,7 +266,7 @@ impl DataReaderListener<PublicationBuiltinTopicData> for Collect {
 }
 
 #[test]
-fn listeners_conditions_and_streams_work_on_them() {
+fn builtin_readers_support_listeners_conditions_and_streams() {
     for runtime in RUNTIMES {
         let (watching, other) = neighbours(runtime);
         let both = [&watching, &other];
@@ -304,7 +304,7 @@ fn listeners_conditions_and_streams_work_on_them() {
 }
 
 #[test]
-fn the_other_side_of_a_match_is_known() {
+fn matched_endpoint_data_are_available_on_both_sides() {
     for runtime in RUNTIMES {
         let writer = DataWriterQos { user_data: UserData(vec![1, 2, 3]), ..reliable_writer(History::KeepAll) };
         let pair = Pair::<Shape>::new(runtime, writer, reliable_reader(History::KeepAll));
@@ -322,7 +322,7 @@ fn the_other_side_of_a_match_is_known() {
 }
 
 #[test]
-fn what_is_gone_makes_room_for_what_comes() {
+fn disposed_instances_free_space_for_new_ones() {
     for runtime in RUNTIMES {
         let domain = domain();
         let limits = Limits { default_max_instances: 4, ..Limits::default() };
@@ -334,7 +334,7 @@ fn what_is_gone_makes_room_for_what_comes() {
             wait_until(&both, "writers", || watching.discovered_publications().expect("open").len() == count);
         };
         for _ in 0..3 {
-            // Never taken.
+            // Samples are never taken.
             let writers: Vec<_> =
                 (0..4).map(|_| create_writer::<Shape>(&other, "Square", DataWriterQos::default())).collect();
             known(4);

@@ -1,4 +1,5 @@
-//! Coherent sets and ordered access as an application uses them (DDS 1.4 §2.2.3.6, §2.2.2.4.1, §2.2.2.5.2).
+//! Coherent sets and ordered access through the public API (DDS 1.4 §2.2.3.6,
+//! §2.2.2.4.1, §2.2.2.5.2).
 
 use std::collections::BTreeMap;
 
@@ -45,7 +46,7 @@ impl World {
         wait_until(&[&self.participants[0], &self.participants[1]], what, condition);
     }
 
-    /// What all readers have, taken during one access.
+    /// Takes the samples of all readers during one access.
     fn take(&self) -> Vec<Vec<Shape>> {
         self.subscriber.begin_access().expect("open");
         let take = |reader: &DataReader<Shape>| reader.take(usize::MAX).expect("access is open");
@@ -59,7 +60,7 @@ fn data(samples: Vec<Sample<Shape>>) -> impl Iterator<Item = Shape> {
     samples.into_iter().filter_map(|sample| sample.data)
 }
 
-/// Three changes of four instances in three topics, as one set.
+/// Writes three changes of four instances in three topics as one coherent set.
 fn write_set(world: &World, round: i32) {
     world.publisher.begin_coherent_changes().expect("open");
     for x in 0..3 {
@@ -72,13 +73,13 @@ fn write_set(world: &World, round: i32) {
 }
 
 #[test]
-fn thirty_six_changes_become_visible_at_once() {
+fn coherent_set_of_thirty_six_changes_becomes_visible_at_once() {
     let presentation = Presentation { access_scope: AccessScope::Group, coherent_access: true, ordered_access: false };
     for runtime in RUNTIMES {
         let world = world(runtime, presentation, &TOPICS);
         for round in 0..5 {
             write_set(&world, round);
-            // Everything has arrived, and nothing is to be seen.
+            // All samples have arrived, but none is visible.
             let acknowledged = || world.writers.iter().all(is_acknowledged);
             world.wait_until("acknowledgements", acknowledged);
             assert!(world.take().iter().all(Vec::is_empty), "{runtime:?}");
@@ -107,7 +108,7 @@ fn is_acknowledged(writer: &DataWriter<Shape>) -> bool {
 }
 
 #[test]
-fn each_writer_has_its_own_set_with_scope_topic() {
+fn scope_topic_forms_one_coherent_set_per_writer() {
     let presentation = Presentation { access_scope: AccessScope::Topic, coherent_access: true, ordered_access: false };
     let world = world(Runtime::Inline, presentation, &TOPICS);
     write_set(&world, 0);
@@ -120,7 +121,7 @@ fn each_writer_has_its_own_set_with_scope_topic() {
 }
 
 #[test]
-fn samples_of_a_group_are_taken_in_the_order_of_writing() {
+fn group_ordered_access_returns_samples_in_write_order() {
     let presentation = Presentation { access_scope: AccessScope::Group, coherent_access: false, ordered_access: true };
     for runtime in RUNTIMES {
         let world = world(runtime, presentation, &TOPICS);
@@ -146,7 +147,7 @@ fn samples_of_a_group_are_taken_in_the_order_of_writing() {
 }
 
 #[test]
-fn ordered_access_by_instance_or_by_topic() {
+fn ordered_access_orders_by_instance_or_by_topic() {
     for (access_scope, expected) in [(AccessScope::Instance, false), (AccessScope::Topic, true)] {
         let presentation = Presentation { access_scope, coherent_access: false, ordered_access: true };
         let world = world(Runtime::Shared, presentation, &["Square"]);
@@ -164,7 +165,7 @@ fn ordered_access_by_instance_or_by_topic() {
 }
 
 #[test]
-fn a_reader_that_asks_for_more_than_is_offered_does_not_match() {
+fn reader_requesting_more_presentation_than_offered_does_not_match() {
     let offered = Presentation { access_scope: AccessScope::Topic, coherent_access: true, ordered_access: false };
     let world = world(Runtime::Inline, offered, &["Square"]);
     for requested in

@@ -1,11 +1,11 @@
-//! Content-filtered topics: what passes arrives, what does not leaves no trace.
+//! Content-filtered topics: accepted samples arrive, rejected ones have no effect.
 
 use crate::support::*;
 use takt::dynamic::DynamicTypeSupport;
 use takt::qos::*;
 use takt::*;
 
-/// A writer, and a reader of what passes the filter, each with its own participant.
+/// A writer and a content-filtered reader, each with its own participant.
 struct Filtered {
     pair: Pair<Shape>,
     topic: ContentFilteredTopic<Shape>,
@@ -37,13 +37,14 @@ impl Filtered {
         }
     }
 
-    /// Waits until the reader has, or has passed over, everything that was written.
+    /// Waits until the reader has received or rejected all samples written.
     fn settle(&self) {
         let mut is_acknowledged = || self.pair.writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok();
         self.pair.wait_until("acknowledgement", &mut is_acknowledged);
     }
 
-    /// Waits until the writer's side knows these parameters. Before that it may keep back what passes now.
+    /// Waits until the writer's participant knows these parameters. Until then it may omit samples
+    /// that pass now.
     fn await_parameters(&self, parameters: &[&str]) {
         let is_known = || {
             let readers = self.pair.publisher.discovered_subscriptions().expect("open");
@@ -59,7 +60,7 @@ impl Filtered {
 }
 
 #[test]
-fn what_passes_arrives_and_nothing_else_and_parameters_may_change() {
+fn only_accepted_samples_arrive_and_parameters_can_change() {
     for runtime in RUNTIMES {
         let expression = "x >= %0 AND (color = 'RED' OR color LIKE %1)";
         let filtered = filtered(runtime, reliable_reader(History::KeepAll), expression, &["5", "'%UE'"]);
@@ -83,7 +84,7 @@ fn what_passes_arrives_and_nothing_else_and_parameters_may_change() {
 }
 
 #[test]
-fn what_does_not_pass_displaces_nothing_and_takes_no_room() {
+fn rejected_samples_displace_nothing_and_take_no_space() {
     let keep_last = filtered(Runtime::Inline, reliable_reader(History::KeepLast(1)), "x > 0", &[]);
     keep_last.write("RED", [7, 0, -1]);
     keep_last.settle();
@@ -100,7 +101,7 @@ fn what_does_not_pass_displaces_nothing_and_takes_no_room() {
 }
 
 #[test]
-fn what_happens_to_an_instance_is_not_filtered() {
+fn dispose_and_unregister_are_not_filtered() {
     let filtered = filtered(Runtime::Inline, reliable_reader(History::KeepAll), "x > 0", &[]);
     filtered.write("RED", [1, 0]);
     filtered.pair.writer.dispose(&Shape::new("RED", 0)).expect("room");
@@ -109,7 +110,7 @@ fn what_happens_to_an_instance_is_not_filtered() {
     assert_eq!(samples.len(), 2);
     assert_eq!(samples[1].info.instance_state, InstanceState::NotAliveDisposed);
     assert!(!samples[1].info.valid_data);
-    // A filtered-out sample does not bring the instance back to life either.
+    // A rejected sample does not make the instance alive again.
     filtered.write("RED", [0]);
     filtered.settle();
     assert!(filtered.pair.reader.take(10).expect("open").is_empty());
@@ -119,7 +120,7 @@ fn what_happens_to_an_instance_is_not_filtered() {
 }
 
 #[test]
-fn the_filter_is_announced_and_announced_again_when_parameters_change() {
+fn filter_is_announced_again_when_parameters_change() {
     let filtered = filtered(Runtime::Inline, reliable_reader(History::KeepAll), "x > %0", &["5"]);
     let announced = || {
         let readers = filtered.pair.publisher.discovered_subscriptions().expect("open");
@@ -138,7 +139,7 @@ fn the_filter_is_announced_and_announced_again_when_parameters_change() {
 }
 
 #[test]
-fn expressions_that_do_not_fit_are_refused() {
+fn invalid_expressions_and_parameters_are_rejected() {
     let participant = on_loopback(domain(), Runtime::Inline).build().expect("participant");
     let topic = participant.create_topic::<Shape>("Topic", TopicQos::default()).expect("topic");
     let create = |name: &str, expression: &str, parameters: &[&str]| {
@@ -163,7 +164,7 @@ fn expressions_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn filter_of_32_kib_is_taken_and_one_octet_more_refused() {
+fn filter_of_32_kib_is_accepted_and_one_octet_more_rejected() {
     let participant = on_loopback(domain(), Runtime::Inline).build().expect("participant");
     let topic = participant.create_topic::<Shape>("Topic", TopicQos::default()).expect("topic");
     let create = |parameters: &[String]| {
@@ -171,7 +172,7 @@ fn filter_of_32_kib_is_taken_and_one_octet_more_refused() {
         participant.create_contentfilteredtopic("Filtered", &topic, "color = %0", &parameters).map(drop)
     };
     let text = |octets: usize| format!("'{}'", "R".repeat(octets - 2));
-    // Each parameter counts 8 octets more than it has, and the expression has 10.
+    // Each parameter counts 8 octets more than its length; the expression counts 10.
     let mut parameters = vec![text(8_184), text(8_184), text(8_184), text(8_174)];
     create(&parameters).expect("32,768 octets");
     parameters[3] = text(8_175);
@@ -180,7 +181,7 @@ fn filter_of_32_kib_is_taken_and_one_octet_more_refused() {
 }
 
 #[test]
-fn readers_of_types_known_at_run_time_filter_too() {
+fn dynamic_readers_filter_by_content() {
     let domain = domain();
     let publisher = on_loopback(domain, Runtime::Inline).build().expect("participant");
     let participant = on_loopback(domain, Runtime::Inline).build().expect("participant");
@@ -212,7 +213,7 @@ fn readers_of_types_known_at_run_time_filter_too() {
 }
 
 #[test]
-fn writers_keep_back_what_the_reader_does_not_want_whatever_the_quotes() {
+fn writer_omits_rejected_samples_for_any_quoting_of_parameters() {
     for parameter in ["RED", "'RED'"] {
         let filtered = filtered(Runtime::Inline, reliable_reader(History::KeepAll), "color = %0", &[parameter]);
         filtered.write("RED", 0..5);
@@ -230,7 +231,7 @@ fn writers_keep_back_what_the_reader_does_not_want_whatever_the_quotes() {
 }
 
 #[test]
-fn what_would_cost_a_writer_too_much_is_filtered_by_the_reader_alone() {
+fn expensive_filters_are_evaluated_by_the_reader_only() {
     let costly = vec!["x = 1"; 17].join(" OR ");
     let filtered = filtered(Runtime::Inline, reliable_reader(History::KeepAll), &costly, &[]);
     filtered.write("RED", 0..5);

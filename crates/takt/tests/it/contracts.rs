@@ -1,4 +1,5 @@
-//! DEADLINE, E2E_LATENCY, manual LIVELINESS and OWNERSHIP as an application sees them (DDS 1.4 §2.2.3.7, §2.2.3.9, §2.2.3.11).
+//! DEADLINE, E2E_LATENCY, manual LIVELINESS and OWNERSHIP through the public API (DDS 1.4 §2.2.3.7,
+//! §2.2.3.9, §2.2.3.11).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -38,7 +39,7 @@ impl DataWriterListener<Shape> for Watcher {
 }
 
 #[test]
-fn a_writer_and_a_reader_are_told_of_missed_deadlines() {
+fn missed_deadline_is_reported_to_writer_and_reader() {
     for runtime in RUNTIMES {
         let deadline = Deadline { period: PERIOD };
         let writer = DataWriterQos { deadline, ..reliable_writer(History::KeepAll) };
@@ -57,7 +58,7 @@ fn a_writer_and_a_reader_are_told_of_missed_deadlines() {
 }
 
 #[test]
-fn a_writer_is_told_that_it_was_not_asserted() {
+fn expired_liveliness_is_reported_to_the_writer() {
     for runtime in RUNTIMES {
         let liveliness = Liveliness { kind: LivelinessKind::ManualByTopic, lease_duration: PERIOD };
         let writer = DataWriterQos { liveliness, ..reliable_writer(History::KeepAll) };
@@ -72,7 +73,7 @@ fn a_writer_is_told_that_it_was_not_asserted() {
 }
 
 #[test]
-fn the_stronger_writer_is_heard_until_it_is_closed() {
+fn strongest_writer_owns_the_instance_until_it_is_closed() {
     for runtime in RUNTIMES {
         let owned = |strength| DataWriterQos {
             ownership: Ownership::Exclusive,
@@ -102,7 +103,7 @@ fn the_stronger_writer_is_heard_until_it_is_closed() {
     }
 }
 
-/// Keeps what it is told of ages.
+/// Listener that records latency statuses.
 struct Ages(Arc<Mutex<Vec<LatencyExceededStatus>>>);
 
 impl DataReaderListener<Shape> for Ages {
@@ -112,7 +113,7 @@ impl DataReaderListener<Shape> for Ages {
 }
 
 #[test]
-fn samples_that_exceed_the_latency_are_told_to_the_listener() {
+fn exceeded_latency_is_reported_to_the_listener() {
     for runtime in RUNTIMES {
         let domain = domain();
         let build = || on_loopback(domain, runtime).build().expect("participant");
@@ -123,7 +124,7 @@ fn samples_that_exceed_the_latency_are_told_to_the_listener() {
         let topic = to.create_topic::<Shape>("Topic", TopicQos::default()).expect("topic");
         let subscriber = to.create_subscriber(SubscriberQos::default()).expect("subscriber");
         let mut qos = reliable_reader(History::KeepAll);
-        // What takes ten minutes here is no sample but a machine that stands still.
+        // Ten minutes, so that only a suspended machine exceeds it.
         qos.property.0.push(("rt.e2e_ns".into(), "600000000000".into(), false));
         let reader = subscriber.create_datareader(&topic, qos).expect("reader");
         let told = Arc::default();
@@ -155,9 +156,10 @@ fn samples_that_exceed_the_latency_are_told_to_the_listener() {
 }
 
 #[test]
-fn write_waits_for_the_end_of_the_minimum_separation_alone() {
+fn write_blocks_only_until_the_minimum_separation_ends() {
     for runtime in RUNTIMES {
-        // Longer than all separations together, by far: a write that waits for another timer or for this takes most of it.
+        // Far longer than all separations together. A write that waits for another timer, or for
+        // this timeout, takes most of it.
         let patience = std::time::Duration::from_secs(30);
         let reliability = Reliability { max_blocking_time: patience.into(), ..Reliability::BEST_EFFORT };
         let mut qos = DataWriterQos { reliability, ..DataWriterQos::default() };

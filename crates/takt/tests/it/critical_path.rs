@@ -1,5 +1,6 @@
-//! What an urgent sample asks of the kernel from `write` to the listener that takes it: to send, to receive, to wait; and nothing
-//! else. No lock is contended, no memory is asked for (`it_alloc` counts allocations), no other thread is woken.
+//! System calls on the critical path of an urgent sample, from `write` to the listener that takes
+//! it: only sending, receiving and waiting are permitted. No lock is contended, no memory is
+//! allocated (`it_alloc` counts allocations), and no other thread is woken.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -10,10 +11,10 @@ use crate::support::*;
 use takt::qos::*;
 use takt::*;
 
-/// Samples that are watched.
+/// Number of samples observed.
 const SAMPLES: i32 = 50;
 
-/// What may be asked.
+/// Permitted system calls.
 const EXPECTED: [(i64, &str); 9] = [
     (libc::SYS_sendto, "sendto"),
     (libc::SYS_sendmsg, "sendmsg"),
@@ -26,13 +27,14 @@ const EXPECTED: [(i64, &str); 9] = [
     (libc::SYS_epoll_pwait2, "epoll_pwait2"),
 ];
 
-/// Counts what it takes.
+/// Listener that counts the samples it takes.
 struct Counting {
     taken: Rc<Cell<i32>>,
     sample: Shape,
 }
 
-// SAFETY: under `Runtime::Inline` listeners are called by the thread that built the participant, where the count is, too.
+// SAFETY: under `Runtime::Inline` the thread that built the participant calls its listeners; it
+// also owns the counter.
 unsafe impl Send for Counting {}
 
 impl DataReaderListener<Shape> for Counting {
@@ -42,7 +44,8 @@ impl DataReaderListener<Shape> for Counting {
     }
 }
 
-/// Two participants of this thread with an urgent topic, and a count of what its listener took.
+/// Two participants of this thread with an urgent topic, and the number of samples that its
+/// listener took.
 struct Pair {
     from: DomainParticipant,
     to: DomainParticipant,
@@ -59,7 +62,7 @@ impl Pair {
         let (from, to) = (build(), build());
         let topic = from.create_topic::<Shape>("Brake", TopicQos::default()).expect("topic");
         let publisher = from.create_publisher(PublisherQos::default()).expect("publisher");
-        // Without a priority a busy destination is given a socket of its own after some samples, once.
+        // Without a priority, a frequent destination gets a connected socket after some samples.
         let urgent = (PRIORITY_PROPERTY.to_owned(), "46".to_owned(), false);
         let mut qos = reliable_writer(History::KeepLast(8));
         qos.property.0.push(urgent.clone());
@@ -75,7 +78,7 @@ impl Pair {
         Self { from, to, writer, _reader: reader, taken }
     }
 
-    /// Writes samples one by one, each taken before the next.
+    /// Writes samples one by one, each after the previous one was taken.
     fn exchange(&self) {
         for x in 0..SAMPLES {
             let taken = self.taken.get();
@@ -83,18 +86,18 @@ impl Pair {
             while self.taken.get() == taken {
                 self.to.spin_once(takt::Duration::from_millis(100)).expect("open");
             }
-            // Acknowledgements.
+            // Receives the acknowledgments.
             self.from.spin_once(takt::Duration::ZERO).expect("open");
         }
     }
 }
 
 #[test]
-fn an_urgent_sample_makes_no_other_system_call_than_to_send_receive_and_wait() {
+fn urgent_sample_makes_no_system_call_except_send_receive_and_wait() {
     for idle in [Idle::Block, Idle::Spin] {
         let made = watched(|calls| {
             let pair = Pair::new(idle);
-            // What is done once.
+            // Warm-up: performs what happens only once.
             pair.exchange();
             calls.of(|| pair.exchange())
         });

@@ -1,4 +1,4 @@
-//! Participants over a daemon: it runs on a thread of the test, on loopback.
+//! Participants that use a daemon, which runs on a thread of the test, on loopback.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use takt::transport::daemon::{Bundling, Daemon, DaemonConfig, DaemonEvent, statu
 use takt::transport::udp::{InterfaceSelection, UdpConfig};
 use takt::*;
 
-/// A daemon on a thread; it ends when this is dropped.
+/// Daemon on a thread; dropping it ends the daemon.
 struct Running {
     name: String,
     ends: Arc<AtomicBool>,
@@ -24,7 +24,7 @@ impl Running {
 
     fn of(name: &str, bundling: Bundling) -> Self {
         let interfaces = InterfaceSelection::Named(vec!["lo".into()]);
-        // Names are of all tests that run at once.
+        // Tests of several processes may run concurrently, so the name contains the process id.
         let name = format!("{name}-{}", std::process::id());
         let config = DaemonConfig {
             name: Some(name.clone()),
@@ -50,7 +50,7 @@ impl Running {
         DomainParticipant::builder(domain).runtime(runtime).daemon(self.name.as_str())
     }
 
-    /// A number of the domain's line in the status.
+    /// Returns a number from the domain's line of the status.
     fn count(&self, key: &str) -> u64 {
         let text = status(Some(&self.name)).expect("it runs");
         let line = text.lines().find(|line| line.starts_with("domain ")).expect("it has a domain");
@@ -85,7 +85,7 @@ fn two_applications_of_one_daemon_exchange_reliably() {
         assert_eq!(transports.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["daemon"]);
         pair.exchange(300, 100);
         pair.exchange(3, 1 << 20);
-        // What both send to one another never leaves the host.
+        // Data between these two applications never leave the host.
         let out = daemon.count("datagrams_out");
         assert!(out < 100, "{out}");
         drop(pair);
@@ -144,7 +144,7 @@ fn applications_of_two_daemons_exchange_and_share_datagrams() {
 }
 
 #[test]
-fn stream_goes_on_after_the_daemon_has_gone_and_come_back() {
+fn stream_continues_after_a_restart_of_the_daemon() {
     let (daemon, domain) = (Running::new("again"), domain());
     let name = daemon.name.clone();
     let pair = pair_of(daemon.application(domain, Runtime::Shared), daemon.application(domain, Runtime::Shared));
@@ -166,7 +166,7 @@ fn stream_goes_on_after_the_daemon_has_gone_and_come_back() {
 }
 
 #[test]
-fn without_a_daemon_a_participant_fails_or_takes_the_next_transport() {
+fn missing_daemon_fails_or_selects_the_next_transport() {
     let domain = domain();
     let error = DomainParticipant::builder(domain).daemon("nowhere").build().expect_err("no daemon runs").to_string();
     assert!(error.contains("no daemon of this user") && error.contains("takt daemon run --name nowhere"), "{error}");
@@ -180,7 +180,7 @@ fn without_a_daemon_a_participant_fails_or_takes_the_next_transport() {
 }
 
 #[test]
-fn application_that_leaves_is_unmatched_and_others_go_on() {
+fn departing_application_is_unmatched_and_others_continue() {
     let (daemon, domain) = (Running::new("leaves"), domain());
     let pair = pair_of(daemon.application(domain, Runtime::Shared), daemon.application(domain, Runtime::Shared));
     let third = daemon.application(domain, Runtime::Shared).build().expect("it is served");

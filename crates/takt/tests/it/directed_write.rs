@@ -1,11 +1,11 @@
-//! Directed writes: samples for some readers alone (RTPS 2.5 §8.7.7).
+//! Directed writes: samples for selected readers only (RTPS 2.5 §8.7.7).
 
 use crate::support::*;
 use takt::qos::*;
 use takt::*;
 
 #[test]
-fn a_directed_sample_reaches_its_reader_alone() {
+fn directed_sample_reaches_only_its_reader() {
     for runtime in RUNTIMES {
         let pair = Pair::<Shape>::new(runtime, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
         let other = create_reader::<Shape>(&pair.subscriber, "Topic", reliable_reader(History::KeepAll));
@@ -26,7 +26,7 @@ fn a_directed_sample_reaches_its_reader_alone() {
 }
 
 #[test]
-fn a_directed_write_needs_a_reader() {
+fn directed_write_requires_a_reader() {
     let pair = Pair::<Shape>::new(Runtime::Shared, reliable_writer(History::KeepAll), DataReaderQos::default());
     let result = pair.writer.write_to(&Shape::new("RED", 1), &[]);
     assert!(matches!(result, Err(Error::BadParameter { .. })), "{result:?}");

@@ -1,4 +1,5 @@
-//! Discovery servers on a network without multicast, in a network namespace of the test's own, which takes root.
+//! Discovery servers in a network without multicast, in a network namespace of the test, which
+//! requires root.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -8,7 +9,7 @@ use takt::qos::*;
 use takt::*;
 use takt_testkit::{not_run, require};
 
-/// Runs a test where multicast does not exist.
+/// Runs a test in a network namespace without multicast.
 fn without_multicast(test: impl FnOnce() + Send + 'static) {
     if let Err(why) = require::network_namespaces() {
         return not_run(why);
@@ -57,7 +58,7 @@ fn client(ports: &[u16]) -> DomainParticipant {
 }
 
 #[test]
-fn clients_of_different_servers_find_each_other() {
+fn clients_of_different_servers_discover_each_other() {
     without_multicast(|| {
         let (first, second) = (server(7500, 7501), server(7501, 7500));
         let (left, right, other) = (client(&[7500]), client(&[7501]), client(&[7500, 7501]));
@@ -68,7 +69,8 @@ fn clients_of_different_servers_find_each_other() {
         wait_until(&all, "a match", || !writer.matched_subscriptions().expect("open").is_empty());
         writer.write(&Blob::new(1, 10)).expect("room");
         wait_until(&all, "a sample", || !reader.take(1).expect("open").is_empty());
-        // Both servers know all three, and none of these the one of another topic.
+        // Both servers know all three clients. The first two clients do not know the one with
+        // another topic.
         let known = |server: &DiscoveryServer| server.participant().discovered_participants().expect("open").len();
         wait_until(&all, "all known", || known(&first) == 4 && known(&second) == 4);
         let prefix = other.guid().prefix;

@@ -1,4 +1,5 @@
-//! Calls that wait or set a limit take durations of the standard library and of DDS alike, and refuse those without a meaning.
+//! Blocking calls and limits accept durations of the standard library and of DDS, and reject
+//! invalid ones.
 
 use std::time::Duration as StdDuration;
 
@@ -18,7 +19,7 @@ fn refusal<R>(result: Result<R>) -> String {
 }
 
 #[test]
-fn waits_end_in_time_with_durations_of_either_kind() {
+fn blocking_calls_time_out_with_durations_of_either_type() {
     for runtime in RUNTIMES {
         let participant = on_loopback(domain(), runtime).build().expect("participant");
         let writer = create_writer::<Blob>(&participant, "Topic", qos::DataWriterQos::default());
@@ -65,7 +66,7 @@ fn negative_timeouts_are_bad_parameters_that_name_the_value() {
 }
 
 #[test]
-fn leases_and_periods_without_a_meaning_are_refused_by_build() {
+fn invalid_leases_and_periods_are_rejected_by_build() {
     let build = |change: &dyn Fn(DomainParticipantBuilder) -> DomainParticipantBuilder| {
         refusal(change(on_loopback(domain(), Runtime::Inline)).build())
     };
@@ -88,7 +89,7 @@ fn infinite_lease_is_announced_as_infinite() {
 }
 
 #[test]
-fn budgets_are_unlimited_if_infinite_and_refused_if_negative() {
+fn budget_is_unlimited_if_infinite_and_rejected_if_negative() {
     let executor = Executor::builder("durations").start().expect("a thread");
     let participant = on_loopback(domain(), Runtime::Shared).build().expect("participant");
     let job = executor.on_event(Priority::NORMAL, "job", std::thread::yield_now).expect("room");

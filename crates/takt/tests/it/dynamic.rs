@@ -1,4 +1,4 @@
-//! Types learned from the network, and endpoints of types that are known at run time only.
+//! Types learned from the network, and endpoints of types that are known only at run time.
 
 use crate::support::*;
 use takt::dynamic::{DynamicTypeSupport, TypeUnavailable, reader_policies_for, writer_policies_for};
@@ -6,7 +6,7 @@ use takt::qos::*;
 use takt::xtypes::dynamic::{DynamicData, JsonValue};
 use takt::*;
 
-/// A type that is made of others, and contains itself.
+/// A type that consists of other types and contains itself.
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
 #[dds(name = "zoo::Animal")]
 struct Animal {
@@ -45,14 +45,14 @@ fn animal(name: &str) -> Animal {
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The server drives itself; the learner is driven by learning.
+/// The server has its own thread; the learning calls drive the other participant.
 fn participants(runtime: Runtime) -> [DomainParticipant; 2] {
     let domain = domain();
     [Runtime::Shared, runtime].map(|runtime| on_loopback(domain, runtime).build().expect("participant"))
 }
 
 #[test]
-fn a_learned_type_reads_and_writes_what_a_derived_one_does() {
+fn learned_type_reads_and_writes_like_a_derived_one() {
     for runtime in RUNTIMES {
         let [server, learner] = participants(runtime);
         let qos = DataWriterQos { durability: Durability::TransientLocal, ..reliable_writer(History::KeepAll) };
@@ -90,7 +90,7 @@ fn a_learned_type_reads_and_writes_what_a_derived_one_does() {
 }
 
 #[test]
-fn a_dynamic_writer_reaches_a_derived_reader_with_its_instances() {
+fn dynamic_writer_delivers_instances_to_a_derived_reader() {
     for runtime in RUNTIMES {
         for representation in [DataRepresentation::xcdr1(), DataRepresentation::xcdr2()] {
             let [server, learner] = participants(runtime);
@@ -127,9 +127,10 @@ fn a_dynamic_writer_reaches_a_derived_reader_with_its_instances() {
     }
 }
 
-/// Two programs that know the type only by learning it, and a third one that they learned it from, which has gone.
+/// Two programs know the type only from learning it; the program from which they learned it has
+/// left.
 #[test]
-fn who_learned_a_type_and_uses_it_gives_it_out() {
+fn learned_type_in_use_is_served_to_other_participants() {
     let domain = domain();
     let [first, second, third] =
         [Runtime::Shared; 3].map(|runtime| on_loopback(domain, runtime).build().expect("participant"));
@@ -149,7 +150,7 @@ fn who_learned_a_type_and_uses_it_gives_it_out() {
 }
 
 #[test]
-fn a_type_of_the_program_is_the_one_that_others_learn() {
+fn derived_type_equals_the_type_learned_from_it() {
     let [server, learner] = participants(Runtime::Inline);
     let _writer = create_writer::<Animal>(&server, "Zoo", DataWriterQos::default());
     let learned = learner.learn_type("Zoo", TIMEOUT).expect("the type is learned");
@@ -159,7 +160,7 @@ fn a_type_of_the_program_is_the_one_that_others_learn() {
 }
 
 #[test]
-fn why_a_type_cannot_be_learned_is_told() {
+fn learning_failure_reports_its_reason() {
     let [_server, learner] = participants(Runtime::Inline);
     let error = learner.learn_type("Nothing", Duration::from_millis(100)).expect_err("nobody is there");
     assert!(
@@ -168,9 +169,9 @@ fn why_a_type_cannot_be_learned_is_told() {
     );
 }
 
-/// Without knowing the type, a reader still gets the bytes.
+/// A reader of an opaque type receives the payloads.
 #[test]
-fn an_opaque_reader_gets_payloads() {
+fn opaque_reader_receives_payloads() {
     let [server, reader_side] = participants(Runtime::Inline);
     let writer = create_writer::<Shape>(&server, "Shapes", reliable_writer(History::KeepAll));
     let type_ = DynamicTypeSupport::opaque("Shape", true);

@@ -1,5 +1,5 @@
-//! The tree of entities: whose listener is told (DDS 1.4 §2.2.4.2.3), what waits to be enabled (DDS 1.4 §2.2.2.1.1.7),
-//! what may change, and what can be found, ignored and deleted.
+//! Entity tree: selection of listeners (DDS 1.4 §2.2.4.2.3), enabling (DDS 1.4 §2.2.2.1.1.7),
+//! changes of QoS, and lookup, ignoring and deletion of entities.
 
 use crate::support::*;
 use std::sync::{Arc, Mutex};
@@ -9,11 +9,11 @@ use takt::*;
 
 type Log = Arc<Mutex<Vec<String>>>;
 
-/// Writes down what it is told, and who it is.
+/// Listener that logs its name and each call.
 struct Scribe {
     name: &'static str,
     log: Log,
-    /// Passes samples on to the readers' listeners.
+    /// Calls `notify_datareaders`, which passes samples to the readers' listeners.
     passes_on: bool,
 }
 
@@ -73,7 +73,7 @@ fn pair(runtime: Runtime) -> Pair<Shape> {
     Pair::new(runtime, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll))
 }
 
-/// Writes a sample, waits for a line of the log, and returns the log from there on.
+/// Writes a sample and waits for the expected line of the log.
 fn told(pair: &Pair<Shape>, log: &Log, expected: &str) {
     log.lock().expect("no panic").clear();
     pair.writer.write(&Shape::new("RED", 1)).expect("room");
@@ -81,7 +81,7 @@ fn told(pair: &Pair<Shape>, log: &Log, expected: &str) {
 }
 
 #[test]
-fn a_status_is_told_to_the_nearest_listener_that_has_an_ear_for_it() {
+fn status_is_delivered_to_the_nearest_listener_whose_mask_contains_it() {
     for runtime in RUNTIMES {
         let (pair, log) = (pair(runtime), Log::default());
         let subscriber = pair.reader.subscriber();
@@ -103,7 +103,7 @@ fn a_status_is_told_to_the_nearest_listener_that_has_an_ear_for_it() {
 }
 
 #[test]
-fn data_on_readers_comes_instead_of_data_available() {
+fn data_on_readers_replaces_data_available() {
     for runtime in RUNTIMES {
         let (pair, log) = (pair(runtime), Log::default());
         let subscriber = pair.reader.subscriber();
@@ -136,7 +136,7 @@ fn data_on_readers_comes_instead_of_data_available() {
 }
 
 #[test]
-fn writers_and_topics_have_listeners_above_them_too() {
+fn statuses_of_writers_and_topics_reach_listeners_of_higher_levels() {
     for runtime in RUNTIMES {
         let (domain, log) = (domain(), Log::default());
         let ours = on_loopback(domain, runtime).build().expect("participant");
@@ -163,7 +163,7 @@ fn writers_and_topics_have_listeners_above_them_too() {
 }
 
 #[test]
-fn what_is_created_disabled_waits_to_be_enabled() {
+fn disabled_entities_have_no_effect_until_enabled() {
     for runtime in RUNTIMES {
         let domain = domain();
         let theirs = on_loopback(domain, runtime).build().expect("participant");
@@ -191,7 +191,7 @@ fn what_is_created_disabled_waits_to_be_enabled() {
 }
 
 #[test]
-fn enabling_a_participant_enables_what_it_has() {
+fn enabling_a_participant_enables_its_entities() {
     for runtime in RUNTIMES {
         let domain = domain();
         let theirs = on_loopback(domain, runtime).build().expect("participant");
@@ -199,7 +199,7 @@ fn enabling_a_participant_enables_what_it_has() {
         let ours = on_loopback(domain, runtime).enabled(false).build().expect("participant");
         let reader = create_reader::<Shape>(&ours, "T", reliable_reader(History::KeepAll));
         ours.enable().expect("open");
-        // Each side learns of the other in its own time.
+        // Each side discovers the other at its own time.
         wait_until(&[&ours, &theirs], "match", || {
             !writer.matched_subscriptions().expect("open").is_empty()
                 && reader.matched_publications().expect("open").len() == 1
@@ -208,7 +208,7 @@ fn enabling_a_participant_enables_what_it_has() {
 }
 
 #[test]
-fn policies_change_under_way() {
+fn mutable_policies_change_at_run_time() {
     for runtime in RUNTIMES {
         let pair = pair(runtime);
         let publisher = pair.writer.publisher();
@@ -244,7 +244,7 @@ fn policies_change_under_way() {
 }
 
 #[test]
-fn entities_are_found_and_deleted_from_above() {
+fn parents_look_up_and_delete_their_entities() {
     for runtime in RUNTIMES {
         let pair = pair(runtime);
         let publisher = pair.writer.publisher();
@@ -269,7 +269,7 @@ fn entities_are_found_and_deleted_from_above() {
 }
 
 #[test]
-fn what_is_ignored_is_not_there() {
+fn ignored_entities_are_not_matched() {
     for runtime in RUNTIMES {
         let pair = pair(runtime);
         pair.subscriber.ignore_publication(pair.writer.guid()).expect("open");
@@ -281,7 +281,7 @@ fn what_is_ignored_is_not_there() {
 }
 
 #[test]
-fn suspended_publications_wait_and_history_can_be_waited_for() {
+fn suspended_publications_are_held_and_historical_data_can_be_awaited() {
     for runtime in RUNTIMES {
         let domain = domain();
         let ours = on_loopback(domain, runtime).build().expect("participant");
@@ -316,7 +316,7 @@ fn suspended_publications_wait_and_history_can_be_waited_for() {
 }
 
 #[test]
-fn defaults_are_kept_and_taken_over() {
+fn default_qos_is_stored_and_applied() {
     let participant = on_loopback(domain(), Runtime::Shared).build().expect("participant");
     let partition = Partition { names: vec!["p".to_owned()] };
     participant.set_default_publisher_qos(PublisherQos { partition, ..PublisherQos::default() });

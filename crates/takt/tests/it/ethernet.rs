@@ -1,4 +1,5 @@
-//! Participants that speak RTPS directly on Ethernet, on hosts of the test's own network. That takes root.
+//! Participants that exchange RTPS directly over Ethernet, on hosts of the test's own network,
+//! which requires root.
 
 use crate::network::{Host, Network};
 use crate::support::*;
@@ -6,7 +7,7 @@ use takt::qos::*;
 use takt::transport::ethernet::{EthernetConfig, EthernetTransport, PacketConfig, PacketPort};
 use takt::*;
 
-/// What becomes of a builder in the namespace of a host.
+/// Builds a participant in the namespace of a host.
 fn build(
     host: &Host,
     change: impl FnOnce(DomainParticipantBuilder) -> DomainParticipantBuilder + Send,
@@ -14,9 +15,9 @@ fn build(
     host.run(|| change(DomainParticipant::builder(0)).build().expect("participant"))
 }
 
-/// One that has nothing else.
+/// Builds a participant that has no transport except Ethernet and, optionally, shared memory.
 fn by_ethernet(host: &Host, runtime: Runtime, shared_memory: bool) -> DomainParticipant {
-    // A participant belongs to the thread that built it, its sockets to the host.
+    // A participant belongs to the thread that built it; its sockets belong to the host.
     let ethernet = host.run(|| {
         let port = PacketPort::open(&PacketConfig::new("eth0")).expect("root may open sockets of AF_PACKET");
         EthernetTransport::open(port, &EthernetConfig::new(0)).expect("an index is free")
@@ -29,7 +30,7 @@ fn pair_of(publisher: DomainParticipant, subscriber: DomainParticipant) -> Pair<
     Pair::between(publisher, subscriber, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll))
 }
 
-/// Datagrams that a participant has sent by a transport.
+/// Returns the number of datagrams that a participant has sent by a transport.
 fn sent(participant: &DomainParticipant, transport: &str) -> u64 {
     let all = participant.transport_stats().expect("open");
     all.into_iter().find(|(name, _)| *name == transport).expect("it is open").1.datagrams_out
@@ -45,7 +46,7 @@ fn hosts_without_ip_between_them_exchange_samples() {
         let pair = pair_of(publisher, subscriber);
         pair.exchange(100, 100);
         pair.exchange(10, 300_000);
-        // Each in fragments of what a frame carries.
+        // Each sample is sent in fragments of the size of a frame.
         assert!(sent(&pair.publisher, "packet") > 2_000);
         let counters = pair.publisher.driver_counters().expect("open");
         assert_eq!((counters.unserved_destinations, counters.send_failures), (0, 0));
@@ -65,7 +66,7 @@ fn participants_of_one_host_and_interface_exchange_samples() {
 }
 
 #[test]
-fn participants_of_one_host_find_their_shared_memory() {
+fn participants_of_one_host_use_shared_memory() {
     let Some(network) = Network::new() else { return };
     let host = network.host(true);
     let [publisher, subscriber] = [(), ()].map(|()| by_ethernet(&host, Runtime::Shared, true));
@@ -76,7 +77,7 @@ fn participants_of_one_host_find_their_shared_memory() {
 }
 
 #[test]
-fn user_data_go_by_ethernet_and_discovery_by_udp() {
+fn user_data_use_ethernet_and_discovery_uses_udp() {
     let Some(network) = Network::new() else { return };
     let hosts = [network.host(true), network.host(true)];
     let [publisher, subscriber] = hosts.each_ref().map(|host| build(host, |b| b.user_data_transports(["packet:eth0"])));
@@ -89,7 +90,7 @@ fn user_data_go_by_ethernet_and_discovery_by_udp() {
 }
 
 #[test]
-fn all_goes_by_ethernet_if_that_is_asked_for() {
+fn all_data_use_ethernet_if_configured() {
     let Some(network) = Network::new() else { return };
     let hosts = [network.host(true), network.host(true)];
     let asked = ["packet:eth0/vlan=42/qdisc=bypass"];

@@ -5,7 +5,7 @@ use takt::qos::*;
 use takt::*;
 
 #[test]
-fn reliable_samples_arrive_in_order_and_whole() {
+fn reliable_samples_arrive_complete_and_in_order() {
     for runtime in RUNTIMES {
         let pair = Pair::<Shape>::new(runtime, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
         for x in 0..100 {

@@ -1,4 +1,4 @@
-//! Executors: participants and jobs of the application on one thread, by priority.
+//! Executors: participants and application jobs on one thread, by priority.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -20,12 +20,12 @@ fn note(order: &Order, name: &'static str) -> impl FnMut() + Send + 'static {
     move || order.lock().expect("no panic").push(name.to_owned())
 }
 
-/// A reliable writer and reader, matched.
+/// Returns a matched reliable writer and reader.
 fn join(from: &DomainParticipant, to: &DomainParticipant, topic: &str) -> (DataWriter<Shape>, DataReader<Shape>) {
     connect(from, to, topic, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll))
 }
 
-/// A job that keeps the executor until it is let go.
+/// Starts a job that occupies the executor until the sender sends or is dropped.
 fn occupy(executor: &Executor) -> (Job, mpsc::Sender<()>) {
     let (let_go, wait) = mpsc::channel::<()>();
     let (tell, begun) = mpsc::channel();
@@ -40,7 +40,7 @@ fn occupy(executor: &Executor) -> (Job, mpsc::Sender<()>) {
 }
 
 #[test]
-fn jobs_run_by_priority_and_equals_in_their_order() {
+fn jobs_run_by_priority_and_fifo_among_equals() {
     let executor = executor("jobs");
     let (busy, let_go) = occupy(&executor);
     let order = Order::default();
@@ -59,7 +59,7 @@ fn jobs_run_by_priority_and_equals_in_their_order() {
 }
 
 #[test]
-fn a_periodic_job_runs_until_it_is_dropped() {
+fn periodic_job_runs_until_it_is_dropped() {
     let executor = executor("periodic");
     let runs = Arc::new(AtomicU32::new(0));
     let count = Arc::clone(&runs);
@@ -71,7 +71,7 @@ fn a_periodic_job_runs_until_it_is_dropped() {
     let statistics = job.statistics();
     assert!(statistics.durations.count() >= 9 && statistics.responses.count() == statistics.durations.count());
     drop(job);
-    // Whatever ran when it was dropped has ended before another job runs.
+    // The run during which the job was dropped ends before another job runs.
     let (_busy, _let_go) = occupy(&executor);
     let after = runs.load(Ordering::SeqCst);
     let (_again, _let_go) = {
@@ -85,7 +85,7 @@ fn a_periodic_job_runs_until_it_is_dropped() {
 }
 
 #[test]
-fn releases_that_find_the_one_before_waiting_are_counted() {
+fn skipped_releases_are_counted() {
     let executor = executor("late");
     let job = executor.every(Duration::from_millis(1), Priority::NORMAL, "loop", || {}).expect("room");
     let (_busy, let_go) = occupy(&executor);
@@ -97,7 +97,7 @@ fn releases_that_find_the_one_before_waiting_are_counted() {
 }
 
 #[test]
-fn a_job_that_takes_too_long_is_suspended_until_it_is_resumed() {
+fn overrunning_job_is_suspended_until_it_is_resumed() {
     let executor = executor("budget");
     let job = executor.on_event(Priority::NORMAL, "slow", || {
         let began = std::time::Instant::now();
@@ -118,7 +118,7 @@ fn a_job_that_takes_too_long_is_suspended_until_it_is_resumed() {
     assert_eq!(job.statistics().overruns, 1);
 }
 
-/// A job that runs until it is let go, and tells of the beginning of each run.
+/// Adds a job that reports the start of each run and runs until the sender sends.
 fn begins_and_waits(executor: &Executor, priority: Priority) -> (Job, mpsc::Receiver<()>, mpsc::Sender<()>) {
     let (let_go, wait) = mpsc::channel::<()>();
     let (tell, begun) = mpsc::channel();
@@ -130,14 +130,14 @@ fn begins_and_waits(executor: &Executor, priority: Priority) -> (Job, mpsc::Rece
 }
 
 #[test]
-fn a_job_that_is_triggered_suspended_and_resumed_runs_once_and_not_before() {
+fn triggered_and_suspended_job_runs_once_after_resume() {
     let executor = executor("resumed");
     let (job, begun, let_go) = begins_and_waits(&executor, Priority::NORMAL);
     let (busy, busy_begun, busy_let_go) = begins_and_waits(&executor, Priority::MAX);
     job.set_budget(Duration::ZERO, true).expect("a budget");
     job.trigger();
     begun.recv_timeout(PATIENCE).expect("it runs");
-    // What triggers it while it runs is due once it is resumed.
+    // A trigger during a run takes effect when the job is resumed.
     job.trigger();
     busy.trigger();
     let_go.send(()).expect("it waits");
@@ -146,7 +146,7 @@ fn a_job_that_is_triggered_suspended_and_resumed_runs_once_and_not_before() {
     job.resume();
     busy_let_go.send(()).expect("it waits");
     begun.recv_timeout(PATIENCE).expect("it is resumed");
-    // Likewise, but nobody resumes it.
+    // The same, but the job is not resumed.
     job.trigger();
     let (tell, told) = mpsc::channel();
     let less_urgent =
@@ -169,7 +169,7 @@ fn a_job_that_is_triggered_suspended_and_resumed_runs_once_and_not_before() {
 }
 
 #[test]
-fn a_future_goes_on_when_it_is_woken() {
+fn future_continues_when_it_is_woken() {
     let domain = domain();
     let executor = executor("async");
     let build = || on_loopback(domain, Runtime::Shared).executor(&executor).build().expect("participant");
@@ -196,7 +196,7 @@ fn name_of_this_thread() -> String {
 }
 
 #[test]
-fn participants_share_an_executor_and_a_listener_may_have_another() {
+fn participants_share_an_executor_and_a_listener_uses_another() {
     let domain = domain();
     let (main, aside) = (executor("main"), executor("aside"));
     let build = || on_loopback(domain, Runtime::Shared).executor(&main).build().expect("participant");
@@ -220,7 +220,8 @@ fn participants_share_an_executor_and_a_listener_may_have_another() {
     assert_eq!(told.recv_timeout(PATIENCE), Ok(("slow begins", "aside".to_owned())));
     fast_writer.write(&Shape::new("RED", 1)).expect("room");
     assert_eq!(told.recv_timeout(PATIENCE), Ok(("fast", "main".to_owned())), "though the other one still runs");
-    // What comes while it runs there is told by the other one, once it has ended.
+    // Samples that arrive during the call there are reported by the participant's executor after
+    // the call.
     slow.run_listener_on(None).expect("always");
     slow_writer.write(&Shape::new("RED", 2)).expect("room");
     wait_until(&[], "the sample", || slow.status_changes().intersects(StatusMask::DATA_AVAILABLE));
@@ -231,7 +232,7 @@ fn participants_share_an_executor_and_a_listener_may_have_another() {
 }
 
 #[test]
-fn a_job_comes_between_listeners_that_are_less_urgent() {
+fn urgent_job_runs_between_less_urgent_listeners() {
     let domain = domain();
     let executor = executor("both");
     let from = on_loopback(domain, Runtime::Inline).build().expect("participant");
@@ -259,7 +260,7 @@ fn a_job_comes_between_listeners_that_are_less_urgent() {
 }
 
 #[test]
-fn a_participant_that_is_closed_is_not_called_any_more_and_others_go_on() {
+fn closed_participant_is_not_called_and_others_continue() {
     let domain = domain();
     let executor = executor("shared");
     let build = || on_loopback(domain, Runtime::Shared).executor(&executor).build().expect("participant");
@@ -273,7 +274,7 @@ fn a_participant_that_is_closed_is_not_called_any_more_and_others_go_on() {
 }
 
 #[test]
-fn the_thread_has_its_name_and_settings_or_the_executor_is_refused() {
+fn executor_thread_has_its_name_and_settings_or_start_fails() {
     let executor = Executor::builder("a name that is longer than the kernel's").start().expect("a thread");
     let (tell, told) = mpsc::channel();
     let job =

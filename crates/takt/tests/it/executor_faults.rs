@@ -1,4 +1,5 @@
-//! Executors at their worst: handles that are dropped, jobs and listeners that panic, block, overrun, flood or close what runs them.
+//! Fault cases of executors: dropped handles; jobs and listeners that panic, block, overrun, flood
+//! or close what runs them.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -15,15 +16,16 @@ fn executor(name: &str) -> Executor {
     Executor::builder(name).start().expect("a thread")
 }
 
-/// Longer than any test takes on a busy machine.
+/// Longer than any test takes on a loaded machine.
 const HOURS: Duration = Duration::from_secs(36_000);
 
-/// A participant whose lease does not end while other work keeps its thread from the processors.
+/// Participant whose lease does not expire while its thread gets no processor time.
 fn on_busy_machine(domain: u32, runtime: Runtime) -> DomainParticipantBuilder {
     on_loopback(domain, runtime).lease_duration(HOURS)
 }
 
-/// A participant that has nothing to do for hours, once it has been found: what is not told at once is not told.
+/// Participant without any activity for hours after discovery, so that a missed wakeup is not
+/// hidden by a later one.
 fn quiet(domain: u32) -> DomainParticipantBuilder {
     on_busy_machine(domain, Runtime::Shared).announcement_period(HOURS / 4)
 }
@@ -36,7 +38,7 @@ fn write(writer: &DataWriter<Shape>, x: i32) {
     writer.write(&Shape::new("RED", x)).expect("room");
 }
 
-/// Tells of each call, and waits after it until it is let go.
+/// Sets a listener that reports each call and then waits for the sender.
 fn tell_and_wait(reader: &DataReader<Shape>) -> (mpsc::Receiver<()>, mpsc::Sender<()>) {
     let ((tell, told), (let_go, wait)) = (mpsc::channel(), mpsc::channel::<()>());
     listen(reader, move |reader| {
@@ -47,13 +49,13 @@ fn tell_and_wait(reader: &DataReader<Shape>) -> (mpsc::Receiver<()>, mpsc::Sende
     (told, let_go)
 }
 
-/// Silence of what is broken on purpose.
+/// Suppresses backtraces of intended panics.
 fn without_backtrace() {
     std::panic::set_hook(Box::new(|info| eprintln!("{info}")));
 }
 
 #[test]
-fn jobs_and_listeners_keep_their_executor() {
+fn jobs_and_listeners_keep_their_executor_running() {
     let domain = domain();
     let [from, to] = [(); 2].map(|()| quiet(domain).build().expect("participant"));
     let (writer, reader) = join(&from, &to, "Topic");
@@ -82,7 +84,7 @@ fn jobs_and_listeners_keep_their_executor() {
 }
 
 #[test]
-fn an_executor_may_be_dropped_by_its_own_job() {
+fn executor_may_be_dropped_by_its_own_job() {
     let one = executor("one");
     let (tell, told) = mpsc::channel();
     let handle = Mutex::new(Some(one.clone()));
@@ -99,7 +101,7 @@ fn an_executor_may_be_dropped_by_its_own_job() {
 }
 
 #[test]
-fn what_comes_while_another_executor_calls_is_told_at_once_by_whoever_is_next() {
+fn arrival_during_a_call_elsewhere_is_reported_at_once_by_the_next_executor() {
     let domain = domain();
     let [from, to] = [(); 2].map(|()| quiet(domain).build().expect("participant"));
     let (writer, reader) = join(&from, &to, "Topic");
@@ -113,7 +115,7 @@ fn what_comes_while_another_executor_calls_is_told_at_once_by_whoever_is_next() 
         reader.run_listener_on(next).expect("room");
         write(&writer, 2);
         if is_elsewhere {
-            // The participant has received it, and sleeps.
+            // The participant has received the sample and sleeps.
             writer.wait_for_acknowledgments(patience).expect("in time");
         }
         is_elsewhere = next.is_some();
@@ -136,7 +138,7 @@ impl DomainParticipantListener for Overruns {
 }
 
 #[test]
-fn an_overrun_on_another_executor_is_told_at_once() {
+fn overrun_on_another_executor_is_reported_at_once() {
     let domain = domain();
     let [from, to] = [(); 2].map(|()| quiet(domain).build().expect("participant"));
     let properties = [(BUDGET_PROPERTY, "1000")];
@@ -149,7 +151,7 @@ fn an_overrun_on_another_executor_is_told_at_once() {
     for count in 1..4 {
         write(&writer, 1);
         told.recv_timeout(PATIENCE).expect("the call");
-        // The participant has gone to sleep.
+        // The participant sleeps.
         writer.wait_for_acknowledgments(LIMIT).expect("in time");
         let_go.send(()).expect("it waits");
         assert_eq!(overruns.recv_timeout(PATIENCE), Ok(count));
@@ -157,7 +159,7 @@ fn an_overrun_on_another_executor_is_told_at_once() {
 }
 
 #[test]
-fn to_tell_of_overruns_may_take_too_long_itself() {
+fn overrun_of_the_overrun_listener_is_counted_and_reported_once() {
     let pair =
         Pair::<Shape>::new(Runtime::Shared, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
     let (tell, overruns) = mpsc::channel();
@@ -179,7 +181,7 @@ fn to_tell_of_overruns_may_take_too_long_itself() {
 }
 
 #[test]
-fn a_listener_that_is_suspended_is_not_called_for_what_came_during_its_call() {
+fn suspended_listener_is_not_called_for_arrivals_during_its_last_call() {
     let domain = domain();
     let build = || on_busy_machine(domain, Runtime::Inline).build().expect("participant");
     let (from, to) = (build(), build());
@@ -187,7 +189,8 @@ fn a_listener_that_is_suspended_is_not_called_for_what_came_during_its_call() {
     let (writer, reader) =
         connect::<Shape>(&from, &to, "Topic", reliable_writer(History::KeepAll), reader_with(&properties));
     struct Here(DataWriter<Shape>, DomainParticipant, DomainParticipant);
-    // SAFETY: only the thread that made them ever uses them: the one that calls listeners here.
+    // SAFETY: only the thread that created them uses them, which is also the one that calls
+    // listeners here.
     unsafe impl Send for Here {}
     let here = Here(writer.clone(), from.clone(), to.clone());
     let calls = Arc::new(AtomicU64::new(0));
@@ -211,7 +214,7 @@ fn a_listener_that_is_suspended_is_not_called_for_what_came_during_its_call() {
 }
 
 #[test]
-fn new_policies_bring_a_new_budget() {
+fn changed_qos_applies_its_new_budget() {
     let pair =
         Pair::<Shape>::new(Runtime::Shared, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
     listen(&pair.reader, |reader| drop(reader.take(usize::MAX).expect("open")));
@@ -225,7 +228,7 @@ fn new_policies_bring_a_new_budget() {
     pair.wait_until("an overrun", || pair.subscriber.budget_overruns().expect("open").last.iter().any(told));
 }
 
-/// A job that never ends to be due.
+/// Starts a job that is always ready.
 fn never_idle(executor: &Executor, priority: i32) -> Job {
     let future = std::future::poll_fn(|cx| {
         cx.waker().wake_by_ref();
@@ -235,7 +238,7 @@ fn never_idle(executor: &Executor, priority: i32) -> Job {
 }
 
 #[test]
-fn jobs_that_are_always_due_do_not_keep_a_participant_from_living() {
+fn always_ready_jobs_do_not_starve_a_participant() {
     for priorities in [[0, -5], [50, 63]] {
         live_beside(priorities);
     }
@@ -261,7 +264,7 @@ fn live_beside(priorities: [i32; 2]) {
 }
 
 #[test]
-fn a_flood_of_what_is_urgent_does_not_keep_a_participant_from_living() {
+fn urgent_overload_does_not_starve_a_participant() {
     let domain = domain();
     let build = || on_busy_machine(domain, Runtime::Shared).shared_memory(false).build().expect("participant");
     let (from, to) = (build(), build());
@@ -297,7 +300,7 @@ fn a_flood_of_what_is_urgent_does_not_keep_a_participant_from_living() {
 }
 
 #[test]
-fn what_is_urgent_on_another_executor_is_woken_between_two_listeners() {
+fn urgent_listener_on_another_executor_is_woken_between_two_listeners() {
     let domain = domain();
     let main = executor("main");
     let build = || on_busy_machine(domain, Runtime::Shared).shared_memory(false);
@@ -317,7 +320,7 @@ fn what_is_urgent_on_another_executor_is_woken_between_two_listeners() {
         tell_urgent.send(()).unwrap_or_default();
     });
     urgent.run_listener_on(Some(&executor("aside"))).expect("room");
-    // Whichever slow one is called second sees that the urgent one was woken before.
+    // The slow listener that is called second observes that the urgent one was woken before.
     let ((tell, told), (tell_end, end)) = (mpsc::channel(), mpsc::channel());
     let (let_go, wait) = mpsc::channel::<()>();
     let shared = Arc::new(Mutex::new((0, wait, told_urgent)));
@@ -347,7 +350,7 @@ fn what_is_urgent_on_another_executor_is_woken_between_two_listeners() {
 }
 
 #[test]
-fn a_job_waits_for_all_that_is_more_urgent() {
+fn job_waits_for_all_more_urgent_work() {
     let domain = domain();
     let executor = executor("order");
     let from = on_busy_machine(domain, Runtime::Inline).build().expect("participant");
@@ -378,7 +381,7 @@ fn a_job_waits_for_all_that_is_more_urgent() {
 }
 
 #[test]
-fn a_job_that_panics_ends_its_executor_and_all_that_it_drives() {
+fn panicking_job_ends_its_executor_and_closes_its_participants() {
     without_backtrace();
     let domain = domain();
     let executor = executor("panics");
@@ -399,7 +402,7 @@ fn a_job_that_panics_ends_its_executor_and_all_that_it_drives() {
 }
 
 #[test]
-fn a_listener_that_panics_on_another_executor_ends_its_participant() {
+fn panicking_listener_on_another_executor_closes_its_participant() {
     without_backtrace();
     let domain = domain();
     let [from, to] = [(); 2].map(|()| on_busy_machine(domain, Runtime::Shared).build().expect("participant"));
@@ -449,7 +452,7 @@ fn listeners_may_close_each_others_participants() {
 }
 
 #[test]
-fn a_job_does_not_wait_for_its_own_executor() {
+fn job_does_not_wait_for_its_own_executor() {
     let domain = domain();
     let executor = executor("builds");
     let (tell, told) = mpsc::channel();
@@ -468,7 +471,7 @@ fn a_job_does_not_wait_for_its_own_executor() {
 }
 
 #[test]
-fn to_close_waits_for_the_executor_though_it_has_no_room_for_jobs() {
+fn close_waits_for_an_executor_at_its_job_limit() {
     let domain = domain();
     let executor = executor("full");
     let [from, to] =
@@ -485,13 +488,13 @@ fn to_close_waits_for_the_executor_though_it_has_no_room_for_jobs() {
     told.recv_timeout(PATIENCE).expect("the call");
     let has_ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        // The listener ends its call when nothing can let it go any more.
+        // The listener ends its call when the sender is dropped.
         let let_go = let_go;
         let closes = scope.spawn(|| {
             to.close().expect("once");
             assert!(has_ended.load(Ordering::SeqCst), "the call has ended");
         });
-        // The handle is closed while the listener runs.
+        // The handle is closed while the listener is running.
         wait_until(&[], "close", || matches!(to.counters(), Err(Error::AlreadyDeleted)));
         has_ended.store(true, Ordering::SeqCst);
         let_go.send(()).expect("it waits");
@@ -501,7 +504,7 @@ fn to_close_waits_for_the_executor_though_it_has_no_room_for_jobs() {
 }
 
 #[test]
-fn a_name_with_a_zero_octet_is_refused() {
+fn executor_name_with_a_zero_octet_is_rejected() {
     let refused = Executor::builder("con\0trol").start();
     assert!(matches!(refused, Err(Error::BadParameter { .. })), "{refused:?}");
 }

@@ -1,4 +1,4 @@
-//! What is written once a reader is matched arrives at it, a best-effort one too.
+//! A sample written after a match arrives, also at a best-effort reader.
 
 use crate::support::*;
 use takt::qos::*;
@@ -35,7 +35,7 @@ fn best_effort_sample_arrives_after_the_match_over_udp() {
 }
 
 #[test]
-fn wait_for_readers_and_writers_end_with_the_match_or_in_time() {
+fn wait_for_readers_and_writers_return_on_match_or_time_out() {
     for runtime in RUNTIMES {
         let participant = on_loopback(domain(), runtime).build().expect("participant");
         let writer = create_writer::<Blob>(&participant, "Topic", DataWriterQos::default());
@@ -55,7 +55,7 @@ fn wait_for_readers_and_writers_end_with_the_match_or_in_time() {
 }
 
 #[test]
-fn wait_for_readers_ends_when_a_reader_comes_meanwhile() {
+fn wait_for_readers_returns_when_a_reader_is_created() {
     let domain = domain();
     let (from, to) =
         (on_loopback(domain, Runtime::Shared).build().expect("participant"), on_loopback(domain, Runtime::Shared));

@@ -1,4 +1,4 @@
-//! Endpoints with a port of their own, by which the network can tell topics apart.
+//! Endpoints with ports of their own, by which the network distinguishes topics.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -8,10 +8,10 @@ use takt::qos::*;
 use takt::transport::{TraceEvent, Tracer};
 use takt::*;
 
-/// How many datagrams came from which port to which port.
+/// Number of datagrams by source port and destination port.
 type Ports = Arc<Mutex<BTreeMap<(u32, u32), usize>>>;
 
-/// A participant that notes what it receives.
+/// Creates a participant that records the ports of received datagrams.
 fn observed(domain: u32, ports: &Ports) -> DomainParticipant {
     let ports = Arc::clone(ports);
     let observe = move |event: TraceEvent<'_>| {
@@ -24,7 +24,7 @@ fn observed(domain: u32, ports: &Ports) -> DomainParticipant {
 }
 
 #[test]
-fn a_writer_and_a_reader_with_own_ports_talk_between_these_alone() {
+fn endpoints_with_own_ports_exchange_data_on_these_ports_only() {
     let domain = domain();
     let ports = Ports::default();
     let publisher = on_loopback(domain, Runtime::Inline).shared_memory(false).build().expect("participant");
@@ -76,7 +76,7 @@ fn a_writer_and_a_reader_with_own_ports_talk_between_these_alone() {
 }
 
 #[test]
-fn a_writers_flow_ends_with_it() {
+fn flow_of_a_writer_is_closed_with_the_writer() {
     let pair = Pair::<Shape>::new(Runtime::Shared, reliable_writer(History::KeepAll), DataReaderQos::default());
     let topic = pair.publisher.create_topic::<Shape>("Topic", TopicQos::default()).expect("topic");
     let publisher = pair.publisher.create_publisher(PublisherQos::default()).expect("publisher");

@@ -1,4 +1,4 @@
-//! What the driving thread does while nothing happens, as a transport sees it: which scans it is asked for, and when.
+//! Idle behavior of the driving thread as seen by a transport: the kind of scans and their times.
 
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixDatagram;
@@ -14,15 +14,16 @@ use takt_transport::{
 };
 use takt_wire::Locator;
 
-/// Longer than a machine under load keeps a thread waiting as a rule; the tests hold if it does.
+/// Usually longer than preemption on a loaded machine. The tests pass even if preemption lasts
+/// longer.
 const SPAN: Duration = Duration::from_millis(30);
 
-/// A scan, when it was, and whether it found something.
+/// Kind of a scan, its time, and whether it received a datagram.
 type Asked = (Scan, Instant, bool);
 
 type Log = Arc<Mutex<Vec<Asked>>>;
 
-/// Has what was put into its socket, and is always asked for it.
+/// Transport that receives from a socket and logs every scan.
 struct Quiet {
     socket: UnixDatagram,
     descriptors: [RawFd; 1],
@@ -33,7 +34,7 @@ struct Quiet {
 }
 
 impl Quiet {
-    /// The transport, who sends to it, and its log.
+    /// Returns the transport, the socket that sends to it, and its log.
     fn new() -> (Self, UnixDatagram, Log) {
         let (socket, peer) = UnixDatagram::pair().expect("sockets");
         socket.set_nonblocking(true).expect("a socket");
@@ -94,7 +95,7 @@ impl Transport for Quiet {
     }
 
     fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>> {
-        // What is left to the sleep is found by the scan after it.
+        // A datagram that arrives before the sleep is found by the scan after it.
         let received = if scan == Scan::Taken { None } else { self.socket.recv(&mut self.buffer).ok() };
         self.log.lock().expect("no panic").push((scan, Instant::now(), received.is_some()));
         let meta =
@@ -117,16 +118,17 @@ fn participant(runtime: Runtime, idle: Idle) -> (DomainParticipant, UnixDatagram
     (builder.build().expect("participant"), peer, log)
 }
 
-/// When the first scan was that is not hot, and how many hot ones were before; `None` while there was none.
+/// Returns the number of leading hot scans and the time of the first other scan; `None` if there
+/// was none.
 fn end_of_spinning(log: &[Asked]) -> Option<(usize, Instant)> {
     let hot = log.iter().take_while(|(scan, ..)| *scan == Scan::Hot).count();
     log.get(hot).map(|(_, at, _)| (hot, *at))
 }
 
 #[test]
-fn a_wait_spins_for_the_time_that_was_set_and_then_sleeps() {
+fn wait_spins_for_the_configured_time_and_then_sleeps() {
     let (participant, peer, log) = participant(Runtime::Inline, Idle::SpinThenBlock(SPAN));
-    // A thread that gets no processor while it spins has no time left to sleep.
+    // Retry if the thread was preempted while spinning, so that no time was left to sleep.
     let (begun, hot, end) = until_some("a wait with time left sleeps", || {
         log.lock().expect("no panic").clear();
         let begun = Instant::now();
@@ -136,7 +138,7 @@ fn a_wait_spins_for_the_time_that_was_set_and_then_sleeps() {
     });
     assert!(hot > 0 && end - begun >= SPAN, "{hot} hot scans, {:?}", end - begun);
 
-    // What comes while it sleeps makes it spin again.
+    // A datagram that arrives during the sleep restarts spinning.
     log.lock().expect("no panic").clear();
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -152,7 +154,7 @@ fn a_wait_spins_for_the_time_that_was_set_and_then_sleeps() {
 }
 
 #[test]
-fn what_comes_while_it_spins_is_found_without_a_sleep_and_prolongs_the_spinning() {
+fn datagram_while_spinning_is_received_without_sleep_and_prolongs_spinning() {
     let (participant, peer, log) = participant(Runtime::Inline, Idle::SpinThenBlock(Duration::from_secs(3600)));
     log.lock().expect("no panic").clear();
     for _ in 0..100 {
@@ -164,7 +166,7 @@ fn what_comes_while_it_spins_is_found_without_a_sleep_and_prolongs_the_spinning(
 }
 
 #[test]
-fn after_a_sleep_those_alone_are_asked_that_have_something() {
+fn only_readable_transports_are_polled_after_a_sleep() {
     let (silent, _silent_peer, silent_log) = Quiet::new();
     let (other, peer, log) = Quiet::new();
     let builder = DomainParticipant::builder(domain()).runtime(Runtime::Inline);
@@ -180,7 +182,7 @@ fn after_a_sleep_those_alone_are_asked_that_have_something() {
             assert!(participant.spin_once(Duration::from_secs(60)).expect("driven"), "a datagram");
         });
         assert!(log.lock().expect("no panic").iter().any(|(scan, _, found)| *found && *scan == Scan::All));
-        // A thorough look may come before a sleep, but not after it.
+        // A full scan may precede a sleep, but must not follow it.
         let silent = silent_log.lock().expect("no panic");
         let slept = silent.iter().skip_while(|(scan, ..)| *scan != Scan::Taken);
         assert_eq!(slept.filter(|(scan, ..)| *scan == Scan::All).count(), 0);
@@ -188,7 +190,7 @@ fn after_a_sleep_those_alone_are_asked_that_have_something() {
 }
 
 #[test]
-fn a_participants_own_thread_spins_and_sleeps_too() {
+fn receiving_thread_spins_and_sleeps() {
     let (_participant, peer, log) = participant(Runtime::Shared, Idle::SpinThenBlock(SPAN));
     let wait_for =
         |what: &str, is_there: &dyn Fn(&[Asked]) -> bool| until(what, || is_there(&log.lock().expect("no panic")));
@@ -205,9 +207,9 @@ fn a_participants_own_thread_spins_and_sleeps_too() {
     });
 }
 
-/// A thread that has slept for long does not take the time when it fell asleep for the time when it was woken.
+/// The reception timestamp after a long sleep is the time of wakeup, not that of falling asleep.
 #[test]
-fn what_comes_after_a_silence_bears_the_time_of_its_arrival() {
+fn reception_timestamp_after_silence_is_the_arrival_time() {
     const SILENCE: Duration = Duration::from_millis(600);
     for runtime in RUNTIMES {
         let domain = domain();

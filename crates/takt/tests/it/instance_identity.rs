@@ -1,4 +1,4 @@
-//! One identity per instance, whatever the representations of its writers (XTypes 1.3 §7.6.8).
+//! Instance identity: writers with different representations share an instance (XTypes 1.3 §7.6.8).
 
 use crate::support::*;
 use takt::qos::*;
@@ -48,7 +48,7 @@ fn with(representation: DataRepresentation, writer: DataWriterQos) -> DataWriter
     DataWriterQos { data_representation: representation, ..writer }
 }
 
-/// A pair whose writer uses XCDR1, and a second writer that uses XCDR2.
+/// Creates a pair whose writer uses XCDR1, and a second writer that uses XCDR2.
 fn of_both<T: TypeSupport>(
     writer: DataWriterQos,
     second: DataWriterQos,

@@ -1,4 +1,4 @@
-//! Instances: disposed, unregistered, abandoned, and looked up (DDS 1.4 §2.2.2.5.1.3).
+//! Instances: dispose, unregister, loss of writers, and lookup (DDS 1.4 §2.2.2.5.1.3).
 
 use crate::support::*;
 use takt::qos::*;
@@ -18,7 +18,7 @@ fn assert_news(sample: &Sample<Shape>, state: InstanceState, color: &str) {
 }
 
 #[test]
-fn a_disposed_instance_is_seen_with_its_key() {
+fn disposed_instance_is_reported_with_its_key() {
     for runtime in RUNTIMES {
         let pair = keyed(runtime, true);
         pair.writer.write(&Shape::new("RED", 1)).expect("room");
@@ -36,7 +36,7 @@ fn a_disposed_instance_is_seen_with_its_key() {
 }
 
 #[test]
-fn an_unregistered_instance_has_no_writers_unless_it_is_disposed_too() {
+fn unregistered_instance_has_no_writers_unless_autodisposed() {
     for runtime in RUNTIMES {
         for (autodispose, state) in [(false, InstanceState::NotAliveNoWriters), (true, InstanceState::NotAliveDisposed)]
         {
@@ -50,7 +50,7 @@ fn an_unregistered_instance_has_no_writers_unless_it_is_disposed_too() {
 }
 
 #[test]
-fn a_deleted_writer_leaves_its_instances_without_writers() {
+fn deleted_writer_leaves_its_instances_without_writers() {
     for runtime in RUNTIMES {
         let Pair { publisher, subscriber, writer, reader } = keyed(runtime, true);
         writer.write(&Shape::new("RED", 1)).expect("room");
@@ -66,7 +66,7 @@ fn a_deleted_writer_leaves_its_instances_without_writers() {
 }
 
 #[test]
-fn a_key_is_found_by_its_handle() {
+fn key_value_returns_the_key_of_a_handle() {
     for runtime in RUNTIMES {
         let pair = keyed(runtime, true);
         pair.writer.write(&Shape::new("RED", 1)).expect("room");
@@ -82,7 +82,7 @@ fn a_key_is_found_by_its_handle() {
 }
 
 #[test]
-fn a_topic_without_keys_has_nothing_to_dispose() {
+fn dispose_fails_on_a_topic_without_key() {
     let pair = Pair::<Blob>::new(Runtime::Shared, reliable_writer(History::KeepAll), DataReaderQos::default());
     let result = pair.writer.dispose(&Blob::new(1, 1));
     assert!(matches!(result, Err(Error::IllegalOperation { .. })), "{result:?}");

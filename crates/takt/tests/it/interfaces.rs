@@ -1,6 +1,6 @@
-//! Interfaces that come and go, addresses that change, a link that is lost for longer than a lease: everything goes on
-//! by itself. Each test has two hosts of its own (network namespaces), which takes root; without it there is nothing to be
-//! tested.
+//! Interfaces that appear and disappear, addresses that change, and a link that is down for longer
+//! than a lease: communication recovers automatically. Each test has two hosts of its own (network
+//! namespaces), which requires root.
 
 use std::process::Command;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -16,19 +16,19 @@ use takt_testkit::{not_run, require};
 
 const LEASE: Duration = Duration::from_secs(2);
 
-/// What a host is told to do; it does it and goes on.
+/// Task for the thread of a host.
 type Errand = Box<dyn FnOnce() + Send>;
 
-/// A thread in a network namespace of its own, in which a participant runs.
+/// Thread in a network namespace of its own, in which a participant runs.
 struct Host {
-    /// The kernel's id of the thread: its namespace for `ip`.
+    /// Kernel id of the thread, which identifies its namespace for `ip`.
     thread_id: i32,
     errands: Sender<Errand>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Host {
-    /// Runs `life` in the namespace once it is prepared; it is given the errands to run between its turns.
+    /// Runs `life` in a new namespace. `life` executes the tasks it receives between its passes.
     fn new(life: impl FnOnce(Receiver<Errand>) + Send + 'static) -> Self {
         let (errands, todo) = mpsc::channel::<Errand>();
         let (tell, told) = mpsc::channel();
@@ -44,7 +44,7 @@ impl Host {
         Self { thread_id, errands, thread: Some(thread) }
     }
 
-    /// Runs something on the host's thread and waits for its result.
+    /// Runs a task on the host's thread and waits for its result.
     fn run<R: Send + 'static>(&self, errand: impl FnOnce() -> R + Send + 'static) -> R {
         let (tell, told) = mpsc::channel();
         let errand = move || tell.send(errand()).expect("somebody waits");
@@ -74,7 +74,8 @@ fn ip(arguments: &str) {
     assert!(status.expect("iproute2 is installed").success(), "ip {arguments}");
 }
 
-/// Waits for the first errands, which make the network, then calls `turn` until nobody has errands any more.
+/// Runs the first tasks, which set up the network, then calls `turn` between tasks until the sender
+/// is dropped.
 fn live(todo: &Receiver<Errand>, mut turn: impl FnMut()) {
     loop {
         match todo.try_recv() {
@@ -86,17 +87,18 @@ fn live(todo: &Receiver<Errand>, mut turn: impl FnMut()) {
 }
 
 fn builder(domain: u32) -> DomainParticipantBuilder {
-    // Announcements are a quarter of the lease apart.
+    // The period of announcements is a quarter of the lease.
     DomainParticipant::builder(domain).runtime(Runtime::Inline).lease_duration(LEASE)
 }
 
-/// Two hosts on a link, a writer on the left one and a reader on the right one.
+/// Two hosts on a link, with a writer on the left one and a reader on the right one.
 struct Scene {
     left: Host,
     right: Host,
     numbers: Receiver<u32>,
     write: Sender<u32>,
-    /// How many readers the writer matches, and how many writers the reader matches, at each change.
+    /// Number of matched readers of the writer and of matched writers of the reader, at each
+    /// change.
     matches: [Receiver<u32>; 2],
     expected: u32,
 }
@@ -109,7 +111,7 @@ fn report(status: &MatchedStatus, changes: &Sender<u32>) {
     }
 }
 
-/// Without the permission to make namespaces the test is reported as one that cannot run, and this is `None`.
+/// Returns `None` without permission to create namespaces; the test is then reported as not run.
 fn scene(durability: Durability, interfaces: &'static [&'static str]) -> Option<Scene> {
     require::network_namespaces().map_err(not_run).ok()?;
     let (write, to_write) = mpsc::channel();
@@ -117,7 +119,7 @@ fn scene(durability: Durability, interfaces: &'static [&'static str]) -> Option<
     let (tell_readers, readers) = mpsc::channel();
     let (tell_writers, writers) = mpsc::channel();
     let left = Host::new(move |todo| {
-        // The network is made first.
+        // The first tasks set up the network.
         (0..3).for_each(|_| receive("the network is made", &todo)());
         let participant = builder(0).interfaces(interfaces.iter().copied()).build().expect("participant");
         let qos = DataWriterQos { durability, ..reliable_writer(History::KeepAll) };
@@ -164,7 +166,8 @@ impl Scene {
         }
     }
 
-    /// Waits for both sides: a volatile reader that the writer does not match yet gets nothing of what is written.
+    /// Waits for both sides. A VOLATILE reader that the writer has not matched yet misses what is
+    /// written.
     fn await_matches(&self, count: u32) {
         let deadline = Instant::now() + PATIENCE;
         for matches in &self.matches {
@@ -183,7 +186,7 @@ impl Scene {
         }
     }
 
-    /// The numbers from `first` on arrive in order, and nothing else.
+    /// Verifies that exactly the numbers from `first` on arrive, in order.
     fn assert_delivered(&self, first: u32) {
         for number in first..self.expected {
             assert_eq!(self.numbers.recv_timeout(PATIENCE), Ok(number));
@@ -191,9 +194,9 @@ impl Scene {
     }
 }
 
-/// The match survives, so a volatile reader loses nothing.
+/// The match survives, so that a VOLATILE reader loses nothing.
 #[test]
-fn addresses_change_and_the_match_survives() {
+fn match_survives_address_changes() {
     for interfaces in [&[][..], &["takt0"]] {
         let Some(mut scene) = scene(Durability::Volatile, interfaces) else { return };
         scene.await_matches(1);
@@ -213,7 +216,7 @@ fn addresses_change_and_the_match_survives() {
 }
 
 #[test]
-fn an_interface_is_deleted_and_made_again() {
+fn communication_recovers_after_an_interface_is_deleted_and_recreated() {
     let Some(mut scene) = scene(Durability::Volatile, &["takt0"]) else { return };
     scene.await_matches(1);
     scene.write(10);
@@ -228,7 +231,7 @@ fn an_interface_is_deleted_and_made_again() {
 }
 
 #[test]
-fn a_link_is_down_for_longer_than_the_lease() {
+fn communication_recovers_after_a_link_failure_longer_than_the_lease() {
     let Some(mut scene) = scene(Durability::TransientLocal, &[]) else { return };
     scene.await_matches(1);
     scene.write(10);
@@ -239,6 +242,6 @@ fn a_link_is_down_for_longer_than_the_lease() {
     scene.left.ip("link set takt0 up");
     scene.await_matches(1);
     scene.write(10);
-    // A new match begins with the history.
+    // A new match starts with the history.
     scene.assert_delivered(0);
 }

@@ -7,7 +7,7 @@ use takt::*;
 const LEN: usize = 4 << 20;
 
 #[test]
-fn four_megabytes_arrive_whole() {
+fn sample_of_four_megabytes_arrives_complete() {
     for runtime in RUNTIMES {
         let pair = Pair::<Blob>::new(runtime, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
         for number in 0..3 {
@@ -22,7 +22,7 @@ fn four_megabytes_arrive_whole() {
 }
 
 #[test]
-fn a_sample_beyond_the_writers_memory_is_refused() {
+fn sample_larger_than_the_writers_memory_is_rejected() {
     for shared_memory in [false, true] {
         let limits = Limits { endpoint_memory_bytes: 1 << 20, ..Limits::default() };
         let domain = domain();

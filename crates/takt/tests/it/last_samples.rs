@@ -1,5 +1,6 @@
-//! What a writer wrote before it, its participant or its process ended arrives, also best effort: discovery and user data arrive by
-//! sockets and transports of their own, which keep no order among one another.
+//! Last samples: everything written before the end of a writer, its participant or its process
+//! arrives, also with best effort. Discovery and user data use separate sockets and transports,
+//! which do not preserve a common order.
 
 use crate::support::*;
 use takt::qos::*;
@@ -11,7 +12,8 @@ fn best_effort_writer() -> DataWriterQos {
     DataWriterQos { reliability: Reliability::BEST_EFFORT, ..DataWriterQos::default() }
 }
 
-/// The numbers of what a reader gets that is not driven before the writer has written all, and is gone.
+/// Returns the numbers received by a reader that is driven only after the writer has written
+/// everything and ended.
 fn taken_after(shared_memory: bool, end: impl FnOnce(DomainParticipant, DataWriter<Blob>)) -> Vec<u32> {
     let domain = domain();
     let participant = |runtime| on_loopback(domain, runtime).shared_memory(shared_memory).build().expect("participant");
@@ -30,7 +32,7 @@ fn taken_after(shared_memory: bool, end: impl FnOnce(DomainParticipant, DataWrit
 }
 
 #[test]
-fn best_effort_samples_arrive_before_the_farewell_of_their_participant() {
+fn best_effort_samples_arrive_before_their_participant_leaves() {
     for shared_memory in [false, true] {
         let taken = taken_after(shared_memory, |publisher, writer| {
             drop(writer);

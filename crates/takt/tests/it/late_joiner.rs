@@ -1,4 +1,4 @@
-//! Durability: what a reader that comes later receives (DDS 1.4 §2.2.3.4).
+//! Durability: samples that a late joiner receives (DDS 1.4 §2.2.3.4).
 
 use crate::support::*;
 use takt::qos::*;
@@ -11,7 +11,7 @@ fn durable(durability: Durability) -> (DataWriterQos, DataReaderQos) {
 }
 
 #[test]
-fn a_transient_local_reader_receives_the_history() {
+fn transient_local_reader_receives_the_history() {
     for runtime in RUNTIMES {
         let (writer, reader) = durable(Durability::TransientLocal);
         let pair = Pair::<Shape>::new(runtime, writer, reader.clone());
@@ -32,7 +32,7 @@ fn a_transient_local_reader_receives_the_history() {
 }
 
 #[test]
-fn a_late_reader_receives_the_last_samples_of_each_instance() {
+fn late_reader_receives_the_last_samples_of_each_instance() {
     for runtime in RUNTIMES {
         let (writer, reader) = durable(Durability::TransientLocal);
         let writer = DataWriterQos { history: History::KeepLast(2), ..writer };
@@ -56,7 +56,7 @@ fn a_late_reader_receives_the_last_samples_of_each_instance() {
 }
 
 #[test]
-fn a_volatile_reader_receives_only_what_comes_after_it() {
+fn volatile_reader_receives_only_samples_written_after_the_match() {
     for runtime in RUNTIMES {
         let (writer, reader) = durable(Durability::Volatile);
         let pair = Pair::<Shape>::new(runtime, writer, reader.clone());

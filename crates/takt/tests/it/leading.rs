@@ -1,4 +1,5 @@
-//! Threads that wait under `Runtime::Shared` receive themselves; listeners, timers and others that wait are served all the same.
+//! Leader/followers: threads that wait under `Runtime::Shared` receive datagrams themselves, while
+//! listeners, timers and other waiting threads work as usual.
 
 use std::collections::HashSet;
 use std::pin::pin;
@@ -16,10 +17,10 @@ use takt_testkit::waiting::{OnDrop, join, receive, until};
 const LONG: takt::Duration = takt::Duration::from_secs(60);
 const SHORT: takt::Duration = takt::Duration::from_millis(5);
 
-/// More waits than it takes until the kernel keeps the list of descriptors.
+/// More waits than it takes until the descriptors are registered in the kernel.
 const WAITS: i32 = 50;
 
-/// A pair whose subscriber is reached by shared memory or by UDP alone.
+/// Creates a pair whose subscriber is reached by shared memory, or by UDP only.
 fn pair(shared_memory: bool) -> Pair<Shape> {
     let domain = domain();
     let participant =
@@ -28,7 +29,7 @@ fn pair(shared_memory: bool) -> Pair<Shape> {
     Pair::between(publisher, subscriber, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll))
 }
 
-/// A wait set for the samples of a reader.
+/// Returns a wait set for the samples of a reader.
 fn wait_set(reader: &DataReader<Shape>) -> WaitSet {
     let waitset = WaitSet::new().expect("descriptors");
     waitset.attach(reader.read_condition(Selector::READ)).expect("attached");
@@ -41,7 +42,8 @@ fn take_next(waitset: &WaitSet, reader: &DataReader<Shape>, x: i32) {
     assert_eq!(reader.take(1).expect("open")[0].data, Some(Shape::new("RED", x)));
 }
 
-/// Notes which threads wake a task: those that receive what the task waits for.
+/// Waker that records the threads that wake it: those that receive the data for which the task
+/// waits.
 #[derive(Default)]
 struct Witness(Mutex<HashSet<ThreadId>>);
 
@@ -51,7 +53,8 @@ impl Wake for Witness {
     }
 }
 
-/// The threads that receive while this one waits for samples that another one writes: of all samples, or until this one has.
+/// Returns the threads that receive while this thread waits for samples of another one. Stops early
+/// when this thread has received one.
 fn receiving_threads(pair: &Pair<Shape>, samples: i32) -> HashSet<ThreadId> {
     let (waitset, witness) = (wait_set(&pair.reader), Arc::new(Witness::default()));
     let waker = Waker::from(Arc::clone(&witness));
@@ -73,11 +76,11 @@ fn receiving_threads(pair: &Pair<Shape>, samples: i32) -> HashSet<ThreadId> {
     threads()
 }
 
-/// More samples than it takes until one arrives while the thread that waits for it sleeps.
+/// More samples than it takes until one arrives while the waiting thread sleeps.
 const MANY: i32 = 10_000;
 
 #[test]
-fn a_thread_that_waits_receives_itself() {
+fn waiting_thread_receives_datagrams_itself() {
     for shared_memory in [false, true] {
         let threads = receiving_threads(&pair(shared_memory), MANY);
         assert!(threads.contains(&current().id()), "shared memory: {shared_memory}");
@@ -85,7 +88,7 @@ fn a_thread_that_waits_receives_itself() {
 }
 
 #[test]
-fn a_receiving_thread_with_settings_of_its_own_receives_alone() {
+fn receiving_thread_with_settings_admits_no_leader() {
     let domain = domain();
     let settings =
         ThreadSettings { timer_slack: Some(std::time::Duration::from_nanos(1)), ..ThreadSettings::default() };
@@ -97,7 +100,7 @@ fn a_receiving_thread_with_settings_of_its_own_receives_alone() {
 }
 
 #[test]
-fn listeners_are_called_by_the_receiving_thread_while_another_one_waits() {
+fn receiving_thread_calls_listeners_while_another_thread_waits() {
     for shared_memory in [false, true] {
         let pair = pair(shared_memory);
         let qos = (reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
@@ -112,7 +115,7 @@ fn listeners_are_called_by_the_receiving_thread_while_another_one_waits() {
         let waitset = wait_set(&pair.reader);
         std::thread::scope(|scope| {
             let waiter = scope.spawn(|| (0..WAITS).for_each(|x| take_next(&waitset, &pair.reader, x)));
-            // The waiting thread ends with the participant if the calls are not as they should be.
+            // If the listener calls are wrong, closing the participant ends the waiting thread.
             let _ending = OnDrop(|| drop(pair.subscriber.close()));
             for x in 0..WAITS {
                 writer.write(&Shape::new("RED", x)).expect("room");
@@ -125,7 +128,7 @@ fn listeners_are_called_by_the_receiving_thread_while_another_one_waits() {
 }
 
 #[test]
-fn samples_and_heartbeats_are_answered_while_the_thread_that_waited_is_busy() {
+fn samples_and_heartbeats_are_handled_while_the_former_leader_is_busy() {
     for shared_memory in [false, true] {
         let pair = pair(shared_memory);
         let waitset = wait_set(&pair.reader);
@@ -145,7 +148,7 @@ fn samples_and_heartbeats_are_answered_while_the_thread_that_waited_is_busy() {
 }
 
 #[test]
-fn a_wait_of_a_thread_that_leads_ends_in_time() {
+fn wait_of_a_leader_times_out() {
     for shared_memory in [false, true] {
         let pair = pair(shared_memory);
         let waitset = wait_set(&pair.reader);
@@ -160,7 +163,7 @@ fn a_wait_of_a_thread_that_leads_ends_in_time() {
 }
 
 #[test]
-fn two_threads_that_wait_for_one_participant_get_their_samples() {
+fn two_waiting_threads_of_one_participant_receive_their_samples() {
     for shared_memory in [false, true] {
         let pair = pair(shared_memory);
         let qos = (reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
@@ -196,7 +199,7 @@ fn one_wait_set_leads_several_participants() {
 }
 
 #[test]
-fn closing_a_participant_ends_the_wait_of_the_thread_that_leads_it() {
+fn close_ends_the_wait_of_the_leader() {
     for shared_memory in [false, true] {
         let pair = pair(shared_memory);
         let waitset = wait_set(&pair.reader);
@@ -214,7 +217,7 @@ fn closing_a_participant_ends_the_wait_of_the_thread_that_leads_it() {
 }
 
 #[test]
-fn a_participant_with_an_urgent_reader_has_all_samples_received_by_its_own_thread() {
+fn participant_with_urgent_reader_admits_no_leader() {
     let pair = pair(false);
     assert!(receiving_threads(&pair, MANY).contains(&current().id()));
     let urgent = create_reader::<Shape>(&pair.subscriber, "Urgent", reader_with(&[(PRIORITY_PROPERTY, "46")]));
@@ -224,7 +227,7 @@ fn a_participant_with_an_urgent_reader_has_all_samples_received_by_its_own_threa
 }
 
 #[test]
-fn a_thread_that_waits_for_each_sample_by_itself_gets_all() {
+fn separate_waits_for_each_sample_receive_every_sample() {
     for shared_memory in [false, true] {
         let pair = pair(shared_memory);
         let (sender, x_max) = (pair.writer.clone(), 20 * WAITS);

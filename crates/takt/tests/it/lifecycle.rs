@@ -1,4 +1,4 @@
-//! Coming, going, and what is refused: deletion from any state, wrong threads, wrong calls.
+//! Entity lifecycle: deletion in any state, calls from wrong threads, and invalid calls.
 
 use crate::support::*;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use takt::qos::*;
 use takt::*;
 
 #[test]
-fn dropping_the_last_handle_says_goodbye() {
+fn dropping_the_last_handle_announces_that_the_participant_leaves() {
     for runtime in RUNTIMES {
         let pair = Pair::<Shape>::new(runtime, DataWriterQos::default(), DataReaderQos::default());
         let Pair { publisher, subscriber, writer, reader } = pair;
@@ -23,7 +23,7 @@ fn dropping_the_last_handle_says_goodbye() {
 }
 
 #[test]
-fn entities_keep_their_participant() {
+fn entities_keep_their_participant_open() {
     for runtime in RUNTIMES {
         let domain = domain();
         let subscriber = on_loopback(domain, runtime).build().expect("participant");
@@ -43,7 +43,7 @@ fn entities_keep_their_participant() {
 }
 
 #[test]
-fn a_closed_participant_answers_that_it_is() {
+fn calls_on_a_closed_participant_return_already_deleted() {
     for runtime in RUNTIMES {
         let pair = Pair::<Shape>::new(runtime, DataWriterQos::default(), DataReaderQos::default());
         let condition = pair.reader.read_condition(Selector::READ);
@@ -59,7 +59,7 @@ fn a_closed_participant_answers_that_it_is() {
 }
 
 #[test]
-fn an_entity_is_closed_once_whatever_handles_there_are() {
+fn entity_is_closed_once_for_all_its_handles() {
     for runtime in RUNTIMES {
         let pair = Pair::<Shape>::new(runtime, DataWriterQos::default(), DataReaderQos::default());
         let second = pair.writer.clone();
@@ -71,7 +71,7 @@ fn an_entity_is_closed_once_whatever_handles_there_are() {
 }
 
 #[test]
-fn a_participant_that_falls_silent_is_lost() {
+fn silent_participant_is_lost_when_its_lease_expires() {
     for runtime in RUNTIMES {
         let domain = domain();
         let watching = on_loopback(domain, runtime).build().expect("participant");
@@ -84,7 +84,8 @@ fn a_participant_that_falls_silent_is_lost() {
                 && !writer.matched_subscriptions().expect("open").is_empty()
         });
         writer.write(&Shape::new("RED", 1)).expect("room");
-        // A machine that stops this thread for longer than the lease loses the participant before, too.
+        // If the test is preempted for longer than the lease, the participant may have been lost
+        // before, too.
         let before = watching.counters().expect("open").leases_expired;
         wait_until(&[&watching], "loss", || reader.matched_publications().expect("open").is_empty());
         assert_eq!(watching.counters().expect("open").leases_expired, before + 1, "{runtime:?}");
@@ -95,7 +96,7 @@ fn a_participant_that_falls_silent_is_lost() {
 }
 
 #[test]
-fn an_inline_participant_belongs_to_its_thread() {
+fn inline_participant_rejects_calls_from_other_threads() {
     let pair = Pair::<Shape>::new(Runtime::Inline, DataWriterQos::default(), DataReaderQos::default());
     std::thread::scope(|scope| {
         let elsewhere = scope.spawn(|| (pair.writer.write(&Shape::default()), pair.reader.take(1).map(drop)));
@@ -108,7 +109,7 @@ fn an_inline_participant_belongs_to_its_thread() {
 }
 
 #[test]
-fn an_inline_participant_that_ends_on_another_thread_says_goodbye() {
+fn inline_participant_dropped_on_another_thread_announces_that_it_leaves() {
     let pair = Pair::<Shape>::new(Runtime::Inline, DataWriterQos::default(), DataReaderQos::default());
     let Pair { publisher, subscriber, writer, reader } = pair;
     std::thread::spawn(move || drop((publisher, writer))).join().expect("no panic");
@@ -117,14 +118,14 @@ fn an_inline_participant_that_ends_on_another_thread_says_goodbye() {
 }
 
 #[test]
-fn a_shared_participant_drives_itself() {
+fn spin_once_fails_on_a_shared_participant() {
     let participant = on_loopback(domain(), Runtime::Shared).build().expect("participant");
     let result = participant.spin_once(Duration::ZERO);
     assert!(matches!(result, Err(Error::IllegalOperation { .. })), "{result:?}");
 }
 
 #[test]
-fn a_closure_inside_a_call_cannot_call() {
+fn closure_inside_a_call_cannot_call_the_participant() {
     for runtime in RUNTIMES {
         let pair = Pair::<Shape>::new(runtime, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
         pair.writer.write(&Shape::new("RED", 1)).expect("room");
@@ -140,7 +141,7 @@ fn a_closure_inside_a_call_cannot_call() {
 }
 
 #[test]
-fn one_topic_has_one_type() {
+fn topic_name_cannot_have_two_types() {
     let participant = on_loopback(domain(), Runtime::Shared).build().expect("participant");
     let shapes = participant.create_topic::<Shape>("Topic", TopicQos::default()).expect("topic");
     let result = participant.create_topic::<Blob>("Topic", TopicQos::default());
@@ -151,7 +152,7 @@ fn one_topic_has_one_type() {
 }
 
 #[test]
-fn policies_that_contradict_each_other_are_refused() {
+fn contradictory_policies_are_rejected() {
     let participant = on_loopback(domain(), Runtime::Shared).build().expect("participant");
     let topic = participant.create_topic::<Shape>("Topic", TopicQos::default()).expect("topic");
     let publisher = participant.create_publisher(PublisherQos::default()).expect("publisher");
@@ -165,7 +166,7 @@ fn policies_that_contradict_each_other_are_refused() {
 }
 
 #[test]
-fn a_topic_of_another_participant_is_refused() {
+fn topic_of_another_participant_is_rejected() {
     let (one, other) = (
         on_loopback(domain(), Runtime::Shared).build().expect("participant"),
         on_loopback(domain(), Runtime::Shared).build().expect("participant"),
@@ -177,7 +178,7 @@ fn a_topic_of_another_participant_is_refused() {
 }
 
 #[test]
-fn an_unknown_interface_is_an_error_that_names_it() {
+fn unknown_interface_error_names_the_interface() {
     let result = DomainParticipant::builder(domain()).interfaces(["no-such-nic"]).build();
     let error = result.expect_err("no such interface").to_string();
     assert!(error.contains("no-such-nic"), "{error}");

@@ -8,7 +8,7 @@ use takt::qos::*;
 use takt::status::{IncompatibleQosStatus, MatchedStatus};
 use takt::*;
 
-/// Answers each sample on another topic: writes and takes inside the call.
+/// Listener that answers each sample on another topic, and so writes and takes inside the call.
 struct Echo {
     answers: DataWriter<Shape>,
     sample: Shape,
@@ -25,7 +25,7 @@ impl DataReaderListener<Shape> for Echo {
 }
 
 #[test]
-fn a_listener_may_write_and_take() {
+fn listener_may_write_and_take() {
     for runtime in RUNTIMES {
         let qos = (reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
         let pair = Pair::<Shape>::new(runtime, qos.0.clone(), qos.1.clone());
@@ -87,7 +87,7 @@ impl DataWriterListener<Shape> for Watcher {
 }
 
 #[test]
-fn a_late_listener_is_told_what_has_changed_already() {
+fn listener_set_late_is_called_for_earlier_changes() {
     for runtime in RUNTIMES {
         let pair = Pair::<Shape>::new(runtime, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
         pair.writer.write(&Shape::new("RED", 1)).expect("room");
@@ -103,7 +103,7 @@ fn a_late_listener_is_told_what_has_changed_already() {
 }
 
 #[test]
-fn a_cleared_listener_is_not_called_and_is_dropped() {
+fn cleared_listener_is_dropped_and_no_longer_called() {
     for runtime in RUNTIMES {
         let pair = Pair::<Shape>::new(runtime, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
         let seen = Arc::new(Seen::default());
@@ -118,7 +118,7 @@ fn a_cleared_listener_is_not_called_and_is_dropped() {
 }
 
 #[test]
-fn a_writer_is_told_of_readers_that_match_and_of_those_that_ask_too_much() {
+fn writer_listener_reports_matched_and_incompatible_readers() {
     for runtime in RUNTIMES {
         let writer = DataWriterQos { reliability: Reliability::BEST_EFFORT, ..DataWriterQos::default() };
         let pair = Pair::<Shape>::new(runtime, writer, DataReaderQos::default());
@@ -131,7 +131,7 @@ fn a_writer_is_told_of_readers_that_match_and_of_those_that_ask_too_much() {
     }
 }
 
-/// Waits for what it would have to receive itself.
+/// Listener that waits for data that its own thread would have to receive.
 struct Impatient(Arc<Mutex<Option<Result<bool>>>>);
 
 impl DataReaderListener<Shape> for Impatient {
@@ -145,7 +145,7 @@ impl DataReaderListener<Shape> for Impatient {
 }
 
 #[test]
-fn a_listener_cannot_wait_for_its_own_thread() {
+fn listener_cannot_wait_for_its_own_thread() {
     let qos = (reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
     let pair = Pair::<Shape>::new(Runtime::Shared, qos.0, qos.1);
     let result = Arc::new(Mutex::new(None));
@@ -156,7 +156,7 @@ fn a_listener_cannot_wait_for_its_own_thread() {
     assert!(matches!(result, Some(Err(Error::IllegalOperation { .. }))), "{result:?}");
 }
 
-/// Deletes what it listens to.
+/// Listener that deletes its reader.
 struct Suicidal {
     reader: Option<DataReader<Shape>>,
     calls: Arc<AtomicUsize>,
@@ -171,7 +171,7 @@ impl DataReaderListener<Shape> for Suicidal {
 }
 
 #[test]
-fn a_listener_may_delete_its_reader() {
+fn listener_may_delete_its_reader() {
     for runtime in RUNTIMES {
         let pair = Pair::<Shape>::new(runtime, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
         let calls = Arc::new(AtomicUsize::new(0));
@@ -204,7 +204,7 @@ impl DomainParticipantListener for Neighbours {
 }
 
 #[test]
-fn a_participant_is_told_of_others_that_come_and_go() {
+fn participant_listener_reports_discovered_and_lost_participants() {
     for runtime in RUNTIMES {
         let domain = domain();
         let watching = on_loopback(domain, runtime).build().expect("participant");

@@ -1,4 +1,4 @@
-//! Liveliness of writers: who shows that it lives, and what a reader learns (DDS 1.4 §2.2.3.11).
+//! Liveliness of writers: assertion, and the status of readers (DDS 1.4 §2.2.3.11).
 
 use crate::support::*;
 use takt::qos::*;
@@ -6,7 +6,8 @@ use takt::*;
 
 const LEASE: takt::Duration = takt::Duration::from_millis(200);
 
-/// The publisher drives itself, so that nothing but the application can fall silent.
+/// Creates a pair whose publisher has its own thread, so that only the application's assertions can
+/// be missing.
 fn pair(runtime: Runtime, kind: LivelinessKind) -> Pair<Shape> {
     let domain = domain();
     let liveliness = Liveliness { kind, lease_duration: LEASE };
@@ -23,13 +24,14 @@ fn counts(reader: &DataReader<Shape>) -> (u32, u32) {
 }
 
 #[test]
-fn a_silent_writer_is_not_alive_until_it_shows_itself() {
+fn unasserted_writer_is_not_alive_until_it_asserts() {
     for runtime in RUNTIMES {
         for kind in [LivelinessKind::ManualByTopic, LivelinessKind::ManualByParticipant] {
             let pair = pair(runtime, kind);
             pair.writer.write(&Shape::new("RED", 1)).expect("room");
             pair.wait_until("silence", || counts(&pair.reader) == (0, 1));
-            // Again and again: the lease may have ended once more before this thread looks.
+            // Asserts repeatedly, since the lease may expire again before this thread reads the
+            // status.
             pair.wait_until("assertion", || {
                 pair.writer.assert_liveliness().expect("open");
                 counts(&pair.reader) == (1, 0)
@@ -45,7 +47,7 @@ fn a_silent_writer_is_not_alive_until_it_shows_itself() {
 }
 
 #[test]
-fn an_automatic_writer_lives_as_long_as_its_participant() {
+fn automatic_writer_is_alive_as_long_as_its_participant() {
     for runtime in RUNTIMES {
         let pair = pair(runtime, LivelinessKind::Automatic);
         let outlived = std::time::Instant::now() + std::time::Duration::from_millis(600);

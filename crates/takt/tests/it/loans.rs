@@ -1,4 +1,5 @@
-//! Payloads that are lent through shared memory: by `write` when they are large, by `loan` when the application writes them.
+//! Payloads loaned through shared memory: by `write` if they are large, by `loan` if the
+//! application writes them.
 
 use crate::support::*;
 use takt::qos::*;
@@ -6,7 +7,7 @@ use takt::transport::shm::{ShmConfig, ShmTransport};
 use takt::transport::udp::{InterfaceSelection, UdpConfig, UdpTransport};
 use takt::*;
 
-/// A sequence of octets and nothing else, so that an application can write it as it is serialised.
+/// A single sequence of octets, so that an application can write its serialized form directly.
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
 #[dds(name = "Octets", extensibility = "final")]
 struct Octets {
@@ -28,7 +29,7 @@ fn pair(runtime: Runtime, writer: DataWriterQos, reader: DataReaderQos) -> Pair<
     Pair::between(shared(domain, runtime), shared(domain, runtime), writer, reader)
 }
 
-/// A participant that can lend so many bytes at once.
+/// Creates a participant with a shared memory segment of this size.
 fn lends(domain: u32, segment_bytes: usize) -> DomainParticipant {
     let interfaces = InterfaceSelection::Named(vec!["lo".into()]);
     let udp = UdpTransport::open(&UdpConfig { interfaces, ..UdpConfig::new(domain) }).expect("loopback");
@@ -45,7 +46,7 @@ fn unlent(participant: &DomainParticipant) -> u64 {
     participant.driver_counters().expect("open").unlent_payloads
 }
 
-/// Until the writer knows that its reader can be lent payloads.
+/// Waits until the writer can lend payloads to its reader.
 fn until_lent(pair: &Pair<Octets>) {
     pair.wait_until("a lane", || {
         let loan = pair.writer.loan(4).expect("open");
@@ -76,7 +77,7 @@ fn decoded(sample: &LoanedSample<Octets>) -> Octets {
 }
 
 #[test]
-fn large_samples_are_lent_and_small_ones_are_not() {
+fn large_samples_are_loaned_and_small_ones_are_copied() {
     for runtime in RUNTIMES {
         let pair = pair(runtime, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
         until_lent(&pair);
@@ -90,9 +91,10 @@ fn large_samples_are_lent_and_small_ones_are_not() {
     }
 }
 
-/// What the application writes arrives, and stays readable for as long as it is held, whatever is written meanwhile.
+/// A loaned payload written by the application arrives and remains readable until it is released,
+/// even if more samples are written.
 #[test]
-fn what_is_held_is_not_overwritten() {
+fn held_loan_is_not_overwritten() {
     for runtime in RUNTIMES {
         let pair = pair(runtime, reliable_writer(History::KeepLast(1)), reliable_reader(History::KeepLast(1)));
         until_lent(&pair);
@@ -119,9 +121,9 @@ fn what_is_held_is_not_overwritten() {
     }
 }
 
-/// A reader that borrows can still be read the ordinary way, and one that does not can be taken from by `take_loaned`.
+/// A borrowing reader also supports `take`, and a copying reader also supports `take_loaned`.
 #[test]
-fn borrowing_and_copying_go_together() {
+fn borrowing_and_copying_reads_can_be_combined() {
     let pair = pair(Runtime::Inline, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
     until_lent(&pair);
     for borrows in [true, false] {
@@ -139,9 +141,10 @@ fn borrowing_and_copying_go_together() {
     }
 }
 
-/// Where no memory is free, payloads are copied: counted, in order, and nobody waits for the one who holds them.
+/// If no shared memory is free, payloads are copied and counted. They arrive in order, and the
+/// writer does not wait for the holder.
 #[test]
-fn without_memory_to_lend_payloads_are_copied() {
+fn payloads_are_copied_when_no_shared_memory_is_free() {
     let domain = domain();
     let (publisher, subscriber) = (lends(domain, 1 << 20), lends(domain, 1 << 20));
     let qos = (reliable_writer(History::KeepLast(1)), reliable_reader(History::KeepAll));
@@ -163,16 +166,16 @@ fn without_memory_to_lend_payloads_are_copied() {
     let sample = Octets::new(1, 200_000);
     pair.writer.write(&sample).expect("room");
     assert!(borrow(&pair).is_lent(), "what was let go is lent again");
-    // More than the segment ever holds.
+    // More than the capacity of the segment.
     let loan = loan(&pair.writer, &Octets::new(2, 2 << 20));
     assert!(!loan.is_shared());
     pair.writer.write_loaned(loan).expect("room");
     assert_eq!(decoded(&borrow(&pair)), Octets::new(2, 2 << 20));
 }
 
-/// One sample for readers that borrow, that copy, and that no memory leads to.
+/// One sample for readers that borrow, that copy, and that share no memory with the writer.
 #[test]
-fn each_reader_gets_it_its_own_way() {
+fn borrowing_copying_and_remote_readers_receive_the_same_sample() {
     for reliable in [true, false] {
         let domain = domain();
         let participant = |memory| {
@@ -201,7 +204,7 @@ fn each_reader_gets_it_its_own_way() {
         });
         let lent_before = subscribers.each_ref().map(lent);
         for number in 0..30 {
-            // As a loan, and serialised.
+            // Alternately loaned and serialized.
             let sample = Octets::new(number, 20_000);
             if number % 2 == 0 {
                 writer.write_loaned(loan(&writer, &sample)).expect("room");
@@ -224,9 +227,9 @@ fn each_reader_gets_it_its_own_way() {
     }
 }
 
-/// What was written before a reader came is lent to it from the history.
+/// A late joiner receives the history as loans.
 #[test]
-fn a_late_joiner_is_lent_the_history() {
+fn late_joiner_receives_the_history_as_loans() {
     let domain = domain();
     let publisher = shared(domain, Runtime::Shared);
     let qos = DataWriterQos { durability: Durability::TransientLocal, ..reliable_writer(History::KeepAll) };
@@ -251,9 +254,10 @@ fn a_late_joiner_is_lent_the_history() {
     }
 }
 
-/// The reader's participant is closed, then the writer's: what the application holds stays what it was.
+/// Payloads that the application holds remain intact when the reader's participant is closed, and
+/// then the writer's.
 #[test]
-fn what_is_held_outlives_participants() {
+fn held_loans_outlive_their_participants() {
     let mut pair = pair(Runtime::Shared, reliable_writer(History::KeepLast(1)), reliable_reader(History::KeepLast(1)));
     until_lent(&pair);
     pair.reader.borrow_samples(true).expect("open");
@@ -271,9 +275,9 @@ fn what_is_held_outlives_participants() {
     pair.subscriber = shared(domain(), Runtime::Shared);
 }
 
-/// Filters and queries look into what is lent.
+/// Content filters and queries read loaned payloads.
 #[test]
-fn a_content_filter_sees_what_is_lent() {
+fn content_filter_reads_loaned_payloads() {
     let domain = domain();
     let (publisher, subscriber) = (shared(domain, Runtime::Shared), shared(domain, Runtime::Shared));
     let topic = subscriber.create_topic::<Blob>("Topic", TopicQos::default()).expect("topic");
@@ -294,9 +298,9 @@ fn a_content_filter_sees_what_is_lent() {
     assert!((6..).zip(&taken).all(|(number, blob)| *blob == Blob::new(number, 10_000)));
 }
 
-/// Without anybody to lend to, or with a key that nobody knows.
+/// Loans work without readers on this host, and fail for types with a key.
 #[test]
-fn loans_without_borrowers() {
+fn loan_works_without_borrowers_and_fails_for_keyed_types() {
     let publisher = shared(domain(), Runtime::Inline);
     let writer = create_writer::<Octets>(&publisher, "Topic", DataWriterQos::default());
     let loan = writer.loan(100).expect("open");

@@ -1,4 +1,4 @@
-//! Behaviour of the public API between participants on loopback. Each test has a domain of its own.
+//! Behavior of the public API between participants on loopback. Each test uses a domain of its own.
 
 mod async_receive;
 mod batch;

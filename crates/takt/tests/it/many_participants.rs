@@ -1,4 +1,4 @@
-//! More participants on one host than the well-known ports have room for (RTPS 2.5 §9.6.2).
+//! More participants on one host than there are well-known ports (RTPS 2.5 §9.6.2).
 
 use crate::support::*;
 use takt::qos::*;
@@ -8,10 +8,11 @@ use takt::*;
 const PARTICIPANTS: usize = 130;
 
 #[test]
-fn a_hundred_and_thirty_participants_find_the_first_and_talk_to_it() {
+fn one_hundred_and_thirty_participants_discover_the_first_and_exchange_samples() {
     allow_descriptors(PARTICIPANTS as u64 * 12);
     let domain = domain();
-    // Without multicast all find the first ten by their well-known ports, and these answer to whatever port is announced.
+    // Without multicast, all participants contact the first ten by their well-known ports. These
+    // answer to the announced ports, which may be others.
     let hub = on_loopback(domain, Runtime::Shared).multicast(false).build().expect("participant");
     let reader = create_reader::<Blob>(&hub, "Topic", reliable_reader(History::KeepAll));
     let others: Vec<_> = (1..PARTICIPANTS)
@@ -44,15 +45,16 @@ fn a_hundred_and_thirty_participants_find_the_first_and_talk_to_it() {
     assert_eq!(hub.discovered_participants().expect("open").len(), PARTICIPANTS - 1);
 }
 
-/// Has each do all that is due. Those that all others announce themselves to receive from 129 participants what these send to ten:
-/// with one datagram a turn each, they would fall behind on a slow machine until their sockets overflow, and stay there.
+/// Drives each participant until nothing is due. The first ten receive announcements from 129
+/// participants. With one datagram per turn they would fall behind on a slow machine until their
+/// sockets overflow.
 fn drive(participants: &[DomainParticipant]) {
     for participant in participants {
         while participant.spin_once(takt::Duration::ZERO).expect("inline") {}
     }
 }
 
-/// Each participant has a handful of sockets, and the usual limit is 1024.
+/// Raises the limit of descriptors, usually 1024: each participant has several sockets.
 fn allow_descriptors(count: u64) {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is live and writable.

@@ -1,11 +1,11 @@
-//! Who matches whom, and the reason where not.
+//! Matching of writers and readers, and the reported reason where they do not match.
 
 use crate::support::*;
 use takt::qos::*;
 use takt::*;
 
 #[test]
-fn a_writer_that_offers_less_is_refused_with_the_policy() {
+fn writer_offering_less_is_incompatible_and_the_policy_is_reported() {
     for runtime in RUNTIMES {
         let domain = domain();
         let publisher = on_loopback(domain, runtime).build().expect("participant");
@@ -31,7 +31,7 @@ fn a_writer_that_offers_less_is_refused_with_the_policy() {
 }
 
 #[test]
-fn types_of_another_name_are_an_inconsistent_topic() {
+fn different_type_names_are_an_inconsistent_topic() {
     for runtime in RUNTIMES {
         let domain = domain();
         let publisher = on_loopback(domain, runtime).build().expect("participant");
@@ -47,7 +47,7 @@ fn types_of_another_name_are_an_inconsistent_topic() {
 }
 
 #[test]
-fn partitions_keep_apart() {
+fn different_partitions_do_not_match() {
     for runtime in RUNTIMES {
         let domain = domain();
         let publisher = on_loopback(domain, runtime).build().expect("participant");
@@ -75,7 +75,7 @@ fn partitions_keep_apart() {
 }
 
 #[test]
-fn both_sides_know_each_other_by_guid() {
+fn matched_endpoints_are_listed_by_guid_on_both_sides() {
     for runtime in RUNTIMES {
         let pair = Pair::<Shape>::new(runtime, DataWriterQos::default(), DataReaderQos::default());
         assert_eq!(pair.writer.matched_subscriptions().expect("open"), [pair.reader.guid()]);
@@ -96,7 +96,7 @@ struct UnkeyedShape {
 }
 
 #[test]
-fn keyed_writer_and_unkeyed_reader_of_two_programs_are_refused_by_name_and_role() {
+fn keyed_writer_and_unkeyed_reader_are_refused_with_name_and_role() {
     for runtime in RUNTIMES {
         let domain = domain();
         let publisher = on_loopback(domain, runtime).name("camera").build().expect("participant");
@@ -118,7 +118,7 @@ fn keyed_writer_and_unkeyed_reader_of_two_programs_are_refused_by_name_and_role(
 }
 
 #[test]
-fn domain_without_ports_is_an_error_that_says_which_there_are() {
+fn domain_id_without_ports_error_names_the_valid_range() {
     let error = on_loopback(300, Runtime::Shared).build().expect_err("no such domain").to_string();
     assert_eq!(error, "transport: join domain 300: domain ids are 0 to 232");
 }

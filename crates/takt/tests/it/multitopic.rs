@@ -1,4 +1,4 @@
-//! Joined topics.
+//! Multitopics.
 
 use crate::support::*;
 use takt::qos::*;
@@ -91,7 +91,7 @@ impl World {
         self.cities.write(&City { target: target.into(), country: country.into() }).expect("room");
     }
 
-    /// What follows from all that was written.
+    /// Takes the joined samples of everything written.
     fn taken(&self) -> Vec<(String, f64, String)> {
         self.wait_until("acknowledgement", || {
             let none = takt::Duration::ZERO;
@@ -109,7 +109,7 @@ fn flight(flight: &str, height: f64, country: &str) -> (String, f64, String) {
 }
 
 #[test]
-fn what_belongs_together_is_one_sample_whatever_comes_last() {
+fn joined_sample_is_produced_in_any_order_of_arrival() {
     let world = world();
     world.fly("LH1", 500.0);
     world.plan("LH1", "Rome");
@@ -120,7 +120,7 @@ fn what_belongs_together_is_one_sample_whatever_comes_last() {
     assert!(world.taken().is_empty(), "nobody knows where it goes");
     world.plan("BA2", "Rome");
     assert_eq!(world.taken(), [flight("BA2", 600.0, "Italy")]);
-    // What is new of a topic that both depend on makes both anew.
+    // A new sample of a topic that both results depend on produces both results again.
     world.city("Rome", "Italia");
     let mut both = world.taken();
     both.sort_by(|a, b| a.0.cmp(&b.0));
@@ -129,7 +129,7 @@ fn what_belongs_together_is_one_sample_whatever_comes_last() {
 }
 
 #[test]
-fn the_condition_is_about_the_result_and_its_parameters_may_change() {
+fn condition_applies_to_the_result_and_its_parameters_can_change() {
     let world = world();
     world.city("Rome", "Italy");
     world.plan("LH1", "Rome");
@@ -145,7 +145,7 @@ fn the_condition_is_about_the_result_and_its_parameters_may_change() {
 }
 
 #[test]
-fn an_instance_that_is_disposed_is_joined_no_more() {
+fn disposed_instance_is_no_longer_joined() {
     let world = world();
     world.city("Rome", "Italy");
     world.plan("LH1", "Rome");
@@ -159,7 +159,7 @@ fn an_instance_that_is_disposed_is_joined_no_more() {
 }
 
 #[test]
-fn expressions_that_do_not_fit_are_refused() {
+fn invalid_expressions_are_rejected() {
     let participant = on_loopback(domain(), Runtime::Inline).build().expect("participant");
     for (expression, parameters) in [
         ("SELECT * FROM Position", &[][..]),

@@ -1,4 +1,4 @@
-//! Discovery without multicast: peers by name, port and index, which come and go while participants run.
+//! Discovery without multicast: peers by name, port and index, added and removed at run time.
 
 use crate::support::*;
 use takt::qos::*;
@@ -22,7 +22,7 @@ fn peers_are_added_and_removed_while_participants_run() {
         let writer = create_writer::<Blob>(&first, "Topic", reliable_writer(History::KeepAll));
         let reader = create_reader::<Blob>(&second, "Topic", reliable_reader(History::KeepAll));
         let both = [&first, &second];
-        // Only one side needs to know of the other.
+        // It suffices that one side has the other as peer.
         first.add_peer(form).expect("well-formed");
         wait_until(&both, form, || !writer.matched_subscriptions().expect("open").is_empty());
         wait_until(&both, form, || !reader.matched_publications().expect("open").is_empty());
@@ -32,7 +32,7 @@ fn peers_are_added_and_removed_while_participants_run() {
 }
 
 #[test]
-fn a_peer_that_was_removed_is_told_nothing() {
+fn removed_peer_receives_no_announcements() {
     let domain = domain();
     let (first, second) = (alone(domain), alone(domain));
     first.add_peer("127.0.0.1#1-2").expect("well-formed");
@@ -47,7 +47,7 @@ fn a_peer_that_was_removed_is_told_nothing() {
 }
 
 #[test]
-fn a_peer_that_is_none_is_an_error() {
+fn invalid_peer_is_an_error() {
     let participant = alone(domain());
     for wrong in ["no-such-host.invalid", "127.0.0.1#7-3", "127.0.0.1:x"] {
         let error = participant.add_peer(wrong).expect_err(wrong);

@@ -1,6 +1,6 @@
-//! Policies that decide which samples an application sees, and when: LATENCY_BUDGET,
-//! TIME_BASED_FILTER, LIFESPAN, DESTINATION_ORDER, READER_DATA_LIFECYCLE, WRITER_DATA_LIFECYCLE (DDS 1.4 §2.2.3.8, §2.2.3.12, §2.2.3.16, §2.2.3.17, §2.2.3.21,
-//! §2.2.3.22).
+//! Policies that decide which samples an application receives, and when: LATENCY_BUDGET,
+//! TIME_BASED_FILTER, LIFESPAN, DESTINATION_ORDER, READER_DATA_LIFECYCLE, WRITER_DATA_LIFECYCLE
+//! (DDS 1.4 §2.2.3.8, §2.2.3.12, §2.2.3.16, §2.2.3.17, §2.2.3.21, §2.2.3.22).
 
 use std::time::Instant;
 
@@ -15,13 +15,13 @@ fn numbers(samples: Vec<Sample<Shape>>) -> Vec<i32> {
 }
 
 #[test]
-fn a_sample_vanishes_when_its_lifespan_is_over() {
+fn sample_is_removed_when_its_lifespan_expires() {
     for runtime in RUNTIMES {
         let lifespan = Lifespan { duration: MILLIS_100 };
         let writer =
             DataWriterQos { lifespan, durability: Durability::TransientLocal, ..reliable_writer(History::KeepAll) };
         let pair = Pair::<Shape>::new(runtime, writer, reliable_reader(History::KeepAll));
-        // Where time is short one may expire before it is seen.
+        // On a loaded machine a sample may expire before it is read.
         let write_until = |what: &str, number: i32, reader: &DataReader<Shape>| {
             let mut seen = Vec::new();
             pair.wait_until(what, || {
@@ -44,7 +44,7 @@ fn a_sample_vanishes_when_its_lifespan_is_over() {
 }
 
 #[test]
-fn by_source_time_stamp_the_value_that_was_written_last_is_the_last() {
+fn destination_order_by_source_timestamp_keeps_the_last_written_value() {
     for runtime in RUNTIMES {
         let destination_order = DestinationOrder::BySourceTimestamp;
         let writer = DataWriterQos { destination_order, ..reliable_writer(History::KeepAll) };
@@ -73,7 +73,7 @@ fn by_source_time_stamp_the_value_that_was_written_last_is_the_last() {
 }
 
 #[test]
-fn a_filter_shows_the_first_and_the_last_of_a_burst() {
+fn time_based_filter_delivers_first_and_last_sample_of_a_burst() {
     for runtime in RUNTIMES {
         let time_based_filter = TimeBasedFilter { minimum_separation: takt::Duration::from_millis(300) };
         let reader = DataReaderQos { time_based_filter, ..reliable_reader(History::KeepAll) };
@@ -88,7 +88,7 @@ fn a_filter_shows_the_first_and_the_last_of_a_burst() {
         });
         for pair in seen.windows(2) {
             let between = pair[1].info.reception_timestamp.to_nanos() - pair[0].info.reception_timestamp.to_nanos();
-            // The clocks of time stamps and of separations are read one after the other.
+            // Timestamps and separations use different clocks, which are read one after the other.
             assert!(between > 250_000_000, "{runtime:?}: {between} ns");
         }
         assert_eq!(numbers(seen)[0], 0);
@@ -96,7 +96,7 @@ fn a_filter_shows_the_first_and_the_last_of_a_burst() {
 }
 
 #[test]
-fn a_filter_that_contradicts_the_deadline_is_refused() {
+fn time_based_filter_longer_than_the_deadline_is_rejected() {
     let participant = on_loopback(domain(), Runtime::Shared).build().expect("participant");
     let topic = participant.create_topic::<Shape>("Topic", TopicQos::default()).expect("topic");
     let subscriber = participant.create_subscriber(SubscriberQos::default()).expect("subscriber");
@@ -108,7 +108,7 @@ fn a_filter_that_contradicts_the_deadline_is_refused() {
 }
 
 #[test]
-fn samples_of_an_ended_instance_go_after_their_delay() {
+fn samples_of_an_ended_instance_are_purged_after_the_autopurge_delay() {
     for autodispose in [false, true] {
         let reader_data_lifecycle = ReaderDataLifecycle {
             autopurge_nowriter_samples_delay: MILLIS_100,
@@ -128,7 +128,7 @@ fn samples_of_an_ended_instance_go_after_their_delay() {
 }
 
 #[test]
-fn unregistering_disposes_if_the_writer_says_so() {
+fn unregister_disposes_if_autodispose_is_set() {
     for (autodispose, state) in [(true, InstanceState::NotAliveDisposed), (false, InstanceState::NotAliveNoWriters)] {
         let writer_data_lifecycle = WriterDataLifecycle { autodispose_unregistered_instances: autodispose };
         let writer = DataWriterQos { writer_data_lifecycle, ..reliable_writer(History::KeepAll) };
@@ -140,7 +140,7 @@ fn unregistering_disposes_if_the_writer_says_so() {
 }
 
 #[test]
-fn samples_wait_for_their_budget_unless_they_are_flushed() {
+fn samples_are_held_for_the_latency_budget_unless_flushed() {
     for runtime in RUNTIMES {
         let budget = |millis| LatencyBudget { duration: takt::Duration::from_millis(millis) };
         let writer = DataWriterQos { latency_budget: budget(500), ..reliable_writer(History::KeepAll) };
@@ -162,7 +162,7 @@ fn samples_wait_for_their_budget_unless_they_are_flushed() {
 }
 
 #[test]
-fn a_writer_keeps_to_its_contract() {
+fn writer_respects_the_minimum_separation_of_its_contract() {
     for runtime in RUNTIMES {
         let contract =
             Contract { minimum_separation: Some(MILLIS_100), max_sample_bytes: Some(64), ..Contract::default() };
@@ -176,7 +176,8 @@ fn a_writer_keeps_to_its_contract() {
         let begun = Instant::now();
         for (number, separations) in (1..=3).zip(0..) {
             pair.writer.write(&Shape::new("RED", number)).expect("it waits for its time");
-            // Not by time stamps: their clock is another one, and a thread may stand still between readings of the two.
+            // Timestamps are unsuitable: they use another clock, and preemption may occur between
+            // the two readings.
             let least = separations * std::time::Duration::from_millis(100);
             assert!(begun.elapsed() >= least, "{runtime:?}: {:?} after {separations} separations", begun.elapsed());
         }

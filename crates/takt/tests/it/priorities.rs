@@ -1,4 +1,4 @@
-//! What is urgent comes first: its datagrams before others', its listener before others'. Who takes too long is told of.
+//! Priorities: urgent datagrams and listeners precede others, and budget overruns are reported.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -8,10 +8,10 @@ use takt::qos::*;
 use takt::real_time::{JobKind, Priority};
 use takt::*;
 
-/// What listeners were told, in that order.
+/// Names of the listeners in the order of their calls.
 type Order = Arc<Mutex<Vec<String>>>;
 
-/// Two participants, whose datagrams arrive by sockets or by shared memory.
+/// Two participants that exchange datagrams by sockets or by shared memory.
 struct Pair {
     from: DomainParticipant,
     to: DomainParticipant,
@@ -28,19 +28,19 @@ impl Pair {
         Self { from: build(Runtime::Inline), to: build(runtime) }
     }
 
-    /// What has been received by shared memory.
+    /// Returns the number of datagrams received by shared memory.
     fn carried_by_memory(&self) -> u64 {
         let stats = self.to.transport_stats().expect("open");
         stats.iter().filter(|(name, _)| *name == "shm").map(|(_, stats)| stats.datagrams_in).sum()
     }
 
-    /// A matched writer and reader of this topic.
+    /// Creates a matched writer and reader of this topic.
     fn connect(&self, topic: &str, properties: &[(&str, &str)]) -> (DataWriter<Shape>, DataReader<Shape>) {
         connect(&self.from, &self.to, topic, reliable_writer(History::KeepAll), reader_with(properties))
     }
 }
 
-/// Has the listener note its name, do something, and take all.
+/// Sets a listener that records its name, performs an action, and takes all samples.
 fn listen(reader: &DataReader<Shape>, name: &'static str, order: &Order, mut act: impl FnMut() + Send + 'static) {
     let order = Arc::clone(order);
     support::listen(reader, move |reader| {
@@ -55,7 +55,7 @@ fn write(writer: &DataWriter<Shape>) {
 }
 
 #[test]
-fn the_urgent_listener_is_called_first_whoever_wrote_first() {
+fn urgent_listener_is_called_first_for_any_order_of_writing() {
     let pair = Pair::new(Runtime::Inline);
     let (camera, camera_reader) = pair.connect("Camera", &[]);
     let (log, log_reader) = pair.connect("Log", &[(PRIORITY_PROPERTY, "-10")]);
@@ -72,15 +72,15 @@ fn the_urgent_listener_is_called_first_whoever_wrote_first() {
 }
 
 #[test]
-fn what_arrives_while_a_listener_runs_comes_before_the_next_less_urgent_one() {
+fn urgent_sample_arriving_during_a_listener_precedes_less_urgent_listeners() {
     let pair = Pair::new(Runtime::Inline);
     let (brake, brake_reader) = pair.connect("Brake", &[("rt.e2e_ns", "1000000")]);
     let order = Order::default();
     listen(&brake_reader, "brake", &order, || {});
     let connected: Vec<_> = (0..5).map(|number| pair.connect(&format!("Camera{number}"), &[])).collect();
-    // The participant that writes belongs to this thread too, which is the one that calls listeners here.
+    // The writing participant also belongs to this thread, which calls the listeners here.
     struct Handle(DataWriter<Shape>);
-    // SAFETY: as said, only one thread ever uses it.
+    // SAFETY: only one thread ever uses it, as explained above.
     unsafe impl Send for Handle {}
     let brake = Handle(brake);
     let mut told = false;
@@ -93,7 +93,7 @@ fn what_arrives_while_a_listener_runs_comes_before_the_next_less_urgent_one() {
     });
     rest.iter().for_each(|(_, reader)| listen(reader, "camera", &order, || {}));
     connected.iter().for_each(|(writer, _)| write(writer));
-    // So that all of them have arrived, and are called one after the other.
+    // All of them have arrived and are called one after the other.
     wait_until(&[&pair.to], "six calls", || order.lock().expect("no panic").len() >= 6);
     let order = order.lock().expect("no panic");
     let brake = order.iter().position(|name| name == "brake").expect("it was called");
@@ -101,7 +101,7 @@ fn what_arrives_while_a_listener_runs_comes_before_the_next_less_urgent_one() {
 }
 
 #[test]
-fn an_urgent_topic_is_received_in_the_middle_of_a_burst_of_others() {
+fn urgent_sample_is_received_during_a_burst_of_other_topics() {
     for (runtime, shared_memory) in RUNTIMES.into_iter().flat_map(|runtime| [(runtime, false), (runtime, true)]) {
         let pair = Pair::by(shared_memory, runtime);
         let (camera, camera_reader) = pair.connect("Camera", &[]);
@@ -132,7 +132,7 @@ fn an_urgent_topic_is_received_in_the_middle_of_a_burst_of_others() {
 }
 
 #[test]
-fn what_is_urgent_passes_a_flood_that_came_before() {
+fn urgent_sample_overtakes_an_earlier_burst() {
     for shared_memory in [false, true] {
         let pair = Pair::by(shared_memory, Runtime::Inline);
         let (camera, camera_reader) = pair.connect("Camera", &[]);
@@ -140,7 +140,7 @@ fn what_is_urgent_passes_a_flood_that_came_before() {
         let order = Order::default();
         listen(&camera_reader, "camera", &order, || {});
         listen(&brake_reader, "brake", &order, || {});
-        // So that both ends know each other's lanes.
+        // Establishes the shared memory rings of both participants.
         write(&camera);
         wait_until(&[&pair.from, &pair.to], "the first", || !order.lock().expect("no panic").is_empty());
         order.lock().expect("no panic").clear();
@@ -154,7 +154,7 @@ fn what_is_urgent_passes_a_flood_that_came_before() {
     }
 }
 
-/// Keeps the thread for so long.
+/// Occupies the thread for this duration.
 fn work_for(duration: Duration) {
     let end = std::time::Instant::now() + duration;
     while std::time::Instant::now() < end {}
@@ -173,7 +173,7 @@ impl DomainParticipantListener for Told {
 }
 
 #[test]
-fn a_listener_that_takes_too_long_is_told_of_and_suspended() {
+fn overrunning_listener_is_reported_and_suspended() {
     for runtime in RUNTIMES {
         let pair = Pair::new(runtime);
         let properties = [(BUDGET_PROPERTY, "1000000"), (OVERRUN_PROPERTY, "suspend")];
@@ -202,7 +202,7 @@ fn a_listener_that_takes_too_long_is_told_of_and_suspended() {
 }
 
 #[test]
-fn a_budget_of_a_class_counts_and_does_not_suspend() {
+fn class_budget_counts_overruns_without_suspending() {
     let pair = Pair::new(Runtime::Inline);
     let (writer, reader) = pair.connect("Slow", &[]);
     let budget = Duration::from_micros(500);
@@ -219,7 +219,7 @@ fn a_budget_of_a_class_counts_and_does_not_suspend() {
 }
 
 #[test]
-fn a_trace_names_what_ran() {
+fn job_trace_names_the_jobs_that_ran() {
     let pair = Pair::new(Runtime::Inline);
     let (writer, reader) = pair.connect("Square", &[]);
     let order = Order::default();
@@ -238,7 +238,7 @@ fn a_trace_names_what_ran() {
 }
 
 #[test]
-fn a_property_that_cannot_be_understood_is_refused() {
+fn invalid_priority_property_is_rejected() {
     let participant = on_loopback(domain(), Runtime::Inline).build().expect("participant");
     let topic = participant.create_topic::<Shape>("Topic", TopicQos::default()).expect("topic");
     let subscriber = participant.create_subscriber(SubscriberQos::default()).expect("subscriber");

@@ -1,4 +1,4 @@
-//! Conditions on the content of samples: what triggers, what is read, in which order.
+//! Query conditions: trigger value, selection and order of samples.
 
 use crate::support::*;
 use takt::qos::*;
@@ -6,7 +6,7 @@ use takt::*;
 
 const SAMPLES: [(&str, i32); 6] = [("RED", 3), ("BLUE", 9), ("RED", 1), ("GREEN", 5), ("BLUE", 2), ("RED", 7)];
 
-/// A reader that holds these samples.
+/// Creates a pair whose reader holds these samples.
 fn pair(runtime: Runtime) -> Pair<Shape> {
     let pair = Pair::<Shape>::new(runtime, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
     write(&pair, &SAMPLES);
@@ -23,7 +23,7 @@ fn numbers(samples: Vec<Sample<Shape>>) -> Vec<i32> {
 }
 
 #[test]
-fn what_meets_the_expression_is_read_and_the_rest_stays() {
+fn matching_samples_are_read_and_the_rest_remains() {
     for runtime in RUNTIMES {
         let pair = pair(runtime);
         let reader = &pair.reader;
@@ -43,7 +43,7 @@ fn what_meets_the_expression_is_read_and_the_rest_stays() {
 }
 
 #[test]
-fn states_and_content_must_both_be_as_asked() {
+fn condition_requires_matching_states_and_content() {
     let pair = pair(Runtime::Inline);
     let reader = &pair.reader;
     let fresh = Selector { sample_states: SampleStates::NOT_READ, ..Selector::READ };
@@ -53,7 +53,7 @@ fn states_and_content_must_both_be_as_asked() {
     assert!(!red.trigger_value().expect("open"));
     write(&pair, &[("GREEN", 1)]);
     assert!(!red.trigger_value().expect("open"));
-    // What happens to an instance has no content.
+    // A dispose message has no content.
     pair.writer.dispose(&Shape::new("RED", 0)).expect("room");
     pair.wait_until("samples", || pair.writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok());
     assert!(!red.trigger_value().expect("open"));
@@ -62,13 +62,13 @@ fn states_and_content_must_both_be_as_asked() {
 }
 
 #[test]
-fn order_by_decides_what_comes_first_and_what_comes_at_all() {
+fn order_by_determines_order_and_selection() {
     let pair = pair(Runtime::Inline);
     let reader = &pair.reader;
     let query = |text: &str| reader.query_condition(Selector::READ, text, &[]).expect("a query");
     assert_eq!(numbers(reader.read_w_condition(&query("ORDER BY x"), 10).expect("open")), [1, 2, 3, 5, 7, 9]);
     assert_eq!(numbers(reader.read_w_condition(&query("ORDER BY color, x"), 10).expect("open")), [2, 9, 5, 1, 3, 7]);
-    // y is -x.
+    // `y` is `-x`.
     assert_eq!(numbers(reader.read_w_condition(&query("x < 9 ORDER BY y"), 3).expect("open")), [7, 5, 3]);
     let red = query("ORDER BY x");
     let next = reader.read_next_instance_w_condition(None, &red, 10).expect("open");
@@ -81,7 +81,7 @@ fn order_by_decides_what_comes_first_and_what_comes_at_all() {
 }
 
 #[test]
-fn a_wait_set_waits_for_content() {
+fn wait_set_waits_for_content() {
     let pair = pair(Runtime::Shared);
     let query = pair.reader.query_condition(Selector::READ, "x = %0", &["100"]).expect("a query");
     let again = pair.reader.query_condition(Selector::READ, "x = %0", &["100"]).expect("a query");
@@ -94,7 +94,7 @@ fn a_wait_set_waits_for_content() {
     assert_ne!(Condition::from(&query), Condition::from(&again), "each is one of its own");
     pair.reader.take_w_condition(&query, 1).expect("open");
     assert!(matches!(waitset.wait(takt::Duration::ZERO), Err(Error::Timeout { .. })));
-    // Other parameters make it true.
+    // New parameters make the condition true.
     let waiting = query.clone();
     let setter = std::thread::spawn(move || waiting.set_query_parameters(&["9"]));
     assert_eq!(waitset.wait(seconds).expect("it is true").len(), 1);
@@ -102,7 +102,7 @@ fn a_wait_set_waits_for_content() {
 }
 
 #[test]
-fn expressions_and_conditions_that_do_not_fit_are_refused() {
+fn invalid_expressions_and_foreign_conditions_are_rejected() {
     let pair = pair(Runtime::Inline);
     for expression in ["speed > 1", "x >", "x > %0", "ORDER BY speed", "x > 1 ORDER BY"] {
         let error = pair.reader.query_condition(Selector::READ, expression, &[]).expect_err(expression);

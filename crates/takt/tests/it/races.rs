@@ -1,5 +1,5 @@
-//! Entities and executors that are created, used and deleted by several threads at once, in no order: nothing hangs, nothing panics, and
-//! whoever is left hears of who went.
+//! Concurrent creation, use and deletion of entities and executors by several threads in random
+//! order: nothing hangs or panics, and the remaining participants observe every departure.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use takt::qos::*;
 use takt::*;
 use takt_testkit::waiting::OnDrop;
 
-/// The deleted and the closed are what these tests are about; anything else is a bug.
+/// Ignores errors of deleted entities, which these tests provoke. Any other error is a bug.
 fn unless_deleted<R>(result: Result<R>) -> Option<R> {
     match result {
         Ok(value) => Some(value),
@@ -19,7 +19,7 @@ fn unless_deleted<R>(result: Result<R>) -> Option<R> {
     }
 }
 
-/// Counts its calls and its end.
+/// Listener that counts its calls and the number of existing listeners.
 struct Counting {
     calls: Arc<AtomicUsize>,
     living: Arc<AtomicUsize>,
@@ -46,7 +46,7 @@ impl DataReaderListener<Shape> for Counting {
 }
 
 #[test]
-fn closing_races_with_everything_that_uses_a_reader() {
+fn close_is_safe_against_concurrent_use_of_a_reader() {
     let domain = domain();
     let join = || on_loopback(domain, Runtime::Shared).build().expect("participant");
     for round in 0..40 {
@@ -57,7 +57,7 @@ fn closing_races_with_everything_that_uses_a_reader() {
         std::thread::scope(|scope| {
             let _ending = OnDrop(|| {
                 is_over.store(true, Ordering::SeqCst);
-                // Closed already, if nothing panicked.
+                // Already closed unless a thread panicked.
                 unless_deleted(pair.reader.close());
             });
             scope.spawn(|| {
@@ -108,7 +108,7 @@ fn closing_races_with_everything_that_uses_a_reader() {
 }
 
 #[test]
-fn endpoints_come_and_go_on_several_threads() {
+fn endpoints_are_created_and_deleted_on_several_threads() {
     let domain = domain();
     let one = on_loopback(domain, Runtime::Shared).build().expect("participant");
     let other = on_loopback(domain, Runtime::Shared).build().expect("participant");
@@ -140,7 +140,7 @@ fn endpoints_come_and_go_on_several_threads() {
 }
 
 #[test]
-fn participants_end_while_others_use_them() {
+fn participants_are_closed_while_other_threads_use_them() {
     let domain = domain();
     let stays = on_loopback(domain, Runtime::Shared).build().expect("participant");
     let writer = create_writer::<Shape>(&stays, "Topic", reliable_writer(History::KeepLast(1)));
@@ -167,10 +167,10 @@ fn participants_end_while_others_use_them() {
     }
 }
 
-/// What one thread of the next test does again and again.
+/// Operation that a thread of the next test repeats.
 type Doing<'a> = Box<dyn FnMut(usize) + Send + 'a>;
 
-/// An executor that ends with its last job, participant or handle.
+/// Creates an executor that ends with its last job, participant or handle.
 fn end_an_executor(domain: u32, round: usize) {
     let brief = Executor::builder("brief").start().expect("a thread");
     if round.is_multiple_of(4) {
@@ -185,7 +185,7 @@ fn end_an_executor(domain: u32, round: usize) {
 }
 
 #[test]
-fn executors_race_with_all_that_uses_them() {
+fn executors_are_safe_against_concurrent_use() {
     let domain = domain();
     let own = Executor::builder("own").start().expect("a thread");
     let from = on_loopback(domain, Runtime::Shared).build().expect("participant");
@@ -234,7 +234,7 @@ fn executors_race_with_all_that_uses_them() {
     });
     job.set_budget(takt::Duration::INFINITE, false).expect("a budget");
     job.resume();
-    // Nothing was lost on the way: whoever is to call now does, and jobs run.
+    // Nothing was lost: the executor now assigned calls the listener, and jobs run.
     for (round, executor) in [Some(&aside[0]), None, Some(&own)].into_iter().enumerate() {
         reader.run_listener_on(executor).expect("room");
         reader.set_listener(Counting::new(&calls, &living)).expect("open");

@@ -1,4 +1,4 @@
-//! Reading and taking: what stays, what goes, and what selectors select (DDS 1.4 §2.2.2.5.3).
+//! Read and take: which samples remain, and which ones selectors choose (DDS 1.4 §2.2.2.5.3).
 
 use crate::support::*;
 use takt::qos::*;
@@ -19,7 +19,7 @@ fn xs(samples: &[Sample<Shape>]) -> Vec<i32> {
 }
 
 #[test]
-fn reading_leaves_samples_and_taking_removes_them() {
+fn read_leaves_samples_and_take_removes_them() {
     for runtime in RUNTIMES {
         let pair = filled(runtime);
         assert_eq!(pair.reader.read(2).expect("open").len(), 2);
@@ -54,7 +54,7 @@ fn selectors_choose_by_state_and_instance() {
 }
 
 #[test]
-fn samples_are_read_one_by_one_into_memory_that_is_reused() {
+fn next_sample_operations_return_samples_one_by_one() {
     for runtime in RUNTIMES {
         let pair = filled(runtime);
         let mut shape = Shape::default();
@@ -68,7 +68,7 @@ fn samples_are_read_one_by_one_into_memory_that_is_reused() {
 }
 
 #[test]
-fn a_batch_reuses_its_elements() {
+fn take_into_reuses_its_elements() {
     for runtime in RUNTIMES {
         let pair = filled(runtime);
         let mut batch = Vec::new();
@@ -84,7 +84,7 @@ fn a_batch_reuses_its_elements() {
 }
 
 #[test]
-fn keep_last_keeps_the_last_of_each_instance() {
+fn keep_last_keeps_the_last_sample_of_each_instance() {
     for runtime in RUNTIMES {
         let reader = reliable_reader(History::KeepLast(1));
         let pair = Pair::<Shape>::new(runtime, reliable_writer(History::KeepAll), reader);
@@ -98,7 +98,7 @@ fn keep_last_keeps_the_last_of_each_instance() {
 }
 
 #[test]
-fn a_full_reader_rejects_and_receives_the_rest_once_there_is_room() {
+fn full_reader_rejects_samples_and_receives_them_when_space_is_free() {
     for runtime in RUNTIMES {
         let resource_limits = ResourceLimits { max_samples: Some(2), ..ResourceLimits::default() };
         let reader = DataReaderQos { resource_limits, ..reliable_reader(History::KeepAll) };
@@ -113,7 +113,7 @@ fn a_full_reader_rejects_and_receives_the_rest_once_there_is_room() {
 }
 
 #[test]
-fn time_stamps_are_the_writers_or_the_callers() {
+fn source_timestamp_is_the_writers_or_the_callers() {
     for runtime in RUNTIMES {
         let pair = Pair::<Shape>::new(runtime, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
         let before = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
@@ -128,7 +128,7 @@ fn time_stamps_are_the_writers_or_the_callers() {
 }
 
 #[test]
-fn all_samples_of_one_call_show_their_instance_as_it_was_before() {
+fn samples_of_one_call_report_the_view_state_before_the_call() {
     for runtime in RUNTIMES {
         let pair = Pair::<Shape>::new(runtime, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
         let arrived = || pair.writer.wait_for_acknowledgments(takt::Duration::ZERO).is_ok();

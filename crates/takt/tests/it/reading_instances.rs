@@ -1,4 +1,4 @@
-//! Reading instance by instance, with conditions, and what a sample's rank says (DDS 1.4 §2.2.2.5.3, §2.2.2.5.1).
+//! Access by instance and by condition, and sample ranks (DDS 1.4 §2.2.2.5.3, §2.2.2.5.1).
 
 use crate::support::*;
 use takt::qos::*;
@@ -18,7 +18,7 @@ fn colours(samples: &[Sample<Shape>]) -> Vec<&str> {
     samples.iter().filter_map(|sample| sample.data.as_ref()).map(|shape| shape.color.as_str()).collect()
 }
 
-/// Goes from instance to instance until there is none; `visit` reads or takes the next one.
+/// Visits every instance in turn; `visit` reads or takes the next one.
 fn walk(mut visit: impl FnMut(Option<InstanceHandle>) -> Vec<Sample<Shape>>) -> Vec<(InstanceHandle, usize)> {
     let mut seen = Vec::new();
     loop {
@@ -46,7 +46,7 @@ fn next_instance_visits_each_instance_once_in_the_order_of_handles() {
 }
 
 #[test]
-fn next_instance_goes_on_from_a_handle_that_is_not_known() {
+fn next_instance_continues_from_an_unknown_handle() {
     let pair = filled(Runtime::Inline, &["RED", "BLUE", "GREEN"]);
     let order = walk(|previous| pair.reader.read_next_instance(previous, usize::MAX).expect("open"));
     let (first, middle, last) = (order[0].0, order[1].0, order[2].0);
@@ -74,7 +74,7 @@ fn key_of(pair: &Pair<Shape>, instance: InstanceHandle) -> Shape {
 }
 
 #[test]
-fn an_instance_is_read_alone() {
+fn read_instance_returns_samples_of_one_instance_only() {
     let pair = filled(Runtime::Shared, &["RED", "BLUE", "RED"]);
     let red = pair.reader.lookup_instance(&Shape::new("RED", 0)).expect("a key");
     assert_eq!(colours(&pair.reader.read_instance(red, 1).expect("open")), ["RED"]);
@@ -114,7 +114,7 @@ fn conditions_select_samples_and_instances() {
 }
 
 #[test]
-fn ranks_tell_what_follows_of_the_instance() {
+fn ranks_count_the_following_samples_of_the_instance() {
     let pair = filled(Runtime::Inline, &["RED", "BLUE", "RED"]);
     pair.writer.dispose(&Shape::new("RED", 0)).expect("room");
     for x in 0..2 {
@@ -125,7 +125,7 @@ fn ranks_tell_what_follows_of_the_instance() {
         let rank = |info: &SampleInfo| (info.sample_rank, info.generation_rank, info.absolute_generation_rank);
         samples.iter().map(|sample| rank(&sample.info)).collect()
     };
-    // RED, BLUE, RED, the disposal, RED twice in the next generation.
+    // RED, BLUE, RED, the dispose of RED, then RED twice in the next generation.
     let all = pair.reader.read(usize::MAX).expect("open");
     assert_eq!(ranks(&all), [(4, 1, 1), (0, 0, 0), (3, 1, 1), (2, 1, 1), (1, 0, 0), (0, 0, 0)]);
     assert_eq!(all[4].info.disposed_generation_count, 1);

@@ -1,4 +1,5 @@
-//! The driving thread has what was asked for, or there is no participant.
+//! Real-time settings: the driving thread has the requested settings, or building the participant
+//! fails.
 
 use std::time::Duration;
 
@@ -7,14 +8,14 @@ use takt::real_time::{Scheduling, ThreadSettings};
 use takt::{DomainParticipant, Error, Runtime};
 use takt_testkit::{not_run, require};
 
-/// Timer slack that no other test asks for, in nanoseconds.
+/// Timer slack in nanoseconds that no other test uses.
 const SLACK_NS: u64 = 12_345;
 
 fn slack() -> ThreadSettings {
     ThreadSettings { timer_slack: Some(Duration::from_nanos(SLACK_NS)), ..ThreadSettings::default() }
 }
 
-/// Names of this process's threads that have the timer slack.
+/// Returns the names of the threads of this process that have this timer slack.
 fn threads_with_slack() -> Vec<String> {
     let tasks = std::fs::read_dir("/proc/self/task").expect("/proc is mounted");
     let ids = tasks.filter_map(|task| task.expect("a directory").file_name().into_string().ok());
@@ -25,10 +26,10 @@ fn threads_with_slack() -> Vec<String> {
     has.map(|id| file(&id, "comm")).collect()
 }
 
-/// One test, as it looks at all threads of the process.
+/// A single test, since it inspects all threads of the process.
 #[test]
-fn the_driving_thread_has_its_settings() {
-    // The timer slack of another thread is for CAP_SYS_NICE to read.
+fn driving_thread_has_its_settings() {
+    // Reading the timer slack of another thread requires CAP_SYS_NICE.
     if let Err(why) = require::root() {
         return not_run(why);
     }

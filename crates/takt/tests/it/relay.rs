@@ -1,4 +1,4 @@
-//! Readers and writers of durability services.
+//! Relay readers and writers, the basis of durability services.
 
 use crate::support::*;
 use takt::dynamic::DynamicTypeSupport;
@@ -6,7 +6,7 @@ use takt::qos::*;
 use takt::relay::{RelayReader, RelayTopic};
 use takt::*;
 
-/// A TRANSIENT writer of ten samples, and a participant that knows it.
+/// Creates a TRANSIENT writer of ten samples, and a participant that has discovered it.
 fn writer_and_service() -> (DomainParticipant, DataWriter<Shape>, DomainParticipant) {
     let domain = domain();
     let publisher = on_loopback(domain, Runtime::Inline).build().expect("participant");
@@ -29,7 +29,7 @@ fn relay_reader(service: &DomainParticipant) -> RelayReader {
 }
 
 #[test]
-fn relay_reader_has_the_history_once_all_has_arrived() {
+fn relay_reader_reports_history_complete_when_all_samples_have_arrived() {
     let (publisher, writer, service) = writer_and_service();
     let reader = relay_reader(&service);
     assert_eq!(reader.as_any().matched_publications().expect("open"), [writer.guid()]);
@@ -81,7 +81,8 @@ fn relay_is_not_announced_before_it_is_enabled() {
     };
     let qos = DataWriterQos { durability: Durability::Transient, ..reliable_writer(History::KeepLast(1)) };
     let relay = service.create_relay_writer(&topic, &qos, &PublisherQos::default()).expect("writer");
-    // What is created later and announced at once is known first, if the relay's writer is not announced.
+    // An endpoint that is created later and announced at once is discovered first if the relay
+    // writer is not announced.
     let other = create_writer::<Shape>(&service, "Other", DataWriterQos::default());
     let known = |guid| publisher.discovered_publications().expect("open").iter().any(|data| data.guid == guid);
     let of_relay = || {

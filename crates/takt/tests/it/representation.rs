@@ -1,4 +1,4 @@
-//! Data representations: writers use what they offer, readers decode what arrives.
+//! Data representations: writers encode in an offered one, readers decode any that arrives.
 
 use crate::support::*;
 use takt::qos::*;
@@ -30,7 +30,7 @@ fn both_representations_arrive_at_one_reader() {
 }
 
 #[test]
-fn a_writer_must_offer_a_binary_representation() {
+fn writer_must_offer_a_binary_representation() {
     let participant = on_loopback(domain(), Runtime::Shared).build().expect("participant");
     let topic = participant.create_topic::<Shape>("Topic", TopicQos::default()).expect("topic");
     let publisher = participant.create_publisher(PublisherQos::default()).expect("publisher");
@@ -39,7 +39,7 @@ fn a_writer_must_offer_a_binary_representation() {
     assert!(matches!(result, Err(Error::Unsupported { .. })), "{result:?}");
 }
 
-/// A `Blob` that holds less, which readers' policies ignore unless told otherwise.
+/// `Blob` with shorter data. The default type consistency of readers ignores such bounds.
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
 #[dds(name = "Blob")]
 struct SmallBlob {
@@ -49,7 +49,7 @@ struct SmallBlob {
 }
 
 #[test]
-fn payloads_that_are_no_value_of_the_type_are_counted_and_dropped() {
+fn invalid_payloads_are_counted_and_dropped() {
     for runtime in RUNTIMES {
         let domain = domain();
         let publisher = on_loopback(domain, runtime).build().expect("participant");

@@ -1,4 +1,5 @@
-//! Data between participants of one host goes through shared memory, where both have it and it works; otherwise by UDP.
+//! Shared memory: participants on one host exchange data through it if both support it and it
+//! works; otherwise by UDP.
 
 use crate::support::*;
 use takt::qos::*;
@@ -7,7 +8,8 @@ use takt::transport::shm::{ShmConfig, ShmTransport};
 use takt::transport::udp::{InterfaceSelection, UdpConfig, UdpTransport};
 use takt::*;
 
-/// Datagrams of a transport: sent, received, lost for lack of room.
+/// Returns the number of datagrams of a transport that were sent, received, and lost because a ring
+/// was full.
 fn carried(participant: &DomainParticipant, transport: &str) -> Option<(u64, u64, u64)> {
     let all = participant.transport_stats().expect("open");
     let stats = all.into_iter().find(|(name, _)| *name == transport)?.1;
@@ -20,7 +22,7 @@ fn pair_of(publisher: DomainParticipantBuilder, subscriber: DomainParticipantBui
 }
 
 #[test]
-fn data_of_neighbours_goes_through_memory() {
+fn participants_on_one_host_use_shared_memory() {
     for runtime in RUNTIMES {
         let domain = domain();
         let shared = || on_loopback(domain, runtime).shared_memory(true);
@@ -39,7 +41,7 @@ fn data_of_neighbours_goes_through_memory() {
 }
 
 #[test]
-fn whoever_has_no_memory_is_reached_by_udp() {
+fn participant_without_shared_memory_is_reached_by_udp() {
     for (writes, reads) in [(true, false), (false, true)] {
         let domain = domain();
         let participant = |shared| on_loopback(domain, Runtime::Shared).shared_memory(shared);
@@ -51,9 +53,10 @@ fn whoever_has_no_memory_is_reached_by_udp() {
     }
 }
 
-/// It announces memory, but takes no lanes: whoever tries is refused, goes on by UDP, and what was lost is repaired.
+/// A peer announces shared memory but accepts no rings. The writer is refused and continues by UDP,
+/// and lost samples are repaired.
 #[test]
-fn a_neighbour_that_refuses_lanes_is_reached_by_udp() {
+fn peer_that_refuses_rings_is_reached_by_udp() {
     let domain = domain();
     let interfaces = InterfaceSelection::Named(vec!["lo".into()]);
     let udp = UdpTransport::open(&UdpConfig { interfaces, ..UdpConfig::new(domain) }).expect("loopback");
@@ -67,9 +70,9 @@ fn a_neighbour_that_refuses_lanes_is_reached_by_udp() {
     assert_eq!(pair.publisher.counters().expect("open").neighbours_ended, 0, "it lives");
 }
 
-/// Whoever says nothing has it; it is off where it would go past what was asked for.
+/// Shared memory is enabled by default, except where it would bypass configured transports.
 #[test]
-fn it_is_on_unless_it_would_surprise() {
+fn shared_memory_is_on_by_default_except_with_custom_transports() {
     let names = |builder: DomainParticipantBuilder| {
         let stats = builder.build().expect("participant").transport_stats().expect("open");
         stats.iter().map(|(name, _)| *name).collect::<Vec<_>>()
@@ -94,15 +97,16 @@ fn it_is_on_unless_it_would_surprise() {
 }
 
 #[test]
-fn sizes_out_of_bounds_are_refused() {
+fn invalid_sizes_are_rejected() {
     let builder = on_loopback(domain(), Runtime::Inline).configure_shared_memory(|shm| shm.segment_slots = 1 << 20);
     let error = builder.build().map(drop).expect_err("more than there can be").to_string();
     assert!(error.contains("segment_slots of shared memory is 1048576, not within 1 to 65536"), "{error}");
 }
 
-/// A participant that nothing is exchanged with costs no lane; one that has no room for a lane is counted, and reached by UDP.
+/// A ring is allocated only for participants that exchange data. A participant that cannot get a
+/// ring is counted and reached by UDP.
 #[test]
-fn lanes_are_for_those_that_exchange_something() {
+fn rings_are_allocated_only_for_participants_that_exchange_data() {
     let domain = domain();
     let participant = |lanes_max| {
         let builder =
@@ -119,9 +123,9 @@ fn lanes_are_for_those_that_exchange_something() {
     assert_eq!(carried(&bystander, "shm"), Some((0, 0, 0)));
 }
 
-/// One writer, readers with and without memory.
+/// One writer with readers that do and do not support shared memory.
 #[test]
-fn one_sample_goes_both_ways() {
+fn one_sample_uses_shared_memory_and_udp() {
     let domain = domain();
     let participant = |shared| {
         let participant = on_loopback(domain, Runtime::Shared).shared_memory(shared).build();
@@ -146,9 +150,9 @@ fn one_sample_goes_both_ways() {
     }
 }
 
-/// Endpoints with ports of their own have them in memory too.
+/// Endpoints with ports of their own use them in shared memory as well.
 #[test]
-fn own_ports_lead_through_memory() {
+fn endpoints_with_own_ports_use_shared_memory() {
     let domain = domain();
     let shared = || on_loopback(domain, Runtime::Shared).shared_memory(true).build().expect("participant");
     let (publisher, subscriber) = (shared(), shared());
@@ -163,9 +167,10 @@ fn own_ports_lead_through_memory() {
     assert!(carried(&pair.publisher, "shm").is_some_and(|(sent, ..)| sent >= 20));
 }
 
-/// A reader's participant goes; the writer's goes on with another one, and a late joiner gets the history.
+/// The reader's participant leaves. The writer continues with another one, and a late joiner
+/// receives the history.
 #[test]
-fn neighbours_come_and_go() {
+fn peers_on_one_host_leave_and_join() {
     let domain = domain();
     let shared = || on_loopback(domain, Runtime::Shared).shared_memory(true).build().expect("participant");
     let publisher = shared();
@@ -187,9 +192,10 @@ fn neighbours_come_and_go() {
     assert_eq!(publisher.counters().expect("open").neighbours_ended, 0, "they said farewell");
 }
 
-/// What finds no memory to be lent from goes by the lane, which has room for all fragments of the largest sample.
+/// A sample without loanable memory is copied through the ring, which has space for all fragments
+/// of the largest sample.
 #[test]
-fn a_large_sample_that_is_copied_loses_nothing_on_its_way() {
+fn large_copied_sample_arrives_complete() {
     let domain = domain();
     let participant =
         || on_loopback(domain, Runtime::Shared).configure_shared_memory(|shm| shm.segment_bytes = 64 << 10);

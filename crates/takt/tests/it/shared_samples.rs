@@ -1,4 +1,4 @@
-//! Samples that readers of the writer's process get as they are.
+//! In-process samples: readers in the writer's process receive the writer's object.
 
 use std::sync::{Arc, Weak};
 
@@ -24,7 +24,8 @@ fn take<T: TypeSupport + Sync>(pair: &Pair<T>) -> SharedSample<T> {
     found.expect("there is one")
 }
 
-/// Writes a sample until the reader gets this very one. From then on none is serialised.
+/// Writes a sample repeatedly until the reader receives the same object. From then on, samples are
+/// not serialized.
 fn until_shared<T: TypeSupport + Clone + Sync + 'static>(pair: &Pair<T>, sample: &T) {
     pair.wait_until("a way within the process", || {
         let sample = Arc::new(sample.clone());
@@ -34,7 +35,7 @@ fn until_shared<T: TypeSupport + Clone + Sync + 'static>(pair: &Pair<T>, sample:
 }
 
 #[test]
-fn readers_get_the_very_sample() {
+fn readers_receive_the_same_object() {
     for runtime in RUNTIMES {
         let pair = pair::<Blob>(runtime, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
         until_shared(&pair, &Blob::default());
@@ -53,7 +54,7 @@ fn readers_get_the_very_sample() {
 }
 
 #[test]
-fn a_writer_and_a_reader_of_one_participant_share_samples() {
+fn writer_and_reader_of_one_participant_share_samples() {
     for runtime in RUNTIMES {
         let participant = on_shared_memory(domain(), runtime);
         let writer = create_writer::<Blob>(&participant, "Topic", reliable_writer(History::KeepAll));
@@ -77,9 +78,9 @@ fn a_writer_and_a_reader_of_one_participant_share_samples() {
     }
 }
 
-/// Keys, new instances, disposal, and readers that want values of their own.
+/// Keys, new instances, dispose, and readers that decode into values of their own.
 #[test]
-fn shared_samples_are_samples() {
+fn shared_samples_support_keys_dispose_and_decoding() {
     for runtime in RUNTIMES {
         let pair = pair::<Shape>(runtime, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
         until_shared(&pair, &Shape::new("RED", 0));
@@ -99,9 +100,10 @@ fn shared_samples_are_samples() {
     }
 }
 
-/// Readers elsewhere get bytes: those that are matched when it is written, and those that come later.
+/// Readers in other processes receive serialized samples, both those matched at the time of writing
+/// and late joiners.
 #[test]
-fn others_get_their_bytes() {
+fn readers_in_other_processes_receive_serialized_samples() {
     for runtime in RUNTIMES {
         let durability = Durability::TransientLocal;
         let writer = DataWriterQos { durability, ..reliable_writer(History::KeepAll) };
@@ -130,9 +132,9 @@ fn others_get_their_bytes() {
     }
 }
 
-/// Without shared memory `write_shared` is a `write`.
+/// Without shared memory, `write_shared` acts like `write`.
 #[test]
-fn without_shared_memory_samples_are_serialised() {
+fn samples_are_serialized_without_shared_memory() {
     for runtime in RUNTIMES {
         let domain = domain();
         let participant = || on_loopback(domain, runtime).shared_memory(false).build().expect("participant");
@@ -145,9 +147,9 @@ fn without_shared_memory_samples_are_serialised() {
     }
 }
 
-/// A sample lives for as long as somebody has it: a history, a lane, the application.
+/// A sample exists as long as it is referenced by a history, a ring or the application.
 #[test]
-fn what_nobody_has_is_gone() {
+fn unreferenced_samples_are_freed() {
     for runtime in RUNTIMES {
         let pair = pair::<Blob>(runtime, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
         until_shared(&pair, &Blob::default());
@@ -159,7 +161,7 @@ fn what_nobody_has_is_gone() {
         pair.wait_until("the writer's history to let go", || watched.strong_count() == 1);
         drop(taken);
         assert!(is_gone(&watched), "{runtime:?}");
-        // On its way, or arrived, when both ends go.
+        // In transit or received when both participants are closed.
         let watched: Vec<_> = (0..20).map(|number| Arc::new(Blob::new(number, 10))).collect();
         let (watched, samples): (Vec<_>, Vec<_>) =
             watched.into_iter().map(|sample| (Arc::downgrade(&sample), sample)).unzip();
@@ -169,9 +171,9 @@ fn what_nobody_has_is_gone() {
     }
 }
 
-/// Samples that stay where they are do not fill the send window, however long they are.
+/// Samples by reference do not fill the send window, regardless of their length.
 #[test]
-fn long_samples_leave_at_once() {
+fn long_shared_samples_are_sent_at_once() {
     let pair = pair::<Blob>(Runtime::Inline, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
     until_shared(&pair, &Blob::default());
     let sent = || pair.publisher.counters().expect("open").data_sent;
@@ -185,9 +187,9 @@ fn long_samples_leave_at_once() {
     }
 }
 
-/// A bound of the type holds, whoever reads.
+/// Bounds of the type are enforced although nothing is serialized.
 #[test]
-fn a_sample_that_cannot_be_encoded_is_refused() {
+fn sample_exceeding_a_bound_is_rejected() {
     #[derive(DdsType, Clone, Debug, Default, PartialEq)]
     #[dds(name = "Bounded")]
     struct Bounded {

@@ -1,4 +1,5 @@
-//! What is said in the name of a participant counts only from its addresses, at the ports of user data as at those of discovery.
+//! Source address validation: messages of a participant are accepted only from its addresses, at
+//! user data ports and discovery ports alike.
 
 use std::net::UdpSocket;
 
@@ -7,7 +8,8 @@ use takt::qos::*;
 use takt::*;
 use takt_testkit::network::wire;
 
-/// A GAP of all samples up to 2^40, in the name of the writer and for any reader (RTPS 2.5 §9.4.5.5).
+/// Builds a GAP of all samples up to 2^40, with the writer's GUID and for any reader
+/// (RTPS 2.5 §9.4.5.5).
 fn gap(writer: Guid) -> Vec<u8> {
     let mut message = b"RTPS\x02\x05\x01\x7a".to_vec();
     let guid = writer.to_bytes();
@@ -33,7 +35,7 @@ fn gap_from_another_address_is_dropped_at_the_port_of_user_data() {
     let target = pair.publisher.discovered_participants().expect("open")[0].default_unicast[0].to_string();
     let target = target.strip_prefix("udp/").expect("UDP").to_owned();
     let message = gap(pair.writer.guid());
-    // The host of the reader is none of the writer's.
+    // The reader's host does not own an address of the writer.
     right.run(|| UdpSocket::bind("0.0.0.0:0").and_then(|socket| socket.send_to(&message, target)).expect("sent"));
     let foreign = || pair.subscriber.counters().expect("open").foreign_datagrams;
     pair.wait_until("the forged message", || foreign() == 1);

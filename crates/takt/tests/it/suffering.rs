@@ -1,12 +1,12 @@
-//! A network that loses, repeats and reorders datagrams both ways, and the check that nothing is missing, twice or out
-//! of place. Shared with the long test.
+//! Network that loses, repeats and reorders datagrams in both directions, and the verification that
+//! samples arrive complete, once and in order. Shared with the long test.
 
 use crate::support::*;
 use takt::qos::*;
 use takt::transport::{FaultConfig, FaultInjector, Faults};
 use takt::*;
 
-/// A pair whose datagrams suffer, each side's in a reproducible way.
+/// Creates a pair with reproducible faults on both sides.
 pub fn suffering_pair(runtime: Runtime, seed: u64, faults: Faults) -> Pair<Blob> {
     let domain = domain();
     let join = |seed| {
@@ -14,13 +14,13 @@ pub fn suffering_pair(runtime: Runtime, seed: u64, faults: Faults) -> Pair<Blob>
         let builder = on_loopback(domain, runtime);
         builder.wrap_transport(move |udp| Box::new(FaultInjector::new(udp, config))).build().expect("participant")
     };
-    // A full history is waited out by the tests, so that an inline subscriber is driven as well.
+    // The tests wait for space themselves, so that an inline subscriber is driven meanwhile.
     let reliability = Reliability { max_blocking_time: takt::Duration::ZERO, ..Reliability::RELIABLE };
     let writer = DataWriterQos { reliability, ..reliable_writer(History::KeepAll) };
     Pair::between(join(seed), join(seed + 1), writer, reliable_reader(History::KeepAll))
 }
 
-/// Sends `count` samples of `len` bytes and checks that all arrive, once and in order.
+/// Sends `count` samples of `len` bytes and verifies that all arrive, once and in order.
 pub fn deliver(pair: &Pair<Blob>, count: u32, len: usize) {
     let mut expected = 0;
     let mut received = Blob::default();

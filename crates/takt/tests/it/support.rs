@@ -1,4 +1,4 @@
-//! What the tests share: types, participants on loopback, and waiting for conditions.
+//! Shared test support: types, participants on loopback, and waiting for conditions.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,8 @@ use takt::qos::*;
 use takt::*;
 pub use takt_testkit::domain::domain;
 
-/// No test waits longer than this for a condition; it is a failure then, not a slow machine.
+/// Maximum time that a test waits for a condition. Exceeding it means a failure, not a slow
+/// machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
@@ -32,18 +33,19 @@ pub struct Blob {
 }
 
 impl Blob {
-    /// A blob whose bytes follow from its number, so that a mix-up shows.
+    /// Creates a blob whose bytes are derived from its number, so that mixed-up samples are
+    /// detected.
     pub fn new(number: u32, len: usize) -> Self {
         Self { number, bytes: (0..len).map(|index| (index as u32).wrapping_add(number) as u8).collect() }
     }
 }
 
-/// A participant on loopback.
+/// Returns the builder of a participant on loopback.
 pub fn on_loopback(domain: u32, runtime: Runtime) -> DomainParticipantBuilder {
     DomainParticipant::builder(domain).interfaces(["lo"]).peers(["127.0.0.1"]).runtime(runtime)
 }
 
-/// Both runtimes; most behaviour is tested under each.
+/// Both runtimes. Most behavior is tested under each.
 pub const RUNTIMES: [Runtime; 2] = [Runtime::Inline, Runtime::Shared];
 
 pub fn reliable() -> Reliability {
@@ -58,7 +60,8 @@ pub fn reliable_reader(history: History) -> DataReaderQos {
     DataReaderQos { reliability: reliable(), history, ..DataReaderQos::default() }
 }
 
-/// Drives the inline ones among `participants` until `condition` holds; the others drive themselves.
+/// Drives the inline participants among `participants` until `condition` holds. The others have
+/// their own threads.
 pub fn wait_until(participants: &[&DomainParticipant], what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !condition() {
@@ -77,7 +80,7 @@ pub fn wait_until(participants: &[&DomainParticipant], what: &str, mut condition
     }
 }
 
-/// A writer and a reader of one topic, each with its own participant.
+/// Writer and reader of one topic, each with its own participant.
 pub struct Pair<T: TypeSupport> {
     pub publisher: DomainParticipant,
     pub subscriber: DomainParticipant,
@@ -86,7 +89,7 @@ pub struct Pair<T: TypeSupport> {
 }
 
 impl<T: TypeSupport> Pair<T> {
-    /// Matched with one another.
+    /// Creates a pair and waits until its endpoints match.
     pub fn new(runtime: Runtime, writer: DataWriterQos, reader: DataReaderQos) -> Self {
         let domain = domain();
         let publisher = on_loopback(domain, runtime).build().expect("participant");
@@ -108,7 +111,7 @@ impl<T: TypeSupport> Pair<T> {
         wait_until(&[&self.publisher, &self.subscriber], what, condition);
     }
 
-    /// One pass over both participants, as far as they do not drive themselves.
+    /// Drives both participants for one pass, as far as they are inline.
     pub fn turn(&self) {
         let mut turns = 0;
         self.wait_until("a turn", || {
@@ -148,7 +151,7 @@ pub fn create_reader<T: TypeSupport>(
     subscriber.create_datareader(&topic, qos).expect("reader")
 }
 
-/// A writer of one participant and a reader of another, matched with one another.
+/// Creates a writer of one participant and a reader of another, and waits until they match.
 pub fn connect<T: TypeSupport>(
     from: &DomainParticipant,
     to: &DomainParticipant,
@@ -164,14 +167,14 @@ pub fn connect<T: TypeSupport>(
     (writer, reader)
 }
 
-/// A reliable reader that keeps all, with these properties.
+/// Returns QoS of a reliable KEEP_ALL reader with these properties.
 pub fn reader_with(properties: &[(&str, &str)]) -> DataReaderQos {
     let property = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned(), false);
     let property = Property(properties.iter().map(property).collect());
     DataReaderQos { property, ..reliable_reader(History::KeepAll) }
 }
 
-/// A listener that calls this when samples have arrived.
+/// Listener that calls a closure when samples have arrived.
 pub struct Calling<F>(pub F);
 
 impl<F: FnMut(&DataReader<Shape>) + Send + 'static> DataReaderListener<Shape> for Calling<F> {
@@ -180,13 +183,14 @@ impl<F: FnMut(&DataReader<Shape>) + Send + 'static> DataReaderListener<Shape> fo
     }
 }
 
-/// Calls this when samples have arrived for the reader. The listener is called for nothing else, which would count against its budget.
+/// Calls the closure when samples have arrived for the reader. Other statuses do not call the
+/// listener, since that would count against its budget.
 pub fn listen(reader: &DataReader<Shape>, call: impl FnMut(&DataReader<Shape>) + Send + 'static) {
     reader.set_listener_with_mask(Box::new(Calling(call)), StatusMask::DATA_AVAILABLE).expect("open");
 }
 
 impl Pair<Blob> {
-    /// Writes and takes so many samples, each after the other.
+    /// Writes and takes `count` samples, one after the other.
     pub fn exchange(&self, count: u32, len: usize) {
         for number in 0..count {
             self.writer.write(&Blob::new(number, len)).expect("room");

@@ -1,4 +1,5 @@
-//! Participants that reach each other by TCP: without UDP, without a listener on one side, and by connections that break.
+//! Participants that communicate by TCP: without UDP, with only one listening side, and with
+//! connections that break.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -9,8 +10,9 @@ use takt::qos::*;
 use takt::transport::TransportStats;
 use takt::*;
 
-/// A domain of the test's own and one of its ports, at which nothing else listens: a port that the kernel chose and got back may be
-/// another socket's before it is listened at.
+/// Returns a domain of the test and one of its ports, on which no other socket listens. A port
+/// chosen by the kernel and released could be taken by another socket before the test listens on
+/// it.
 fn domain_and_port() -> (u32, SocketAddr) {
     let domain = domain();
     let port = 7400 + 250 * u16::try_from(domain).expect("at most 232");
@@ -44,9 +46,10 @@ fn pair(publisher: DomainParticipant, subscriber: DomainParticipant) -> Pair<Blo
     Pair::between(publisher, subscriber, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll))
 }
 
-/// Only one side listens, as behind address translation: the other is answered by the connection that it has made.
+/// Only one side listens, as behind network address translation. The other side is reached by the
+/// connection that it has opened.
 #[test]
-fn one_side_that_listens_is_enough() {
+fn one_listening_side_is_sufficient() {
     for runtime in RUNTIMES {
         for writer_listens in [true, false] {
             let (domain, at) = domain_and_port();
@@ -63,7 +66,7 @@ fn one_side_that_listens_is_enough() {
     }
 }
 
-/// Passes on what comes to whoever is connected to, and can break all of it.
+/// Proxy that forwards connections to a target and can break all of them.
 struct Proxy {
     at: SocketAddr,
     open: Arc<Mutex<Vec<TcpStream>>>,
@@ -74,7 +77,7 @@ impl Proxy {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
         let (at, open) = (listener.local_addr().expect("it is bound"), Arc::new(Mutex::new(Vec::new())));
         let all = Arc::clone(&open);
-        // It ends with the process.
+        // The thread ends with the process.
         std::thread::spawn(move || {
             for inside in listener.incoming().flatten() {
                 let Ok(outside) = TcpStream::connect(target) else { continue };
@@ -88,7 +91,7 @@ impl Proxy {
         Self { at, open }
     }
 
-    /// Breaks every connection; says how many there were.
+    /// Breaks every connection. Returns their number.
     fn cut(&self) -> usize {
         let mut open = self.open.lock().expect("not poisoned");
         let cut = open.drain(..).filter(|socket| socket.shutdown(Shutdown::Both).is_ok()).count();
@@ -106,9 +109,10 @@ fn pass(mut from: TcpStream, mut to: TcpStream) {
     let _ = to.shutdown(Shutdown::Both);
 }
 
-/// The connection breaks in the middle of the stream, in messages too: it is made anew, and what was lost is repaired.
+/// The connection breaks in the middle of the stream and of messages. It is reestablished, and lost
+/// samples are repaired.
 #[test]
-fn a_connection_that_breaks_loses_no_sample() {
+fn broken_connection_loses_no_sample() {
     const SAMPLES: u32 = 3000;
     for runtime in RUNTIMES {
         for writer_listens in [true, false] {
@@ -119,7 +123,7 @@ fn a_connection_that_breaks_loses_no_sample() {
             let pair = if writer_listens { pair(listener, connector) } else { pair(connector, listener) };
             let (mut written, mut taken, mut cuts) = (0, 0, 0);
             while taken < SAMPLES {
-                // No more in between than the writer keeps without waiting.
+                // At most as many samples in transit as the writer stores without blocking.
                 let end = (written + 25).min(SAMPLES).min(taken + 1000);
                 for number in written..end {
                     pair.writer.write(&Blob::new(number, 1000)).expect("room");
@@ -144,9 +148,10 @@ fn a_connection_that_breaks_loses_no_sample() {
     }
 }
 
-/// Both listen, and each connects to the other: one of the connections is let go, and nothing is lost by that.
+/// Both sides listen, and each connects to the other. One of the connections is closed without
+/// loss.
 #[test]
-fn of_two_connections_one_is_kept() {
+fn duplicate_connection_is_closed_without_loss() {
     for runtime in RUNTIMES {
         let ((domain, one), (_, other)) = (domain_and_port(), domain_and_port());
         let both = |at, to: SocketAddr| build(listening(domain, runtime, at).peers([format!("tcp/{to}")]));
@@ -160,7 +165,7 @@ fn of_two_connections_one_is_kept() {
 }
 
 #[test]
-fn whoever_has_both_reaches_each_by_what_it_has() {
+fn participant_with_udp_and_tcp_reaches_peers_with_either() {
     let (domain, at) = domain_and_port();
     let both = on_loopback(domain, Runtime::Shared).configure_tcp(move |tcp| tcp.listen.push(at));
     let both = build(both);
@@ -187,7 +192,7 @@ fn whoever_has_both_reaches_each_by_what_it_has() {
 }
 
 #[test]
-fn a_listener_reaches_itself() {
+fn tcp_participant_delivers_to_its_own_reader() {
     for runtime in RUNTIMES {
         let (domain, at) = domain_and_port();
         let participant = build(listening(domain, runtime, at));
@@ -208,7 +213,7 @@ fn a_listener_reaches_itself() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn invalid_tcp_configuration_is_an_error_with_its_reason() {
     let domain = domain();
     let error = DomainParticipant::builder(domain).udp(false).build().map(drop).expect_err("no transport").to_string();
     assert!(error.contains("without UDP there must be TCP"), "{error}");

@@ -1,11 +1,12 @@
-//! The analysis of the whole system at work: priorities and bounds of topics, and accounts of what jobs took.
+//! Timing plans at run time: priorities and bounds of topics, and execution time statistics of
+//! jobs.
 
 use crate::support::*;
 use takt::qos::*;
 use takt::real_time::{JobKind, Priority};
 use takt::*;
 
-/// A plan of the topic "Planned" on the executors "from" and "to".
+/// Returns a plan of the topic "Planned" on the executors "from" and "to".
 fn plan(bound_ns: u64) -> TimingPlan {
     let timing = |writer, reader| TopicTiming {
         writer: Priority::new(writer),
@@ -33,7 +34,7 @@ fn write_one(publisher: &DomainParticipant, subscriber: &DomainParticipant, qos:
     reader
 }
 
-/// How many jobs of a kind and priority there were; `None` without such a class.
+/// Returns the number of jobs of a kind and priority; `None` if there is no such class.
 fn jobs(participant: &DomainParticipant, kind: JobKind, priority: i32) -> Option<u64> {
     let classes = participant.job_classes().expect("open");
     let class = classes.iter().find(|class| (class.kind, class.priority.get()) == (kind, priority));
@@ -41,7 +42,7 @@ fn jobs(participant: &DomainParticipant, kind: JobKind, priority: i32) -> Option
 }
 
 #[test]
-fn endpoints_have_the_priorities_of_the_plan_on_their_executor() {
+fn endpoints_use_the_plans_priorities_for_their_executor() {
     for runtime in RUNTIMES {
         let domain = domain();
         let build = |name| on_loopback(domain, runtime).shared_memory(false).name(name).timing_plan(plan(1)).build();
@@ -56,7 +57,7 @@ fn endpoints_have_the_priorities_of_the_plan_on_their_executor() {
 }
 
 #[test]
-fn what_is_stated_comes_before_the_plan() {
+fn explicit_settings_override_the_plan() {
     let domain = domain();
     let from = on_loopback(domain, Runtime::Inline).name("from").build().expect("participant");
     let to = on_loopback(domain, Runtime::Inline)
@@ -80,7 +81,7 @@ fn what_is_stated_comes_before_the_plan() {
 }
 
 #[test]
-fn a_plan_that_does_not_fit_is_refused() {
+fn plan_without_the_executor_or_topic_is_rejected() {
     let domain = domain();
     let build = |name| on_loopback(domain, Runtime::Inline).name(name).timing_plan(plan(1)).build();
     let told = build("stranger").map(drop).expect_err("not in the plan").to_string();
@@ -99,7 +100,7 @@ fn a_plan_that_does_not_fit_is_refused() {
 }
 
 #[test]
-fn an_executor_accounts_for_its_participants_and_its_jobs() {
+fn executor_statistics_cover_its_participants_and_jobs() {
     let domain = domain();
     let executor = Executor::builder("to").start().expect("a thread");
     let from = on_loopback(domain, Runtime::Shared).name("from").build().expect("participant");
@@ -127,7 +128,7 @@ fn an_executor_accounts_for_its_participants_and_its_jobs() {
 }
 
 #[test]
-fn another_executor_has_its_own_priority_of_the_topic() {
+fn listener_on_another_executor_uses_its_priority_there() {
     let domain = domain();
     let from = on_loopback(domain, Runtime::Shared).name("from").build().expect("participant");
     let mut plan = TimingPlan::new("system.toml", ["to", "aside"]);
@@ -165,7 +166,7 @@ fn another_executor_has_its_own_priority_of_the_topic() {
 }
 
 #[test]
-fn a_reader_that_is_changed_before_it_is_enabled_keeps_its_priority_and_bound() {
+fn set_qos_before_enable_keeps_priority_and_bound_of_the_reader() {
     let domain = domain();
     let from = on_loopback(domain, Runtime::Shared).name("from").build().expect("participant");
     let to = on_loopback(domain, Runtime::Shared).shared_memory(false).name("to").timing_plan(plan(1)).build();

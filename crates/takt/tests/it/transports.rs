@@ -1,4 +1,4 @@
-//! Transports that are chosen by name: fallback, reasons, and what goes by which.
+//! Transports selected by name: fallback, reported reasons, and assignment to purposes.
 
 use crate::support::*;
 use takt::qos::*;
@@ -13,7 +13,7 @@ fn warnings(participant: &DomainParticipant) -> String {
 }
 
 #[test]
-fn the_first_that_opens_is_taken_and_the_others_are_told_of_with_their_reasons() {
+fn first_transport_that_opens_is_used_and_failures_are_reported() {
     let builder = on_loopback(domain(), Runtime::Inline);
     let list = ["dpdk:nowhere0", "udp:nowhere0", "udp:lo", "tcp"];
     let participant = builder.shared_memory(false).user_data_transports(list).build().expect("the third opens");
@@ -32,7 +32,7 @@ fn the_first_that_opens_is_taken_and_the_others_are_told_of_with_their_reasons()
 }
 
 #[test]
-fn a_choice_of_which_nothing_opens_is_an_error_with_all_reasons() {
+fn choice_without_an_available_transport_is_an_error_with_all_reasons() {
     let builder = on_loopback(domain(), Runtime::Inline).user_data_transports(["packet:x|udp:nowhere0"]);
     let error = builder.build().expect_err("nothing opens").to_string();
     assert!(error.starts_with("transport: find a transport for user data: packet:x: "), "{error}");
@@ -40,7 +40,7 @@ fn a_choice_of_which_nothing_opens_is_an_error_with_all_reasons() {
 }
 
 #[test]
-fn what_is_opened_in_vain_is_closed_again() {
+fn unused_transports_are_closed() {
     let builder = on_loopback(domain(), Runtime::Inline).shared_memory(false);
     let builder = builder.user_data_transports(["shm+udp:lo+udp:nowhere0", "udp"]);
     let participant = builder.build().expect("udp opens");
@@ -49,7 +49,7 @@ fn what_is_opened_in_vain_is_closed_again() {
 }
 
 #[test]
-fn what_cannot_be_understood_is_an_error_that_names_it() {
+fn invalid_transport_configuration_error_names_the_text() {
     let refusal = |builder: DomainParticipantBuilder| builder.build().expect_err("refused").to_string();
     let builder = || on_loopback(domain(), Runtime::Inline);
     let message = refusal(builder().user_data_transports(["udp", "pigeon"]));
@@ -74,7 +74,7 @@ fn create(participant: &DomainParticipant, topic: &str, property: Option<&str>) 
 }
 
 #[test]
-fn a_server_and_who_brings_transports_choose_none_and_are_told() {
+fn transports_by_name_are_ignored_with_a_warning_for_servers_and_custom_transports() {
     let domain = domain();
     let config = transport::udp::UdpConfig {
         interfaces: transport::udp::InterfaceSelection::Named(vec!["lo".into()]),

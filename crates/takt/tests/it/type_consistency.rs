@@ -1,12 +1,12 @@
-//! TYPE_CONSISTENCY_ENFORCEMENT: types of one name that differ match where the reader can have what the writer writes,
-//! and then the values are right.
+//! TYPE_CONSISTENCY_ENFORCEMENT: different types of one name match if the reader's type is
+//! assignable from the writer's, and samples then have the correct values.
 
 use crate::support::*;
 use takt::dynamic::DynamicTypeSupport;
 use takt::qos::*;
 use takt::*;
 
-/// Types of one name, as programs of different versions have them.
+/// Types of one name, as in programs of different versions.
 macro_rules! versions {
     ($($name:ident as $of:literal ($extensibility:literal) { $($(($($attribute:tt)*))? $member:ident: $type:ty),* $(,)? })*) => {$(
         #[derive(DdsType, Clone, Debug, Default, PartialEq)]
@@ -39,7 +39,7 @@ fn reader_with(type_consistency: TypeConsistency) -> DataReaderQos {
     DataReaderQos { durability: Durability::TransientLocal, type_consistency, ..qos }
 }
 
-/// What arrives at a reader of another type.
+/// Returns the sample that a reader of another type receives.
 fn exchanged<W: TypeSupport, R: TypeSupport>(runtime: Runtime, representation: DataRepresentation, value: &W) -> R {
     let domain = domain();
     let publisher = on_loopback(domain, runtime).build().expect("participant");
@@ -56,7 +56,7 @@ fn exchanged<W: TypeSupport, R: TypeSupport>(runtime: Runtime, representation: D
     samples.remove(0).data.expect("a value")
 }
 
-/// Why writer and reader are kept apart, as each of their participants says it.
+/// Returns the reason for which writer and reader do not match, as reported by each participant.
 fn refused<W: TypeSupport, R: TypeSupport>(runtime: Runtime, type_consistency: TypeConsistency) -> [String; 2] {
     let domain = domain();
     let publisher = on_loopback(domain, runtime).build().expect("participant");
@@ -80,7 +80,7 @@ fn refused<W: TypeSupport, R: TypeSupport>(runtime: Runtime, type_consistency: T
 }
 
 #[test]
-fn values_of_grown_types_arrive_with_defaults_for_what_is_missing() {
+fn missing_members_of_evolved_types_get_default_values() {
     let old = Old { id: 3, x: 1.5 };
     let new = New { id: 3, x: 1.5, y: -2.5, frame: "base".to_owned() };
     for runtime in RUNTIMES {
@@ -94,7 +94,7 @@ fn values_of_grown_types_arrive_with_defaults_for_what_is_missing() {
 }
 
 #[test]
-fn values_within_values_grow_too() {
+fn nested_types_evolve_as_well() {
     let old = OldWhole { parts: vec![OldPart { a: 1 }, OldPart { a: 2 }], last: 3 };
     let new = NewWhole { parts: vec![NewPart { a: 1, b: 7 }, NewPart { a: 2, b: 7 }], last: 3 };
     let wider: NewWhole = exchanged(Runtime::Shared, DataRepresentation::xcdr2(), &old);
@@ -109,7 +109,7 @@ fn values_within_values_grow_too() {
 }
 
 #[test]
-fn types_that_are_not_assignable_are_an_inconsistent_topic_with_the_member() {
+fn unassignable_types_are_an_inconsistent_topic_and_the_member_is_named() {
     for runtime in RUNTIMES {
         for why in refused::<Other, Old>(runtime, TypeConsistency::default()) {
             assert_eq!(why, "member 'x': double for the reader, float from the writer", "{runtime:?}");
@@ -118,7 +118,7 @@ fn types_that_are_not_assignable_are_an_inconsistent_topic_with_the_member() {
 }
 
 #[test]
-fn without_coercion_types_have_to_be_the_same() {
+fn disallowed_type_coercion_requires_equal_types() {
     let same = TypeConsistency::of(TypeConsistencyKind::DisallowTypeCoercion);
     for why in refused::<New, Old>(Runtime::Shared, same) {
         assert_eq!(why, "the reader's type lacks the member 'y'");
@@ -132,7 +132,7 @@ fn without_coercion_types_have_to_be_the_same() {
 }
 
 #[test]
-fn widening_is_refused_where_it_is_prevented() {
+fn prevented_type_widening_is_refused() {
     let narrow = TypeConsistency { prevent_type_widening: true, ..TypeConsistency::default() };
     for why in refused::<New, Old>(Runtime::Shared, narrow) {
         assert_eq!(why, "the reader's type lacks the member 'y'");
@@ -140,7 +140,7 @@ fn widening_is_refused_where_it_is_prevented() {
 }
 
 #[test]
-fn who_says_nothing_of_its_type_matches_by_name_unless_types_have_to_be_checked() {
+fn endpoint_without_type_information_matches_by_name_unless_validation_is_forced() {
     for force_type_validation in [false, true] {
         let domain = domain();
         let publisher = on_loopback(domain, Runtime::Shared).build().expect("participant");
@@ -164,7 +164,7 @@ fn who_says_nothing_of_its_type_matches_by_name_unless_types_have_to_be_checked(
 }
 
 #[test]
-fn endpoints_of_one_participant_are_compared_too() {
+fn types_of_endpoints_of_one_participant_are_compared() {
     for runtime in RUNTIMES {
         let participant = on_loopback(domain(), runtime).build().expect("participant");
         let writer = create_writer::<Old>(&participant, "Topic", writer_in(DataRepresentation::xcdr2()));
@@ -195,7 +195,7 @@ struct Uint8s {
 }
 
 #[test]
-fn octets_and_uint8s_match_with_a_caution_that_names_the_member() {
+fn octets_and_uint8s_match_with_a_caution_naming_the_member() {
     let domain = domain();
     let [from, to] = [(); 2].map(|()| on_loopback(domain, Runtime::Shared).build().expect("participant"));
     let (writer, reader) = connect_types::<Octets, Uint8s>(&from, &to);
@@ -208,7 +208,7 @@ fn octets_and_uint8s_match_with_a_caution_that_names_the_member() {
     }
 }
 
-/// A writer and a reader whose types have one name, matched.
+/// Creates a writer and a reader whose types have one name, and waits until they match.
 fn connect_types<W: TypeSupport, R: TypeSupport>(
     from: &DomainParticipant,
     to: &DomainParticipant,
@@ -246,7 +246,7 @@ struct OfFinal {
 }
 
 #[test]
-fn enums_of_different_extensibility_are_refused_with_the_member() {
+fn enums_of_different_extensibility_are_refused_and_the_member_is_named() {
     for why in refused::<OfAppendable, OfFinal>(Runtime::Shared, TypeConsistency::default()) {
         assert_eq!(why, "member 'mode': final enum for the reader, appendable from the writer");
     }

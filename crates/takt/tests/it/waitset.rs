@@ -1,4 +1,4 @@
-//! Wait sets: what ends a wait, under both runtimes and all ways of idling.
+//! Wait sets: events that end a wait, under both runtimes and all idle modes.
 
 use crate::support::*;
 use takt::qos::*;
@@ -8,7 +8,7 @@ use takt_testkit::waiting::{OnDrop, join, until_some};
 const LONG: takt::Duration = takt::Duration::from_secs(60);
 const SHORT: takt::Duration = takt::Duration::from_millis(5);
 
-/// A pair whose publisher drives itself, so that only the subscriber needs driving.
+/// Creates a pair whose publisher has its own thread, so that only the subscriber must be driven.
 fn pair(runtime: Runtime, idle: Idle) -> Pair<Shape> {
     let domain = domain();
     let publisher = on_loopback(domain, Runtime::Shared).build().expect("participant");
@@ -16,7 +16,7 @@ fn pair(runtime: Runtime, idle: Idle) -> Pair<Shape> {
     Pair::between(publisher, subscriber, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll))
 }
 
-/// For less than the waits of these tests.
+/// Spins for less than the waits of these tests.
 const A_WHILE: Idle = Idle::SpinThenBlock(std::time::Duration::from_millis(1));
 
 const WAYS: [(Runtime, Idle); 6] = [
@@ -29,7 +29,7 @@ const WAYS: [(Runtime, Idle); 6] = [
 ];
 
 #[test]
-fn data_end_a_wait() {
+fn data_end_a_wait_and_taking_resets_the_condition() {
     for (runtime, idle) in WAYS {
         let pair = pair(runtime, idle);
         let condition = pair.reader.status_condition();
@@ -48,7 +48,7 @@ fn data_end_a_wait() {
 }
 
 #[test]
-fn a_sample_that_finds_room_while_another_is_taken_ends_a_wait() {
+fn sample_admitted_when_another_is_taken_ends_a_wait() {
     for (runtime, idle) in WAYS {
         let limits = ResourceLimits { max_samples: Some(1), ..ResourceLimits::default() };
         let domain = domain();
@@ -73,7 +73,7 @@ fn a_sample_that_finds_room_while_another_is_taken_ends_a_wait() {
 }
 
 #[test]
-fn a_read_condition_is_true_while_there_are_such_samples() {
+fn read_condition_is_true_while_matching_samples_exist() {
     for (runtime, idle) in WAYS {
         let pair = pair(runtime, idle);
         let unread = Selector { sample_states: SampleStates::NOT_READ, ..Selector::READ };
@@ -91,7 +91,7 @@ fn a_read_condition_is_true_while_there_are_such_samples() {
 }
 
 #[test]
-fn another_thread_ends_a_wait_by_a_guard_condition() {
+fn guard_condition_set_by_another_thread_ends_a_wait() {
     for (runtime, idle) in WAYS {
         let pair = pair(runtime, idle);
         let guard = GuardCondition::new();
@@ -109,7 +109,7 @@ fn another_thread_ends_a_wait_by_a_guard_condition() {
 }
 
 #[test]
-fn a_status_ends_a_wait_until_it_is_read() {
+fn status_ends_waits_until_it_is_read() {
     for (runtime, idle) in WAYS {
         let domain = domain();
         let publisher = on_loopback(domain, Runtime::Shared).build().expect("participant");
@@ -133,7 +133,7 @@ fn a_status_ends_a_wait_until_it_is_read() {
 }
 
 #[test]
-fn a_detached_condition_ends_no_wait() {
+fn detached_condition_ends_no_wait() {
     let waitset = WaitSet::new().expect("descriptors");
     let (kept, gone) = (GuardCondition::new(), GuardCondition::new());
     waitset.attach(&kept).expect("attached");
@@ -149,7 +149,7 @@ fn a_detached_condition_ends_no_wait() {
 }
 
 #[test]
-fn deleting_what_it_waits_for_ends_a_wait() {
+fn deleting_the_entity_of_a_condition_ends_the_wait() {
     for round in 0..30 {
         let pair = pair(Runtime::Shared, if round % 4 < 2 { Idle::Block } else { Idle::Spin });
         let waitset = WaitSet::new().expect("descriptors");
@@ -176,7 +176,7 @@ fn deleting_what_it_waits_for_ends_a_wait() {
 }
 
 #[test]
-fn deleting_an_inline_reader_ends_waits_for_it() {
+fn deleting_an_inline_reader_ends_waits_for_its_conditions() {
     let pair = pair(Runtime::Inline, Idle::Block);
     let waitset = WaitSet::new().expect("descriptors");
     waitset.attach(pair.reader.read_condition(Selector::READ)).expect("attached");
@@ -186,7 +186,7 @@ fn deleting_an_inline_reader_ends_waits_for_it() {
 }
 
 #[test]
-fn one_thread_waits_at_a_time() {
+fn second_concurrent_wait_is_an_error() {
     let waitset = WaitSet::new().expect("descriptors");
     let guard = GuardCondition::new();
     waitset.attach(&guard).expect("attached");
@@ -194,7 +194,7 @@ fn one_thread_waits_at_a_time() {
         let _ending = OnDrop(|| guard.set_trigger_value(true));
         let waiter = scope.spawn(|| {
             loop {
-                // The other one may wait just now, though not for long.
+                // The other thread may be waiting at this moment, though only briefly.
                 match waitset.wait_any(LONG) {
                     Err(Error::PreconditionNotMet { .. }) => std::thread::yield_now(),
                     result => break result,

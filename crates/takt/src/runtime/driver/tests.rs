@@ -1,4 +1,4 @@
-//! The driver over transports that exist only in memory.
+//! Tests of the driver with transports in memory.
 
 use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex};
@@ -9,10 +9,10 @@ use takt_wire::GuidPrefix;
 
 use super::*;
 
-/// What was committed: the bytes, the flow and the destinations.
+/// Committed datagrams: bytes, flow and destinations.
 type Sent = Arc<Mutex<Vec<(Vec<u8>, FlowId, Vec<Locator>)>>>;
 
-/// Takes one kind of locator and notes what is sent.
+/// Transport that serves one kind of locator and records what is sent.
 struct Fake {
     kind: i32,
     locators: Locators,
@@ -120,7 +120,7 @@ fn driver(transports: Vec<Box<dyn Transport>>, peers: Vec<Locator>) -> Driver {
 const ROOM: usize = 1500;
 
 #[test]
-fn a_datagram_reaches_each_destination_by_the_first_transport_that_serves_it() {
+fn datagram_reaches_each_destination_by_the_first_transport_that_serves_it() {
     let (udp, udp_sent) = Fake::new(Locator::KIND_UDP_V4, ROOM);
     let (shm, shm_sent) = Fake::new(Locator::KIND_SHM, ROOM);
     let (second_shm, unused) = Fake::new(Locator::KIND_SHM, ROOM);
@@ -133,7 +133,7 @@ fn a_datagram_reaches_each_destination_by_the_first_transport_that_serves_it() {
     let mut all: Vec<Box<dyn Transport>> = vec![Box::new(udp), Box::new(shm), Box::new(second_shm)];
     let flows = [FlowId(3), FlowId(4), FlowId(5)];
     let expect = |flow, destinations: &[Locator]| vec![(b"hello".to_vec(), flow, destinations.to_vec())];
-    // A part of the datagram may lie elsewhere.
+    // The last octets of the datagram may be in a separate payload.
     for (lender, payload) in (0..3).flat_map(|lender| [(lender, &b""[..]), (lender, b"lo")]) {
         let len = 5 - payload.len();
         all[lender].loan().expect("a frame")[..len].copy_from_slice(&b"hello"[..len]);
@@ -153,7 +153,7 @@ fn a_datagram_reaches_each_destination_by_the_first_transport_that_serves_it() {
 }
 
 #[test]
-fn whoever_carried_a_datagram_alone_lends_the_next_frame() {
+fn sole_carrier_of_a_datagram_lends_the_next_frame() {
     let (udp, _) = Fake::new(Locator::KIND_UDP_V4, ROOM);
     let (shm, _) = Fake::new(Locator::KIND_SHM, ROOM);
     let mut both: Vec<Box<dyn Transport>> = vec![Box::new(udp), Box::new(shm)];
@@ -174,7 +174,7 @@ fn whoever_carried_a_datagram_alone_lends_the_next_frame() {
 }
 
 #[test]
-fn a_datagram_too_large_for_a_transport_is_counted_and_reaches_the_others() {
+fn datagram_too_large_for_one_transport_is_counted_and_reaches_the_others() {
     let (udp, udp_sent) = Fake::new(Locator::KIND_UDP_V4, ROOM);
     let (shm, shm_sent) = Fake::new(Locator::KIND_SHM, 16);
     let destinations = [locator(Locator::KIND_SHM, 2), locator(Locator::KIND_UDP_V4, 1)];
@@ -195,7 +195,7 @@ fn a_datagram_too_large_for_a_transport_is_counted_and_reaches_the_others() {
 }
 
 #[test]
-fn announcements_go_to_the_peers_of_every_transport() {
+fn announcements_reach_the_peers_of_every_transport() {
     let (udp, udp_sent) = Fake::new(Locator::KIND_UDP_V4, ROOM);
     let (shm, shm_sent) = Fake::new(Locator::KIND_SHM, ROOM);
     let peers = vec![locator(Locator::KIND_UDP_V4, 7400), locator(Locator::KIND_SHM, 1)];
@@ -210,7 +210,7 @@ fn announcements_go_to_the_peers_of_every_transport() {
 }
 
 #[test]
-fn a_transport_that_fails_to_receive_is_counted() {
+fn receive_failure_of_a_transport_is_counted() {
     let (udp, _) = Fake::new(Locator::KIND_UDP_V4, ROOM);
     let mut driver = driver(vec![Box::new(udp)], Vec::new());
     assert!(!driver.receive(Scan::All, Ready::ALL));
@@ -218,7 +218,7 @@ fn a_transport_that_fails_to_receive_is_counted() {
 }
 
 #[test]
-fn a_transport_without_descriptors_is_polled() {
+fn transport_without_descriptors_is_polled() {
     let (udp, _) = Fake::new(Locator::KIND_UDP_V4, ROOM);
     let driver = driver(vec![Box::new(udp)], Vec::new());
     let now = clock::now();
@@ -227,7 +227,7 @@ fn a_transport_without_descriptors_is_polled() {
 }
 
 #[test]
-fn a_flow_is_open_on_all_transports_or_on_none() {
+fn flow_opens_on_all_transports_or_none() {
     let (one, _) = Fake::new(Locator::KIND_UDP_V4, ROOM);
     let (mut two, _) = Fake::new(Locator::KIND_SHM, ROOM);
     two.refuses_flows = true;
@@ -250,7 +250,7 @@ fn writer_with_a_priority_has_a_second_flow_without_it_for_history() {
         assert_eq!(flows.history, FlowTag::default());
         assert_ne!(flows.live, flows.history);
         driver.close_writer_flows(flows);
-        // Of the first transport alone: discovery goes by both.
+        // The first transport only; discovery uses both.
         let (flows, _) = driver.open_writer_flows(&urgent, Set::default().with(0)).expect("flows");
         assert_ne!(flows.history, FlowTag::default());
         assert_ne!(flows.live, flows.history);
@@ -265,7 +265,7 @@ fn writer_with_a_priority_has_a_second_flow_without_it_for_history() {
 }
 
 #[test]
-fn flow_tags_are_used_again() {
+fn closed_flow_tags_are_reused() {
     let (udp, _) = Fake::new(Locator::KIND_UDP_V4, ROOM);
     let open = Arc::clone(&udp.open_flows);
     let mut driver = driver(vec![Box::new(udp)], Vec::new());

@@ -1,8 +1,10 @@
-//! A thread that leads beside the receiving thread: each datagram is received while both may sleep, and closing ends both.
+//! Model of a leader and the receiving thread: each datagram is received although both may sleep,
+//! and closing ends both.
 //!
-//! The steps and their order are those of `Leading::sleep`, `Leading::settle` and `Engine::run`, on the lock, the waker and the leadership
-//! that ship. The kernel is a queue of datagrams and, for each of the two, an epoll instance that is watched exclusively: what
-//! arrives goes on the list of the oldest instance, and if no thread waits for that one, of the next one too.
+//! The steps and their order are those of `Leading::sleep`, `Leading::settle` and `Engine::run`, on
+//! the production lock, waker and leadership. The kernel is a queue of datagrams and one
+//! exclusively watched epoll instance for each thread. An arrival is listed at the oldest instance,
+//! and if no thread waits for that one, at the next one too.
 
 use shuttle::lazy_static;
 use shuttle::sync::atomic::{AtomicBool, Ordering};
@@ -24,12 +26,12 @@ const SOCKET: RawFd = 7;
 
 #[derive(Default)]
 struct Instance {
-    /// The socket is on its list, to be looked at.
+    /// The socket is in the ready list of the instance.
     is_listed: bool,
-    /// A thread sleeps that watches the socket.
+    /// A thread sleeps on the instance, which watches the socket.
     is_slept_on: bool,
     event: bool,
-    /// How often a sleep was ended.
+    /// Number of sleeps ended.
     wakes: u64,
 }
 
@@ -43,9 +45,9 @@ impl Instance {
 #[derive(Default)]
 struct Kernel {
     queued: u32,
-    /// The older one, which is the leader's, first.
+    /// Instances, the older one first; it belongs to the leader.
     instances: [Instance; 2],
-    /// Who makes an event makes that of the next instance.
+    /// Index of the instance that receives the next event created.
     events: usize,
 }
 
@@ -57,7 +59,7 @@ fn kernel() -> shuttle::sync::MutexGuard<'static, Kernel> {
     KERNEL.0.lock().expect("no thread panics inside")
 }
 
-/// Some datagrams arrive in one piece.
+/// Delivers several datagrams at once.
 fn arrive(datagrams: u32) {
     let mut kernel = kernel();
     kernel.queued += datagrams;
@@ -71,7 +73,7 @@ fn arrive(datagrams: u32) {
     KERNEL.1.notify_all();
 }
 
-/// An operating system with one socket.
+/// Operating system with one socket.
 #[derive(Debug)]
 struct Net;
 
@@ -85,7 +87,7 @@ impl Os for Net {
     }
 }
 
-/// The event of an instance, and the instance.
+/// Event of the instance with this index.
 struct NetEvent(usize);
 
 impl Event for NetEvent {
@@ -136,7 +138,7 @@ struct State {
     has_left_behind: bool,
 }
 
-/// What a thread that leads does before it returns.
+/// Behavior of a leader before it returns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ends {
     Settling,
@@ -148,7 +150,7 @@ struct Participant {
     leadership: Leadership<Net>,
     leader: Waker<Net>,
     receiver: Waker<Net>,
-    /// The condition of the thread that waits.
+    /// Condition of the waiting thread.
     is_true: AtomicBool,
 }
 
@@ -157,14 +159,14 @@ impl Participant {
         Self {
             state: PiMutex::on(State::default()),
             leadership: Leadership::on(),
-            // In the order of the instances.
+            // Created in the order of the instances.
             leader: Waker::on().expect("a model"),
             receiver: Waker::on().expect("a model"),
             is_true: AtomicBool::new(false),
         }
     }
 
-    /// Takes one datagram, as a pass does that ends with news. Says whether there was one.
+    /// Takes one datagram, like a pass that makes progress. Returns true if there was one.
     fn receive(&self, state: &mut State) -> bool {
         let mut kernel = kernel();
         if kernel.queued == 0 {
@@ -178,7 +180,7 @@ impl Participant {
         true
     }
 
-    /// The receiving thread: `Engine::run`.
+    /// Receiving thread: `Engine::run`.
     fn run(&self) {
         let mut looks = true;
         loop {
@@ -193,7 +195,7 @@ impl Participant {
             if happened {
                 continue;
             }
-            // `State::prepare_sleep`
+            // As `State::prepare_sleep`.
             let state = self.state.lock().expect("not inside");
             let sleeps = !state.is_closed && !state.has_left_behind;
             drop(state);
@@ -207,7 +209,8 @@ impl Participant {
         }
     }
 
-    /// A wait in a wait set: `WaitSet::wait_until_any`. Says whether the condition is true, and not the participant closed.
+    /// Wait in a wait set: `WaitSet::wait_until_any`. Returns true if the condition became true,
+    /// false if the participant was closed.
     fn wait(&self, ends: Ends) -> bool {
         let mut owes_look = false;
         let result = loop {
@@ -240,7 +243,7 @@ impl Participant {
         result
     }
 
-    /// `Leading::settle`, `Engine::leave_behind`.
+    /// As `Leading::settle` and `Engine::leave_behind`.
     fn settle(&self, owes_look: &mut bool, ends: Ends) {
         if std::mem::take(owes_look) && ends == Ends::Settling && kernel().queued > 0 {
             self.state.lock().expect("not inside").has_left_behind = true;
@@ -248,7 +251,7 @@ impl Participant {
         }
     }
 
-    /// `Engine::close`.
+    /// As `Engine::close`.
     fn close(&self) {
         self.state.lock().expect("not inside").is_closed = true;
         self.leader.wake();
@@ -264,7 +267,8 @@ fn spawn<R: Send + 'static>(
     thread::spawn(move || run(&participant))
 }
 
-/// One wait, in which or after which pieces of some datagrams arrive; then the thread waits elsewhere until all have been received.
+/// Runs one wait, during or after which `pieces` groups of datagrams arrive. Then the thread waits
+/// elsewhere until all datagrams have been received.
 fn exchange(pieces: u32, each: u32, ends: Ends) {
     let datagrams = pieces * each;
     let participant = Arc::new(Participant::new());
@@ -280,7 +284,7 @@ fn exchange(pieces: u32, each: u32, ends: Ends) {
 }
 
 impl Participant {
-    /// Waits for its own event alone, as a thread does that does not lead.
+    /// Waits for its own event only, like a thread that does not lead.
     fn sleep_elsewhere(&self) {
         self.leader.reset();
         if self.is_true.swap(false, Ordering::SeqCst) {
@@ -291,18 +295,18 @@ impl Participant {
 }
 
 #[test]
-fn each_datagram_is_received_whoever_sleeps() {
+fn every_datagram_is_received_while_leader_or_receiver_sleeps() {
     in_any_order(|| exchange(3, 1, Ends::Settling));
     in_any_order(|| exchange(2, 2, Ends::Settling));
 }
 
 #[test]
-fn small_exchanges_are_complete_in_every_order() {
+fn small_exchanges_complete_in_every_interleaving() {
     shuttle::check_dfs(|| exchange(1, 2, Ends::Settling), Some(super::ALL));
 }
 
 #[test]
-fn closing_ends_the_leader_and_the_receiving_thread() {
+fn close_ends_leader_and_receiving_thread() {
     in_any_order(|| {
         let participant = Arc::new(Participant::new());
         let receiver = spawn(&participant, Participant::run);
@@ -316,9 +320,10 @@ fn closing_ends_the_leader_and_the_receiving_thread() {
     });
 }
 
-/// The model is worth what it finds: a leader that returns without the look that it owes leaves a datagram to nobody.
+/// Verifies the model: it must detect that a leader which returns without the poll that it owes
+/// leaves a datagram unreceived.
 #[test]
-fn the_model_finds_a_leader_that_owes_a_look() {
+fn model_detects_a_leader_that_skips_the_owed_poll() {
     let found = std::panic::catch_unwind(|| shuttle::check_random(|| exchange(1, 2, Ends::OwingALook), 10 * RANDOM));
     assert!(found.is_err(), "a datagram is left to nobody in one of the orders");
 }

@@ -1,7 +1,9 @@
-//! Closing a participant from any state: nobody is left waiting, and the receiving thread ends.
+//! Model of closing a participant in any state: no thread remains blocked, and the receiving thread
+//! ends.
 //!
-//! The state is reduced to what shutdown touches; the steps and their order are those of `Engine::run`,
-//! `Engine::block_on` and `Engine::close`, on the lock, the event count, the waker and the tasks that ship.
+//! The state is reduced to what shutdown uses. The steps and their order are those of
+//! `Engine::run`, `Engine::block_on` and `Engine::close`, on the production lock, event count,
+//! waker and tasks.
 
 use std::task::{Wake, Waker as TaskWaker};
 
@@ -19,7 +21,7 @@ use crate::runtime::tasks::Tasks;
 #[derive(Default)]
 struct State {
     is_closed: bool,
-    /// Room that a write takes and an acknowledgement gives.
+    /// Space that a write takes and an acknowledgment returns.
     room: u32,
     tasks: Tasks,
 }
@@ -38,14 +40,14 @@ impl Participant {
         Self { state: PiMutex::on(State::default()), waker, progress: EventCount::on() }
     }
 
-    /// The receiving thread: `Engine::run`.
+    /// Receiving thread: `Engine::run`.
     fn run(&self) {
         loop {
             if self.state.lock().expect("not inside").is_closed {
                 return;
             }
             self.waker.reset();
-            // What the waker was woken for until here is seen before the sleep: `State::prepare_sleep`.
+            // The sleep sees the causes of all earlier wakeups: `State::prepare_sleep`.
             if self.state.lock().expect("not inside").is_closed {
                 return;
             }
@@ -53,7 +55,7 @@ impl Participant {
         }
     }
 
-    /// A write that waits for room: `Engine::block_on`.
+    /// Write that waits for space: `Engine::block_on`.
     fn write(&self) -> Result<(), AlreadyDeleted> {
         let mut ticket = self.progress.ticket();
         loop {
@@ -72,7 +74,7 @@ impl Participant {
         }
     }
 
-    /// The same, by a task.
+    /// Asynchronous write that waits for space.
     fn write_async(&self) -> Result<(), AlreadyDeleted> {
         let executor = std::sync::Arc::new(Executor(ModelEvent::new().expect("a model")));
         let waker = TaskWaker::from(std::sync::Arc::clone(&executor));
@@ -94,7 +96,7 @@ impl Participant {
         }
     }
 
-    /// An acknowledgement arrives.
+    /// Handles an acknowledgment.
     fn acknowledge(&self) {
         let mut woken = Vec::new();
         let mut state = self.state.lock().expect("not inside");
@@ -108,7 +110,7 @@ impl Participant {
         woken.into_iter().for_each(TaskWaker::wake);
     }
 
-    /// `Engine::close`.
+    /// As `Engine::close`.
     fn close(&self) -> Result<(), AlreadyDeleted> {
         let mut woken = Vec::new();
         let mut state = self.state.lock().expect("not inside");
@@ -141,7 +143,7 @@ fn spawn<R: Send + 'static>(
 }
 
 #[test]
-fn closing_ends_the_receiving_thread_and_all_who_wait() {
+fn close_ends_the_receiving_thread_and_all_waiters() {
     in_any_order(|| {
         let participant = Arc::new(Participant::new());
         let receiver = spawn(&participant, Participant::run);
@@ -155,7 +157,7 @@ fn closing_ends_the_receiving_thread_and_all_who_wait() {
 }
 
 #[test]
-fn one_of_two_who_close_does_and_all_end() {
+fn one_of_two_concurrent_closes_succeeds_and_all_threads_end() {
     in_any_order(|| {
         let participant = Arc::new(Participant::new());
         let receiver = spawn(&participant, Participant::run);
@@ -167,7 +169,7 @@ fn one_of_two_who_close_does_and_all_end() {
         assert!(here != there, "one closes, the other is told");
         receiver.join().expect("no panic");
         acknowledged.join().expect("no panic");
-        // It found room before the end, or was told of the end; either way it ended.
+        // The writer either found space or was notified of the end; it ended in both cases.
         writer.join().expect("no panic").ok();
         assert!(participant.state.lock().expect("free").is_closed);
     });

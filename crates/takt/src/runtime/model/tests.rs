@@ -1,4 +1,4 @@
-//! Lock, event count, waker and tasks: one thread inside at a time, and no wake-up lost.
+//! Model tests of lock, event count, waker and tasks: mutual exclusion, and no lost wakeup.
 
 use std::sync::atomic::Ordering;
 use std::task::{Wake, Waker as TaskWaker};
@@ -38,13 +38,13 @@ fn visits(threads: u32, each: u32) {
 }
 
 #[test]
-fn one_thread_at_a_time_holds_the_lock() {
+fn lock_is_held_by_one_thread_at_a_time() {
     in_every_order(|| visits(2, 1));
     in_any_order(|| visits(4, 2));
 }
 
 #[test]
-fn locking_twice_is_an_error_while_others_wait() {
+fn relocking_is_an_error_while_others_wait() {
     in_every_order(|| {
         let mutex = Arc::new(PiMutex::<u32, Model>::on(0));
         let guard = mutex.lock().expect("free");
@@ -60,7 +60,7 @@ fn locking_twice_is_an_error_while_others_wait() {
 }
 
 #[test]
-fn an_event_wakes_all_who_wait_for_it() {
+fn event_wakes_all_waiters() {
     fn run(waiters: u32, events: u32) {
         let shared = Arc::new((EventCount::<Model>::on(), AtomicU32::new(0)));
         let waiters: Vec<_> = (0..waiters)
@@ -88,7 +88,7 @@ fn an_event_wakes_all_who_wait_for_it() {
 }
 
 #[test]
-fn a_sleeper_sees_everything_that_it_is_woken_for() {
+fn sleeper_sees_every_cause_of_its_wakeups() {
     fn run(wakers: u32) {
         let shared = Arc::new((Waker::<Model>::on().expect("a model"), AtomicU32::new(0)));
         let threads: Vec<_> = (0..wakers)
@@ -113,7 +113,7 @@ fn a_sleeper_sees_everything_that_it_is_woken_for() {
     in_any_order(|| run(3));
 }
 
-/// What an executor does for one task: sleeps until the task is woken.
+/// Executor of one task: sleeps until the task is woken.
 struct Executor(ModelEvent);
 
 impl Wake for Executor {
@@ -123,8 +123,8 @@ impl Wake for Executor {
 }
 
 #[test]
-fn tasks_are_woken_for_what_came_after_they_looked() {
-    /// Samples that nobody has taken, and who waits for one.
+fn tasks_are_woken_for_samples_that_arrive_after_their_poll() {
+    /// Samples not taken yet, and the tasks that wait for one.
     type Shared = PiMutex<(u32, Tasks), Model>;
 
     fn take(shared: &Shared) {
@@ -168,9 +168,9 @@ fn tasks_are_woken_for_what_came_after_they_looked() {
     in_any_order(|| run(3));
 }
 
-/// The model is worth what it finds: an event count that looks for waiters before it counts loses a wake-up.
+/// Verifies the model: an event count that checks for waiters before it counts loses a wakeup.
 #[test]
-fn the_model_finds_a_lost_wake_up() {
+fn model_detects_a_lost_wakeup() {
     let broken = || {
         let shared = Arc::new((ModelWord::new(0), ModelWord::new(0), Mutex::new(false)));
         let waiter = {

@@ -1,9 +1,11 @@
-//! No event from a job that writes to the listener that receives is later than the bound that `takt_sdn::schedule::Plan` composes.
+//! End-to-end simulation: no event from the writing job to the receiving listener exceeds the bound
+//! composed by `takt_sdn::schedule::Plan`.
 //!
-//! Writer's host, network and reader's host are simulated one after the other: the times at which events leave one part are those at which they
-//! come to the next. Both hosts are the executor of the product with flows of its own. The network is one of `takt_sdn::simulation`, frame by
-//! frame, with other admitted flows. Every part begins at a critical instant: the clocks of the parts may differ by any amount, so the events
-//! of the pair are moved to where they meet the most.
+//! Writer's host, network and reader's host are simulated one after the other: the times at which
+//! events leave one part are their arrival times at the next part. Both hosts use the production
+//! executor with additional flows. The network is a `takt_sdn::simulation` at frame level with
+//! other admitted flows. Every part starts at a critical instant. Since the clocks of the parts may
+//! differ by any amount, the events of the pair are shifted to the time of most interference.
 
 use std::fmt;
 
@@ -22,25 +24,25 @@ use super::stand::{Manner, Stand};
 use super::system;
 
 const MICROSECOND: u64 = 1_000;
-/// How long events come to a host in one run.
+/// Duration of arrivals at a host in one run.
 const HOST_NS: u64 = 120_000_000;
-/// How long events of other flows come to the network in one run.
+/// Duration of arrivals of other flows at the network in one run.
 const NETWORK_NS: u64 = 60_000_000;
-/// When flows meet in the network.
+/// Time of the critical instant in the network.
 const MEETING_NS: u64 = 5_000_000;
-/// Passes through network and reader's host for each run of the writer's host.
+/// Runs of network and reader's host for each run of the writer's host.
 const PASSES: usize = 2;
-/// Seeds that are tried for each pair that is wanted.
+/// Maximum number of seeds tried for each required pair.
 const SEEDS_EACH: u64 = 20;
 
-/// An event of the pair in the writer's host.
+/// Event of the pair at the writer's host.
 #[derive(Clone, Copy)]
 struct Left {
     written_ns: u64,
     left_ns: u64,
 }
 
-/// An event that has taken longer than is claimed.
+/// Event that exceeded its claimed bound.
 #[derive(Debug)]
 struct Exceeded {
     what: &'static str,
@@ -58,18 +60,21 @@ fn within(what: &'static str, took_ns: u64, claimed_ns: u64) -> Result<(), Excee
     if took_ns > claimed_ns { Err(Exceeded { what, took_ns, claimed_ns }) } else { Ok(()) }
 }
 
-/// What a composition leaves out on purpose.
+/// Deliberate error in a composition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mistake {
-    /// The network counts events as they are written, not as they leave the writer's host.
+    /// The network's contract uses the jitter of the writes, not that of the events that leave the
+    /// writer's host.
     SourceJitter,
-    /// The reader's host counts events as they come to the network, not as they leave it.
+    /// The reader's host uses the jitter of the events that enter the network, not of those that
+    /// leave it.
     NetworkJitter,
-    /// The writer's host is described without the job below all others, which no job preempts.
+    /// The description of the writer's host omits the job below all others, which cannot be
+    /// preempted.
     BlockingJob,
 }
 
-/// A pair in a network with other requests.
+/// Pair in a network with other requests.
 struct Case {
     seed: u64,
     own: Request,
@@ -78,18 +83,19 @@ struct Case {
     hosts: u64,
     source: HostFlow,
     sink: HostFlow,
-    /// The limit is what is needed and a twentieth of the network's bound.
+    /// The limit of the pair is the minimum plus a twentieth of the network's bound.
     is_tight: bool,
-    /// Draws the other requests.
+    /// Generator of the other requests.
     random: Random,
 }
 
-/// The writer's host, and how events leave it in several runs.
+/// Simulates the writer's host. Returns its description and the events that leave it in several
+/// runs.
 fn writer(seed: u64, arrivals: Arrivals, random: &mut Random) -> (HostFlow, Vec<Vec<Left>>) {
     let plan = system::host(seed, None, arrivals);
     let mut stand = Stand::new(plan.clone());
     let mut system = plan.described(&stand.pieces());
-    // From the end of the job until the frames are in the queue of the interface.
+    // Time from the end of the job until the frames are in the queue of the interface.
     let stack_ns = random.between(0, 200) * MICROSECOND;
     system.flows[0].stages[0].delay_ns = stack_ns;
     stand.begin(&[]);
@@ -108,7 +114,8 @@ fn writer(seed: u64, arrivals: Arrivals, random: &mut Random) -> (HostFlow, Vec<
     (HostFlow { system, flow: 0 }, runs)
 }
 
-/// The reader's host: its interface takes a time for each sample, one after the other, before the executor gets it.
+/// Describes the reader's host. Its interface serves one sample at a time before the executor
+/// receives it.
 fn reader(plan: &system::Plan, pieces: &[u64], random: &mut Random) -> HostFlow {
     let mut system = plan.described(pieces);
     system.resources.push(Resource::new("interface"));
@@ -125,7 +132,7 @@ fn reader(plan: &system::Plan, pieces: &[u64], random: &mut Random) -> HostFlow 
     HostFlow { system, flow: 0 }
 }
 
-/// Requests of others, of which those that do not fit are left out.
+/// Admits other requests and drops those that are rejected.
 fn admit_others(case: &Case, random: &mut Random, scheduler: &mut Scheduler) {
     let most = if random.one_in(8) { 100 } else { 12 };
     for number in 0..random.between(0, most) {
@@ -138,7 +145,8 @@ fn bound_ns(part: &Option<HostPart>) -> u64 {
     part.as_ref().and_then(HostPart::bound_ns).expect("it has a bound")
 }
 
-/// The bound of a pair with its proof; `None` if the pair does not fit. With a mistake, the claim is wrong.
+/// Composes the bound of a pair with its proof; `None` if the pair is not admitted. With a mistake,
+/// the claim is wrong.
 fn compose(case: &Case, mistake: Option<Mistake>) -> Option<EndToEnd> {
     let (mut random, mut own, mut source) = (case.random.clone(), case.own.clone(), case.source.clone());
     if mistake == Some(Mistake::BlockingJob) {
@@ -173,8 +181,8 @@ fn compose(case: &Case, mistake: Option<Mistake>) -> Option<EndToEnd> {
     Some(claim)
 }
 
-/// From which event on events come to the next part, where its critical instant is: the first one, any, or the first of the three that come in
-/// the shortest time.
+/// Selects the event that is shifted to the critical instant of the next part: the first one, a
+/// random one, or the first of the three closest ones.
 fn anchor(times: &[u64], random: &mut Random) -> usize {
     match random.between(0, 3) {
         0 => 0,
@@ -186,7 +194,8 @@ fn anchor(times: &[u64], random: &mut Random) -> usize {
     }
 }
 
-/// When events are received behind the network, whose times to it ascend; by the clock of the network, as the times that are given back first.
+/// Simulates the network for events with ascending arrival times. Returns the arrival times,
+/// shifted to the network's clock, and the reception times.
 fn pass(claim: &EndToEnd, left: &[u64], random: &mut Random) -> Result<(Vec<u64>, Vec<u64>), Exceeded> {
     let NetworkCertificate { ports, flows, bounds, .. } = &claim.network;
     let own = &flows[claim.flow];
@@ -214,7 +223,8 @@ fn pass(claim: &EndToEnd, left: &[u64], random: &mut Random) -> Result<(Vec<u64>
     Ok((times, received))
 }
 
-/// When events that come to the interface of the reader's host at ascending times come to its executor.
+/// Returns the times at which events reach the executor of the reader's host, from ascending
+/// arrival times at its interface.
 fn enter(flow: &HostFlow, received: &[u64], random: &mut Random) -> Vec<u64> {
     let Stage { piece_ns, delay_ns, .. } = flow.system.flows[0].stages[0];
     let mut free_ns = 0;
@@ -225,7 +235,8 @@ fn enter(flow: &HostFlow, received: &[u64], random: &mut Random) -> Vec<u64> {
     through.collect()
 }
 
-/// Runs a pair through all of its way. The longest time of an event, or what took longer than is claimed.
+/// Simulates a pair end to end. Returns the longest latency of an event, or the event that exceeded
+/// its claim.
 fn simulate(
     case: &Case,
     claim: &EndToEnd,
@@ -270,7 +281,7 @@ fn simulate(
     Ok(worst_ns)
 }
 
-/// A pair by its seed, and what `judge` says of it, which gets the simulation of a claim.
+/// Creates the pair of a seed and returns the result of `judge`, which can simulate claims.
 fn with_case<T>(
     seed: u64,
     judge: impl FnOnce(&Case, &mut dyn FnMut(&EndToEnd) -> Result<u64, Exceeded>) -> Option<T>,
@@ -294,7 +305,8 @@ fn with_case<T>(
     judge(&case, &mut |claim| simulate(&case, claim, &runs, (&mut stand, &plan)))
 }
 
-/// Whether its limit is tight, and the longest time of an event over the bound; `None` if the pair does not fit.
+/// Returns whether the limit is tight, and the longest latency as a fraction of the bound; `None`
+/// if the pair is not admitted.
 fn ratio(seed: u64) -> Option<(bool, f64)> {
     with_case(seed, |case, simulate| {
         let claim = compose(case, None)?;
@@ -319,9 +331,9 @@ fn is_long() -> bool {
     std::env::var_os("TAKT_TEST_LONG").is_some_and(|value| value == "1")
 }
 
-/// 300 pairs with `TAKT_TEST_LONG=1`.
+/// Simulates 300 pairs with `TAKT_TEST_LONG=1`, else 20.
 #[test]
-fn no_event_from_write_to_callback_is_longer_than_its_composed_bound() {
+fn latency_from_write_to_callback_never_exceeds_the_composed_bound() {
     let wanted = if is_long() { 300 } else { 20 };
     let ratios: Vec<(bool, f64)> = (0..wanted as u64 * SEEDS_EACH).filter_map(ratio).take(wanted).collect();
     let of = |tight: bool| ratios.iter().filter(|(is_tight, _)| *is_tight == tight).map(|(_, ratio)| *ratio).collect();
@@ -331,7 +343,7 @@ fn no_event_from_write_to_callback_is_longer_than_its_composed_bound() {
     assert_eq!(ratios.len(), wanted, "too few pairs fit");
 }
 
-/// Pairs with a mistake, and the events of theirs that take longer than is claimed.
+/// Composes pairs with a mistake. Returns their number and the events that exceeded the claim.
 fn judge_mistake(mistake: Mistake, wanted: usize) -> (usize, Vec<Exceeded>) {
     let judge = |seed| {
         with_case(seed, |case, simulate| {
@@ -340,10 +352,10 @@ fn judge_mistake(mistake: Mistake, wanted: usize) -> (usize, Vec<Exceeded>) {
             let expected = match mistake {
                 Mistake::SourceJitter => Err(Unproven::ToNetwork),
                 Mistake::NetworkJitter => Err(Unproven::ToSink),
-                // The proof is one of the system that is described.
+                // The proof is valid for the incomplete description.
                 Mistake::BlockingJob => Ok(()),
             };
-            // The room for what a meter may pass can cover a small jitter: then the claim holds.
+            // The tolerance of a meter can cover a small jitter. The claim is then valid.
             assert!(proof == expected || proof.is_ok(), "{mistake:?}, seed {seed}: {proof:?}");
             let exceeded = simulate(&claim).err();
             assert!(proof != Ok(()) || expected == Ok(()) || exceeded.is_none(), "{mistake:?}, seed {seed}");
@@ -355,14 +367,15 @@ fn judge_mistake(mistake: Mistake, wanted: usize) -> (usize, Vec<Exceeded>) {
 }
 
 #[test]
-fn wrong_compositions_are_found_by_the_checker_and_by_the_simulation() {
+fn checker_and_simulation_detect_wrong_compositions() {
     let wanted = if is_long() { 300 } else { 30 };
     for mistake in [Mistake::SourceJitter, Mistake::NetworkJitter, Mistake::BlockingJob] {
         let (judged, found) = judge_mistake(mistake, wanted);
         let first = found.first().map_or_else(|| "nothing exceeds a claim".to_owned(), ToString::to_string);
         println!("{mistake:?}: {} of {judged} pairs exceed a claim; the first one: {first}", found.len());
         assert_eq!(judged, wanted, "too few pairs fit");
-        // Events of one flow seldom meet behind a network: the checker alone is asked to find that one.
+        // Events of one flow rarely meet behind a network, so only the checker must detect that
+        // mistake.
         let is_seen = !found.is_empty() || mistake == Mistake::NetworkJitter;
         assert!(is_seen, "{mistake:?} is not found in {judged} pairs");
     }

@@ -1,5 +1,6 @@
-//! A network in memory: datagrams arrive as soon as they are sent, those of urgent flows before others, and those of one flow in order.
-//! All ends are on one host, as participants must be to exchange samples through shared memory. Their ports tell them apart.
+//! Network in memory. Datagrams arrive as soon as they are sent, those of urgent flows first, and
+//! those of one flow in order. All ends are on one host, so that participants can exchange samples
+//! through shared memory. Ports distinguish them.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::RawFd;
@@ -16,32 +17,32 @@ const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
 const HOST: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const DISCOVERY: u16 = 7410;
 
-/// The ports of the first end: for discovery, for user data, then one for each urgent flow.
+/// Ports of the first end: for discovery, for user data, then one for each urgent flow.
 const FIRST_PORT: u16 = 10_000;
 const PORTS_PER_END: u16 = 100;
 const USER: u16 = 1;
 const FIRST_OWN: u16 = 2;
 
-/// The longest datagram.
+/// Maximum length of a datagram in octets.
 pub(super) const ROOM: usize = 1400;
 
 type Result<T> = std::result::Result<T, TransportError>;
 
-/// One participant's end.
+/// End of one participant.
 struct Node {
     arrived: PriorityQueue<(Vec<u8>, RxMeta)>,
-    /// Of urgent flows, by their ports from [`FIRST_OWN`] on.
+    /// Priorities of the urgent flows, by port from [`FIRST_OWN`] on.
     urgencies: Vec<i32>,
-    /// Nothing is lent to be sent.
+    /// The end lends no frames for sending.
     is_broken: bool,
 }
 
-/// All ends.
+/// Network with all its ends.
 #[derive(Clone, Default)]
 pub(super) struct Network(Arc<Mutex<Vec<Node>>>);
 
 impl Network {
-    /// A further end.
+    /// Adds an end and returns its transport.
     pub(super) fn join(&self) -> Box<dyn Transport> {
         let mut nodes = self.0.lock().expect("no panic");
         let node = Node { arrived: PriorityQueue::new(), urgencies: Vec::new(), is_broken: false };
@@ -73,7 +74,7 @@ impl Network {
         Box::new(end)
     }
 
-    /// The end lends no frame from now on.
+    /// Makes the end lend no more frames.
     pub(super) fn break_end(&self, at: usize) {
         self.0.lock().expect("no panic")[at].is_broken = true;
     }
@@ -178,7 +179,7 @@ impl Transport for End {
         Ok(self.take(|node| node.arrived.remove(Priority::NORMAL, |_| true)))
     }
 
-    /// One that is never slept on.
+    /// Returns a descriptor on which no thread ever sleeps.
     fn descriptors(&self) -> &[RawFd] {
         &[0]
     }

@@ -1,21 +1,21 @@
-//! What came of many systems.
+//! Report on the simulation of many systems.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use super::system::ANY;
 
-/// The systems of one class.
+/// Results of one class of systems.
 #[derive(Clone, Debug, Default)]
 struct Class {
     systems: usize,
-    /// Systems without a bound.
+    /// Number of systems without a bound.
     unbounded: usize,
-    /// The longest response over the bound, of each flow.
+    /// Longest response of each flow as a fraction of its bound.
     ratios: Vec<f64>,
 }
 
-/// See the [module](self). Prints as a table.
+/// Results of all classes. Displays as a table.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Report(BTreeMap<&'static str, Class>);
 
@@ -27,7 +27,7 @@ impl Report {
         class.ratios.extend(ratios.unwrap_or_default());
     }
 
-    /// Those of some classes, ascending.
+    /// Returns the ratios of the selected classes in ascending order.
     pub(super) fn ratios(&self, meant: impl Fn(&str) -> bool) -> Vec<f64> {
         let classes = self.0.iter().filter(|(name, _)| meant(name));
         let mut ratios: Vec<f64> = classes.flat_map(|(_, class)| &class.ratios).copied().collect();
@@ -35,13 +35,13 @@ impl Report {
         ratios
     }
 
-    /// Systems without a bound.
+    /// Returns the number of systems without a bound.
     pub(super) fn unbounded(&self) -> usize {
         self.0.values().map(|class| class.unbounded).sum()
     }
 }
 
-/// The median of what is sorted.
+/// Returns the median of sorted values.
 pub(super) fn median(sorted: &[f64]) -> f64 {
     sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
 }

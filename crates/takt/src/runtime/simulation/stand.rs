@@ -1,4 +1,5 @@
-//! Real participants on an executor without thread, a peer that writes to them, and the measurement of responses.
+//! Test bench: real participants on an executor without a thread, a peer that writes to them, and
+//! the measurement of responses.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -29,17 +30,17 @@ pub(super) struct Sample {
     bulk: Vec<u8>,
 }
 
-/// The longest response of a flow, and what ran meanwhile.
+/// Longest response of a flow, and the jobs that ran during it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Response {
     pub(super) ns: u64,
     pub(super) jobs: String,
 }
 
-/// The longest response of each flow, and the bound above which it is told what ran.
+/// Longest response of each flow, and the bound above which the jobs are recorded.
 type Longest = Arc<Mutex<Vec<(Response, u64)>>>;
 
-/// An event of a flow is done.
+/// Records that an event of a flow is completed.
 fn note(longest: &Longest, flow: usize, arrived_ns: u64) {
     WORLD.with_borrow_mut(|world| world.done.push((flow, arrived_ns, now_ns())));
     let mut longest = longest.lock().expect("no panic");
@@ -51,12 +52,13 @@ fn note(longest: &Longest, flow: usize, arrived_ns: u64) {
     }
 }
 
-/// How events come.
+/// Arrival pattern of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Manner {
-    /// All at once, just after this job has begun, then as densely as allowed; all takes longest.
+    /// All events arrive just after this job has begun, then as densely as permitted. All execution
+    /// times are maximal.
     Critical(Releaser),
-    /// By chance, within what is allowed.
+    /// Random within the permitted limits.
     Random,
 }
 
@@ -69,17 +71,17 @@ pub(super) struct Stand {
     pub(super) peer: DomainParticipant,
     writers: Vec<Option<DataWriter<Sample>>>,
     readers: Vec<DataReader<Sample>>,
-    /// A topic of normal priority without listener.
+    /// Reader of normal priority without a listener.
     pub(super) polled: DataReader<Sample>,
     normal: Vec<DataWriter<Sample>>,
     longest: Longest,
     jobs: Vec<Job>,
-    /// The last one, since all else ends within its world.
+    /// Dropped last, since everything else needs the world until its end.
     _here: Here,
 }
 
 struct Answering {
-    /// Of which flow; `None`: of the normal load.
+    /// Flow of the sample; `None` for normal load.
     flow: Option<usize>,
     priority: Priority,
     cost_ns: u64,
@@ -120,7 +122,7 @@ fn reader(participant: &DomainParticipant, topic: &str, priority: i32) -> DataRe
 }
 
 impl Stand {
-    /// Builds everything and lets the participants find each other, which takes no time of jobs.
+    /// Creates all entities and matches the participants. Jobs take no time meanwhile.
     pub(super) fn new(plan: Plan) -> Self {
         let here = Here::new();
         let network = Network::default();
@@ -197,7 +199,7 @@ impl Stand {
         panic!("the participants do not find each other");
     }
 
-    /// Lets the executor run for so long.
+    /// Runs the executor for `ns` nanoseconds.
     pub(super) fn drive(&mut self, ns: u64) {
         let end_ns = now_ns() + ns;
         WORLD.with_borrow_mut(|world| (world.is_driving, world.end_ns) = (true, end_ns));
@@ -205,7 +207,7 @@ impl Stand {
         WORLD.with_borrow_mut(|world| world.is_driving = false);
     }
 
-    /// In how many datagrams a sample of each flow comes.
+    /// Returns the number of datagrams of a sample, for each flow.
     pub(super) fn pieces(&mut self) -> Vec<u64> {
         let flows: Vec<_> = self.plan.flows.iter().map(|flow| (flow.kind, Priority::new(flow.priority))).collect();
         let mut pieces = Vec::new();
@@ -218,7 +220,8 @@ impl Stand {
                         (0..4).for_each(|_| self.drive(1_000_000));
                         self.receive_jobs(participant, priority) - before
                     };
-                    // The first sample may be there before the connection that announces its shared memory is looked at.
+                    // The first sample may arrive before the connection that announces its shared
+                    // memory is handled.
                     count();
                     count()
                 }
@@ -229,8 +232,8 @@ impl Stand {
         pieces
     }
 
-    /// Jobs take time from now on, and what is below the normal priority is always due. Responses above these bounds are told with what
-    /// ran meanwhile.
+    /// Makes jobs take time from now on, and keeps a job below normal priority always ready.
+    /// Responses above these bounds record the jobs that ran.
     pub(super) fn begin(&mut self, bounds_ns: &[u64]) {
         for ((_, bound_ns), ns) in self.longest.lock().expect("no panic").iter_mut().zip(bounds_ns) {
             *bound_ns = *ns;
@@ -259,7 +262,7 @@ impl Stand {
         }
     }
 
-    /// Other threads write and take by turns.
+    /// Adds calls of other threads, which alternate between write and take.
     fn add_calls(&self, participant: &DomainParticipant) {
         let Some(planned) = self.plan.calls else { return };
         let (own, polled) = (writer(participant, "own"), reader(participant, "taken", 0));
@@ -277,7 +280,7 @@ impl Stand {
         WORLD.with_borrow_mut(|world| world.calls.insert(key_of(participant.engine()), calls));
     }
 
-    /// One action for each flow, and behind them one for each normal writer.
+    /// Adds one action for each flow, followed by one for each normal writer.
     fn add_actions(&mut self) {
         let mut actions: Vec<super::Action> = Vec::new();
         for (at, flow) in self.plan.flows.iter().enumerate() {
@@ -297,13 +300,14 @@ impl Stand {
         WORLD.with_borrow_mut(|world| world.actions = actions.into_iter().map(Some).collect());
     }
 
-    /// Runs the executor for so long with events that come in this manner, then until all is done.
-    /// Says how many jobs of normal priority have received while events came.
+    /// Runs the executor for `ns` nanoseconds with this arrival pattern, then until all work is
+    /// done. Returns the number of receive jobs of normal priority while events arrived.
     pub(super) fn run(&mut self, manner: Manner, ns: u64, random: &mut Random) -> u64 {
         self.run_given(manner, ns, None, random)
     }
 
-    /// When the events of the first flow came in the last run, and when they were done, by the time that they came.
+    /// Returns arrival and completion times of the first flow's events in the last run, ordered by
+    /// arrival.
     pub(super) fn done_of_first(&self) -> Vec<(u64, u64)> {
         let is_first = |(flow, came_ns, done_ns): &(usize, u64, u64)| (*flow == 0).then_some((*came_ns, *done_ns));
         let mut done: Vec<(u64, u64)> = WORLD.with_borrow(|world| world.done.iter().filter_map(is_first).collect());
@@ -311,7 +315,8 @@ impl Stand {
         done
     }
 
-    /// As [`run`](Self::run); the events of the first flow come at these times, counted as those of the others are.
+    /// As [`run`](Self::run), with `given` arrival times for the first flow, relative to the start
+    /// of the run.
     pub(super) fn run_given(&mut self, manner: Manner, ns: u64, given: Option<&[u64]>, random: &mut Random) -> u64 {
         let normal_before = self.receive_jobs(0, Priority::NORMAL);
         let start = now_ns();
@@ -322,7 +327,7 @@ impl Stand {
         WORLD.with_borrow_mut(|world| {
             world.random = (manner == Manner::Random).then(|| random.clone());
             world.done.clear();
-            // Calls make normal work, behind which a job below it would never begin.
+            // Calls cause normal work, which would prevent a job below it from ever starting.
             let calls_from = if manner == Manner::Random { start } else { u64::MAX };
             world.call_from(calls_from);
             for (at, flow) in self.plan.flows.iter().enumerate() {
@@ -347,7 +352,7 @@ impl Stand {
         normal_jobs
     }
 
-    /// Runs until all that has come is done, so that all flows may begin together again.
+    /// Runs until all events are completed, so that all flows can start together again.
     fn settle(&mut self) {
         const SLICES_MAX: usize = 1000;
         for _ in 0..SLICES_MAX {
@@ -364,12 +369,13 @@ impl Stand {
         panic!("the executor does not come to rest: {:#?}", self.plan);
     }
 
-    /// Lets another participant be the first one among equals.
+    /// Moves the first participant to the end, so that another one is first among equals.
     pub(super) fn rotate(&self) {
         self.executor.rotate();
     }
 
-    /// The longest time from a datagram of normal priority to the end of the next job of normal priority.
+    /// Returns the longest time from the arrival of a normal datagram to the end of the next normal
+    /// job.
     pub(super) fn longest_normal_wait(&self) -> u64 {
         WORLD.with_borrow(|world| {
             let NormalWait { since, longest_ns } = world.normal;
@@ -377,7 +383,7 @@ impl Stand {
         })
     }
 
-    /// Fails unless samples have come the way that was planned.
+    /// Fails unless samples arrived by the planned transport.
     pub(super) fn check_way(&self) {
         let stats = self.participants.iter().flat_map(|participant| participant.transport_stats().expect("open"));
         let by_memory: u64 = stats.filter(|(name, _)| *name == "shm").map(|(_, stats)| stats.datagrams_in).sum();
@@ -385,14 +391,14 @@ impl Stand {
         assert_eq!(by_memory > 0, self.plan.by_memory && has_samples, "{by_memory} datagrams by shared memory");
     }
 
-    /// Jobs of a participant that received at this priority.
+    /// Returns the number of receive jobs of a participant at this priority.
     fn receive_jobs(&self, participant: usize, priority: Priority) -> u64 {
         let classes = self.participants[participant].job_classes().expect("open");
         let is_meant = |class: &&JobClass| (class.kind, class.priority) == (JobKind::Receive, priority);
         classes.iter().find(is_meant).map_or(0, |class| class.durations.count())
     }
 
-    /// Has a participant that hears urgent samples write what its transport takes no more.
+    /// Makes a participant that receives urgent samples write while its transport accepts nothing.
     pub(super) fn write_through_a_broken_transport(&mut self) {
         let own = writer(&self.participants[0], "to all");
         let _reader = reader(&self.peer, "to all", 0);
@@ -404,7 +410,7 @@ impl Stand {
         assert!(failures > 0, "{failures}");
     }
 
-    /// The longest response of each flow.
+    /// Returns the longest response of each flow.
     pub(super) fn longest(&self) -> Vec<Response> {
         self.longest.lock().expect("no panic").iter().map(|(longest, _)| longest.clone()).collect()
     }
@@ -418,7 +424,7 @@ fn write_to(writer: DataWriter<Sample>, flow: usize, octets: usize) -> super::Ac
     })
 }
 
-/// A job of the application, which lives as long as the action that triggers it.
+/// Creates an application job that exists as long as the action that triggers it.
 fn job(executor: &Executor, at: usize, flow: &PlannedFlow, longest: &Longest) -> super::Action {
     let waiting = Arc::new(Mutex::new(VecDeque::new()));
     let (to_do, longest) = (Arc::clone(&waiting), Arc::clone(longest));
@@ -436,7 +442,7 @@ fn job(executor: &Executor, at: usize, flow: &PlannedFlow, longest: &Longest) ->
     })
 }
 
-/// When a flow's events come, within `until`.
+/// Returns the arrival times of a flow's events up to `until`.
 fn times(flow: &PlannedFlow, until: u64, manner: Manner, random: &mut Random) -> Vec<u64> {
     let arrivals = flow.arrivals;
     let mut times: Vec<u64> = Vec::new();
@@ -444,7 +450,7 @@ fn times(flow: &PlannedFlow, until: u64, manner: Manner, random: &mut Random) ->
     for n in 0.. {
         let time = match manner {
             Manner::Critical(_) => arrivals.span(n),
-            // Each has its own time, and is late by its jitter at most.
+            // Each event has its nominal time and is delayed by at most its jitter.
             Manner::Random => offset + n * arrivals.period_ns + random.between(0, arrivals.jitter_ns),
         };
         if time > until {
@@ -453,7 +459,7 @@ fn times(flow: &PlannedFlow, until: u64, manner: Manner, random: &mut Random) ->
         times.push(time);
     }
     times.sort_unstable();
-    // What comes nearer than allowed does not come.
+    // Drop events that violate the minimum distance.
     let mut kept: Vec<u64> = Vec::new();
     for time in times {
         if kept.last().is_none_or(|last| time - last >= arrivals.distance_ns) {

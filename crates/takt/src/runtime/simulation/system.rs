@@ -1,4 +1,5 @@
-//! Systems by seed: what the executor has to do, and what the analysis is told of it.
+//! Generation of systems from a seed: the load of the executor, and its description for the
+//! analysis.
 
 use std::collections::BTreeSet;
 
@@ -13,12 +14,13 @@ use super::Releaser;
 const MICROSECOND: u64 = 1_000;
 const MILLISECOND: u64 = 1_000_000;
 
-/// What brings a flow's events, and what is done for each.
+/// Source of a flow's events and the work for each event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Samples of so many octets, in one datagram or more: each is received, then a listener is called.
+    /// Samples of `octets` octets in one or more datagrams. Each datagram is received, then a
+    /// listener is called.
     Topic { participant: usize, octets: usize },
-    /// A job of the application.
+    /// Application job.
     Job,
 }
 
@@ -27,7 +29,7 @@ pub(super) struct PlannedFlow {
     pub(super) kind: Kind,
     pub(super) priority: i32,
     pub(super) arrivals: Arrivals,
-    /// One run of the job, or call of the listener.
+    /// Execution time of one run of the job or one listener call.
     pub(super) cost_ns: u64,
 }
 
@@ -38,32 +40,33 @@ pub(super) struct PlannedCalls {
     pub(super) gap_ns: u64,
 }
 
-/// A system to be simulated.
+/// System to be simulated.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) class: &'static str,
     pub(super) participants: usize,
-    /// Samples come by shared memory, else by the network.
+    /// Samples arrive by shared memory, else by the network.
     pub(super) by_memory: bool,
     pub(super) flows: Vec<PlannedFlow>,
-    /// One datagram of a priority, by priority.
+    /// Execution time of receiving one datagram, by priority.
     pub(super) receive_ns: Vec<(i32, u64)>,
-    /// A job of normal priority: each kind takes as long.
+    /// Execution time of a job of normal priority of any kind.
     pub(super) normal_ns: u64,
-    /// A job of the application at priority -10 that is always due.
+    /// Execution time of an application job at priority -10 that is always ready.
     pub(super) below_ns: u64,
-    /// Datagrams of normal priority each millisecond, whose listener takes as long as a normal job.
+    /// Datagrams of normal priority per millisecond. Their listener takes as long as a normal job.
     pub(super) normal_load: u64,
     pub(super) calls: Option<PlannedCalls>,
 }
 
 impl Plan {
-    /// One datagram of this priority.
+    /// Returns the execution time of receiving one datagram of this priority.
     pub(super) fn receive_ns_of(&self, priority: i32) -> u64 {
         self.receive_ns.iter().find(|(known, _)| *known == priority).map_or(self.normal_ns, |(_, ns)| *ns)
     }
 
-    /// The jobs at whose begin all else is to come: for each priority of a flow the longest one below it.
+    /// Returns the jobs at whose start all events arrive: for each priority of a flow, the longest
+    /// job below it.
     pub(super) fn releasers(&self) -> Vec<Releaser> {
         let mut releasers = vec![Releaser::Below];
         for victim in &self.flows {
@@ -77,8 +80,9 @@ impl Plan {
         releasers
     }
 
-    /// How long a datagram of normal priority waits at most for the end of the next job of normal priority: for the job that has begun,
-    /// for the period of the normal server, for the job then at hand, and for the lock before and after each of them.
+    /// Returns the maximum time from the arrival of a normal datagram to the end of the next normal
+    /// job: the running job, the period of the normal server, the job running then, and the lock
+    /// before and after each of them.
     pub(super) fn normal_wait_ns(&self) -> u64 {
         let above_ns = self.flows.iter().map(|flow| flow.cost_ns).max().unwrap_or(0);
         let lock_ns = 3 * self.lock_ns();
@@ -86,7 +90,7 @@ impl Plan {
         begun_ns + Priority::REST_PERIOD.as_nanos() as u64 + above_ns + self.normal_ns + lock_ns
     }
 
-    /// How long a job waits for the locks of all participants at most.
+    /// Returns the maximum time that a job waits for the locks of all participants.
     fn lock_ns(&self) -> u64 {
         let priorities: BTreeSet<i32> = self.flows.iter().map(|flow| flow.priority).chain([0, -10]).collect();
         let participants = self.participants as u64;
@@ -94,7 +98,8 @@ impl Plan {
         lock_waits(participants, priorities.len() as u64) * hold_ns
     }
 
-    /// What the analysis is told. `pieces` says how many datagrams a sample of each flow comes in.
+    /// Returns the description for the analysis. `pieces` is the number of datagrams of a sample of
+    /// each flow.
     pub(super) fn described(&self, pieces: &[u64]) -> System {
         let stage = |priority, piece_ns, pieces| Stage {
             resource: 0,
@@ -129,10 +134,10 @@ impl Plan {
     }
 }
 
-/// The class of systems that are not made to be late.
+/// Class of systems that are not adversarial.
 pub(super) const ANY: &str = "any";
 
-/// A system of anything.
+/// Generates a random system.
 pub(super) fn any(seed: u64) -> Plan {
     let mut random = Random(seed);
     let participants = random.between(1, 3) as usize;
@@ -146,7 +151,8 @@ pub(super) fn any(seed: u64) -> Plan {
     complete(ANY, flows, participants, calls, &mut random)
 }
 
-/// A flow that takes so many thousandths of the executor, of so many priorities.
+/// Generates a flow with the given share of the executor in thousandths, at one of `priorities`
+/// priorities.
 fn flow(random: &mut Random, participants: usize, share: u64, priorities: u64) -> PlannedFlow {
     let period_ns = random.between(1_000, 20_000) * MICROSECOND;
     let jitter_ns = if random.one_in(2) { random.between(0, 2 * period_ns) } else { 0 };
@@ -154,7 +160,7 @@ fn flow(random: &mut Random, participants: usize, share: u64, priorities: u64) -
     let is_job = random.one_in(2);
     let octets = if random.one_in(3) { random.between(1, 5) as usize * 1000 } else { 8 };
     let participant = random.between(0, participants as u64 - 1) as usize;
-    // A sample is received, and its listener called.
+    // Each sample needs a receive job and a listener call.
     let pieces = if is_job { 1 } else { octets as u64 / 1000 + 2 };
     PlannedFlow {
         kind: if is_job { Kind::Job } else { Kind::Topic { participant, octets } },
@@ -164,7 +170,8 @@ fn flow(random: &mut Random, participants: usize, share: u64, priorities: u64) -
     }
 }
 
-/// Adds what else there is. One datagram of a priority takes what the shortest listener of that priority does.
+/// Completes a system. Receiving a datagram of a priority takes as long as the shortest listener of
+/// that priority.
 fn complete(
     class: &'static str,
     flows: Vec<PlannedFlow>,
@@ -188,7 +195,7 @@ fn complete(
     }
 }
 
-/// Systems that are made to be late.
+/// Generates adversarial systems, which provoke late responses.
 pub(super) fn adversarial(seed: u64) -> Plan {
     let mut random = Random(seed ^ 0xbad);
     let job = |priority, period_us, cost_us| PlannedFlow {
@@ -200,14 +207,14 @@ pub(super) fn adversarial(seed: u64) -> Plan {
     let topic =
         |participant, octets, flow: PlannedFlow| PlannedFlow { kind: Kind::Topic { participant, octets }, ..flow };
     match seed % 6 {
-        // Everything has the same priority, and jobs take nearly all the time.
+        // All flows have the same priority, and their jobs use nearly the whole capacity.
         0 => {
             let (period_us, n) = (random.between(3_000, 6_000), random.between(2, 4));
             let jobs = (0..n).map(|n| job(40, period_us + 700 * n, period_us * 850 / 1000 / (n + 2).max(3)));
             let sample = topic(0, 8, job(40, 100_000, random.between(20, 100)));
             complete("equals", jobs.chain([sample]).collect(), 1, None, &mut random)
         }
-        // A flood of middle priority keeps the executor for longer than two periods of the server.
+        // A burst of medium priority occupies the executor for more than two periods of the server.
         1 => {
             let urgent = topic(0, 8, job(46, 1_000, random.between(10, 50)));
             let burst = random.between(300, 600);
@@ -218,7 +225,7 @@ pub(super) fn adversarial(seed: u64) -> Plan {
             let plan = complete("flood", vec![urgent, flood], 1, None, &mut random);
             Plan { normal_load: 20, ..plan }
         }
-        // Many participants, with flows of several priorities each.
+        // Many participants, each with flows of several priorities.
         2 => {
             let flow = |n: u64| {
                 topic(n as usize % 8, 8, job([46, 30, 10][n as usize % 3], 8_000 + 500 * n, 60 + 10 * (n % 5)))
@@ -226,7 +233,7 @@ pub(super) fn adversarial(seed: u64) -> Plan {
             let plan = complete("participants", (0..16).map(flow).collect(), 8, None, &mut random);
             Plan { normal_load: 5, ..plan }
         }
-        // Large samples in many datagrams, and others between them.
+        // Large samples in many datagrams, interleaved with others.
         3 => {
             let large = topic(0, random.between(30, 100) as usize * 1000, job(46, 60_000, random.between(10, 80)));
             let others = [job(46, 10_000, 200), topic(0, 8, job(30, 5_000, 80)), job(5, 20_000, 900)];
@@ -243,7 +250,7 @@ pub(super) fn adversarial(seed: u64) -> Plan {
             ];
             complete("calls", flows, 1, Some(PlannedCalls { hold_ns, gap_ns: 0 }), &mut random)
         }
-        // Jobs of the application above, between and below the topics.
+        // Application jobs above, between and below the topics.
         _ => {
             let jobs =
                 [63, 40, 20, 5].map(|priority| job(priority, random.between(4_000, 12_000), random.between(50, 800)));
@@ -253,11 +260,12 @@ pub(super) fn adversarial(seed: u64) -> Plan {
     }
 }
 
-/// A host of a pair: `any` with a first flow of its own, which a job writes, or whose samples of so many octets a listener receives.
+/// Generates a host of a pair: a random system with an additional first flow. The flow is a job
+/// that writes or, with `received`, samples of that many octets with a listener.
 pub(super) fn host(seed: u64, received: Option<usize>, arrivals: Arrivals) -> Plan {
     let mut random = Random(seed);
     let kind = received.map_or(Kind::Job, |octets| Kind::Topic { participant: 0, octets });
-    // A sample is received in datagrams, and its listener called.
+    // A sample is received in several datagrams, and its listener is called.
     let pieces = received.map_or(1, |octets| octets as u64 / 1000 + 2);
     let cost_ns = (arrivals.period_ns * random.between(10, 250) / 1000 / pieces).min(300 * MICROSECOND);
     let own = PlannedFlow { kind, priority: [46, 30, 10][random.between(0, 2) as usize], arrivals, cost_ns };
@@ -268,7 +276,8 @@ pub(super) fn host(seed: u64, received: Option<usize>, arrivals: Arrivals) -> Pl
     Plan { below_ns: plan.below_ns.min(500 * MICROSECOND), ..plan }
 }
 
-/// Systems of several participants on one executor, into each of which other threads call without a pause.
+/// Generates systems of several participants on one executor, which other threads call without a
+/// pause.
 pub(super) fn locked(seed: u64) -> Plan {
     let mut random = Random(seed ^ 0x10c);
     let participants = random.between(2, 4) as usize;

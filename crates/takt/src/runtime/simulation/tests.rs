@@ -1,4 +1,4 @@
-//! No response of the executor is longer than its bound.
+//! Simulation tests: no response time of the executor exceeds its bound.
 
 use takt_calculus::{Arrivals, analyse, verify};
 use takt_testkit::Random;
@@ -8,10 +8,11 @@ use super::report::{Report, median};
 use super::stand::{Manner, Response, Stand};
 use super::system::{self, Kind, Plan, PlannedFlow};
 
-/// How long events come in one run.
+/// Duration of arrivals in one run.
 const RUN_NS: u64 = 120_000_000;
 
-/// What each flow's longest response is of its bound; `None` without bounds.
+/// Returns the longest response of each flow as a fraction of its bound; `None` if there is no
+/// bound.
 fn simulate(seed: u64, plan: &Plan) -> Option<Vec<f64>> {
     let mut stand = Stand::new(plan.clone());
     let pieces = stand.pieces();
@@ -20,7 +21,7 @@ fn simulate(seed: u64, plan: &Plan) -> Option<Vec<f64>> {
     let mut random = Random(seed);
     let bounds: Vec<u64> = certificate.flows.iter().filter_map(|claim| claim.bound_ns).collect();
     stand.begin(&bounds);
-    // Any participant may be the first one among equals.
+    // Each participant is the first among equals once.
     for _ in 0..plan.participants {
         for releaser in plan.releasers() {
             stand.run(Manner::Critical(releaser), RUN_NS, &mut random);
@@ -55,16 +56,16 @@ fn simulate_all(any: u64, adversarial: impl Iterator<Item = u64>, locked: u64) {
     assert!(median(&report.ratios(|class| class != system::ANY)) >= 0.5, "{report}");
 }
 
-/// The last number is the large sample that finds a normal job behind each 32 urgent ones.
+/// Case 33 is the large sample that finds a normal job after each 32 urgent ones.
 #[test]
-fn no_response_is_longer_than_its_bound_in_a_hundred_systems() {
+fn responses_stay_within_bounds_in_a_hundred_systems() {
     simulate_all(71, (0..24).chain([33]), 4);
 }
 
-/// Takes minutes; `docs/executor-simulation.md` has the command.
+/// Takes minutes; `docs/executor-simulation.md` contains the command.
 #[cfg(feature = "long-tests")]
 #[test]
-fn no_response_is_longer_than_its_bound_in_thirteen_hundred_and_fifty_systems() {
+fn responses_stay_within_bounds_in_thirteen_hundred_and_fifty_systems() {
     simulate_all(1000, 0..300, 50);
 }
 
@@ -87,9 +88,10 @@ fn plan(by_memory: bool, flow: PlannedFlow, normal_load: u64) -> Plan {
     }
 }
 
-/// A flood of urgent samples that takes more than all the time leaves one job of normal priority each 10 ms, by whichever way both come.
+/// A burst of urgent samples with more than full load leaves one job of normal priority every 10
+/// ms, with either transport.
 #[test]
-fn a_flood_leaves_the_normal_server_its_turns() {
+fn normal_server_runs_during_urgent_overload() {
     for by_memory in [false, true] {
         let mut stand = Stand::new(plan(by_memory, topic(46, 100_000, 60_000), 1));
         stand.begin(&[]);
@@ -99,9 +101,10 @@ fn a_flood_leaves_the_normal_server_its_turns() {
     }
 }
 
-/// A `write` whose datagrams no transport takes comes to an end, though the executor hears urgent samples.
+/// A `write` whose datagrams no transport accepts returns, although the executor receives urgent
+/// samples.
 #[test]
-fn a_write_ends_though_the_transport_lends_no_frame() {
+fn write_returns_although_the_transport_lends_no_frame() {
     let mut stand = Stand::new(plan(false, topic(46, 1_000_000, 1_000), 0));
     stand.write_through_a_broken_transport();
 }

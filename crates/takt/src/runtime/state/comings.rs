@@ -1,7 +1,8 @@
-//! Participants that came and went, until the participant's listener is told.
+//! Discovered and lost participants, queued for the participant's listener.
 //!
-//! Invariant: of each participant there is at most one going, and behind it one coming. So there are no more than twice as many as
-//! participants may be known, whatever comes and goes while the listener cannot be told.
+//! Invariant: for each participant the queue contains at most one loss, followed by at most one
+//! discovery. Its length is therefore at most twice the maximum number of known participants, even
+//! if the listener cannot be called.
 
 use std::collections::VecDeque;
 
@@ -9,7 +10,7 @@ use takt_wire::Guid;
 
 use super::ParticipantEvent;
 
-/// See the [module](self).
+/// Queue of discovered and lost participants; see the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct Comings(VecDeque<ParticipantEvent>);
 
@@ -18,7 +19,7 @@ impl Comings {
         self.0.push_back(ParticipantEvent::Discovered(guid));
     }
 
-    /// Who has gone before its coming was told is not told of.
+    /// Queues a loss. If the discovery is still queued, removes it instead.
     pub(super) fn go(&mut self, guid: Guid) {
         match self.0.iter().rposition(|event| *event == ParticipantEvent::Discovered(guid)) {
             Some(place) => drop(self.0.remove(place)),
@@ -49,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_and_goes_untold_leaves_nothing() {
+    fn discovery_and_loss_before_delivery_cancel_out() {
         let mut comings = Comings::default();
         comings.come(guid(1));
         for number in 2..200 {
@@ -60,7 +61,7 @@ mod tests {
             comings.go(guid(1));
             comings.come(guid(1));
         }
-        // As if it had been told of before.
+        // As if an earlier discovery had been reported.
         comings.go(guid(0));
         for _ in 0..100 {
             comings.come(guid(0));

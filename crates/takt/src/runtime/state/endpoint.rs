@@ -1,4 +1,4 @@
-//! The runtime's side of writers and readers: who is to be told what of them.
+//! Runtime state of writers and readers: listener, tasks and pending statuses.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -14,7 +14,7 @@ use crate::runtime::tasks::Tasks;
 use crate::status::{Signal, StatusMask};
 use crate::timing::Timing;
 
-/// Whose listener is to be called.
+/// Endpoint whose listener is to be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Writer(WriterHandle),
@@ -22,7 +22,7 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// A number for traces, other than 0.
+    /// Returns a number for traces, never 0.
     pub(crate) fn number(self) -> u32 {
         match self {
             Self::Writer(writer) => 2 * writer.index() as u32 + 1,
@@ -31,17 +31,17 @@ impl Target {
     }
 }
 
-/// By what a writer or reader is known.
+/// Identity of a writer or reader.
 pub(crate) struct Identity {
     pub(crate) target: Target,
     pub(crate) guid: Guid,
     pub(crate) topic: String,
 }
 
-/// Another executor that calls a listener. Not to be dropped under the lock.
+/// Job of another executor that calls a listener. It must not be dropped while holding the lock.
 pub(crate) struct Elsewhere {
     waker: Waker,
-    /// Calls it when it is woken.
+    /// Calls the listener when it is woken.
     _job: Job,
 }
 
@@ -51,33 +51,34 @@ impl From<Job> for Elsewhere {
     }
 }
 
-/// The runtime's side of a writer or reader.
+/// Runtime state of a writer or reader.
 pub(crate) struct Endpoint {
     pub(super) target: Target,
-    /// How urgent its listener is, and how long it may take.
+    /// Priority and budget of the listener.
     pub(super) timing: Timing,
-    /// Its listener took too long, and is not called any more.
+    /// The listener exceeded its budget and is suspended.
     pub(super) suspended: bool,
     pub(super) guid: Guid,
     pub(super) topic: String,
-    /// The executor that calls its own listener, if that is another one than the participant's.
+    /// Job that calls the endpoint's own listener, if that is on another executor than the
+    /// participant's.
     pub(super) elsewhere: Option<Elsewhere>,
     pub(super) signal: Arc<Signal>,
-    /// Notified when a writer may go on.
+    /// Notified when a blocked write may continue.
     pub(super) progress: Arc<EventCount>,
-    /// Tasks that wait for samples, or for room to write.
+    /// Tasks that wait for samples or for space to write.
     pub(super) tasks: Tasks,
     pub(super) place: Place,
     /// The entity, once it is complete.
     pub(super) endpoint: Option<EndpointRef>,
     pub(super) slot: Slot,
-    /// What each level is to be told.
+    /// Pending statuses of each level.
     pub(super) pending: [StatusMask; Level::ALL.len()],
     pub(super) queued: bool,
 }
 
 impl Endpoint {
-    /// One of which nobody can be told yet.
+    /// Creates an endpoint whose entity is not complete, so that no listener can be called for it.
     pub(crate) fn new(
         Identity { target, guid, topic }: Identity,
         signal: Arc<Signal>,
@@ -103,7 +104,7 @@ impl Endpoint {
         }
     }
 
-    /// Has whom it concerns told of a status.
+    /// Marks a status as pending at the level whose listener handles it, and queues the call.
     pub(super) fn tell(&mut self, status: StatusMask, parents: &Parents, participant: &Slot, due: &mut Due) {
         if let Some((level, status)) = audience(&self.slot, self.place, parents, participant, status) {
             self.pending[level as usize] |= status;
@@ -111,7 +112,7 @@ impl Endpoint {
         }
     }
 
-    /// Has what is pending for a level told, once it is its turn.
+    /// Queues a call for the pending statuses of a level.
     pub(super) fn queue(&mut self, level: Level, due: &mut Due) {
         match &self.elsewhere {
             _ if self.suspended => {}
@@ -124,22 +125,22 @@ impl Endpoint {
         }
     }
 
-    /// Whether the participant's executor calls the listener of this level.
+    /// Reports whether the participant's executor calls the listener of this level.
     pub(super) fn is_called_here(&self, level: Level) -> bool {
         level != Level::Endpoint || self.elsewhere.is_none()
     }
 }
 
-/// Who is to be told as soon as the lock is released.
+/// Calls and wakeups that are due when the lock is released.
 #[derive(Default)]
 pub(super) struct Due {
-    /// Endpoints whose listener is to be called.
+    /// Endpoints whose listeners must be called.
     pub(super) calls: PriorityQueue<Target>,
-    /// Tasks and executors to be woken.
+    /// Wakers of tasks and executors to be woken.
     pub(super) woken: Vec<Waker>,
 }
 
-/// Endpoints by their handle's index.
+/// Endpoints by the index of their handle.
 #[derive(Default)]
 pub(super) struct Endpoints(pub(super) Vec<Option<Endpoint>>);
 

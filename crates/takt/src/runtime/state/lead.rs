@@ -1,6 +1,8 @@
-//! What a thread does that leads: it receives in place of the receiving thread ([`leading`](crate::runtime::leading)).
+//! Leader passes: a waiting thread receives in place of the receiving thread
+//! ([`leading`](crate::runtime::leading)).
 //!
-//! Timers and calls of listeners are up to the receiving thread, which is told to wake for them as for a call of the application.
+//! Timers and listener calls remain with the receiving thread. A leader wakes it for them like a
+//! call of the application.
 
 use takt_core::Instant;
 use takt_transport::Scan;
@@ -9,32 +11,35 @@ use super::State;
 use crate::Result;
 use crate::runtime::poll::{Edition, PollSet, Ready};
 
-/// What became of a pass of a thread that leads.
+/// Result of a leader's pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Led {
-    /// The transports have more, or the pass was not for this thread.
+    /// The transports have more data, or this thread must not lead.
     pub(crate) more: bool,
-    /// The receiving thread must wake.
+    /// The receiving thread must be woken.
     pub(crate) wake: bool,
 }
 
 impl State {
-    /// Adds what a thread that leads sleeps on: nothing where the executor chooses what is received first, and once closed.
+    /// Adds the descriptors that a leader sleeps on: none if urgent flows have ports of their own,
+    /// and none once the participant is closed.
     pub(crate) fn prepare_lead(&self, set: &mut PollSet) {
         if let Some(driver) = self.driver.as_ref().filter(|_| !self.hears_urgent()) {
             driver.add_descriptors(set);
         }
     }
 
-    /// The kernel has the list of a thread that leads from now on. The receiving thread makes itself a younger one.
+    /// Records that a leader's descriptor list was registered in the kernel. The receiving thread
+    /// then registers a newer one.
     pub(crate) fn begin_leader_list(&mut self) {
         self.leader_list = Edition::new();
     }
 
-    /// Receives until one datagram is news to the application or there are none, and sends what that causes. `ready` says which of
-    /// the transports' descriptors are readable.
+    /// Receives until a datagram concerns the application or none is left, and sends the resulting
+    /// datagrams. `ready` contains the readable descriptors of the transports.
     ///
-    /// When nothing more is there the transports have been asked since, so that descriptors become readable for what comes later.
+    /// If no datagram is left, all transports have been polled since, so that descriptors become
+    /// readable for later ones.
     pub(crate) fn lead(&mut self, ready: Ready, now: Instant) -> Result<Led> {
         if self.driver.is_none() {
             return Ok(Led { more: false, wake: false });
@@ -49,7 +54,7 @@ impl State {
         Ok(Led { more, wake: self.settle(now) })
     }
 
-    /// The receiving thread looks at all transports before it sleeps again.
+    /// Makes the receiving thread poll all transports before it sleeps again.
     pub(crate) fn leave_behind(&mut self) {
         self.has_left_behind = true;
     }

@@ -1,4 +1,4 @@
-//! The jobs of a participant: which one is next, and what each does.
+//! Jobs of a participant: selection of the next one and execution.
 
 use takt_core::{Instant, Priority};
 use takt_exec::{JobKind, PrioritySet};
@@ -10,28 +10,29 @@ use crate::runtime::driver::Driver;
 use crate::runtime::poll::{PollSet, Ready};
 use crate::{Error, Result};
 
-/// Futile attempts to receive between two looks at the timers while spinning. One is a system call of some 300 ns, so
-/// timers are some 5 us late at most.
+/// Receive attempts without a datagram between two timer checks while spinning. One attempt is a
+/// system call of some 300 ns, so timers are late by at most some 5 us.
 pub(super) const ATTEMPTS_PER_TIMER_CHECK: u32 = 16;
 
-/// Futile attempts of one turn while spinning under [`Runtime::Shared`], which keeps others waiting for the lock.
+/// Receive attempts without a datagram in one turn while spinning under [`Runtime::Shared`], during
+/// which other threads wait for the lock.
 pub(super) const SHARED_ATTEMPTS_PER_TURN: u32 = 2;
 
-/// Datagrams that one turn takes at most, which bounds how long it keeps the lock.
+/// Maximum number of datagrams received in one turn, which bounds how long it holds the lock.
 const DATAGRAMS_PER_TURN: usize = 32;
 
-/// What came of a look for a job.
+/// Result of looking for a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// There is none.
+    /// No job is ready.
     Idle,
-    /// One was done.
+    /// A job was executed.
     Done,
-    /// It is the call of a listener, which the caller does with the lock released.
+    /// The next job is a listener call, which the caller executes without holding the lock.
     Call,
 }
 
-/// Where a job stands to the normal priority.
+/// Rank of a job relative to the normal priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rank {
     Above,
@@ -39,7 +40,7 @@ pub(crate) enum Rank {
     Below,
 }
 
-/// What a participant does at normal priority, each in its turn.
+/// Kinds of jobs of a participant at normal priority, executed in rotation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum NormalJob {
     #[default]
@@ -63,12 +64,12 @@ impl NormalJob {
 }
 
 impl State {
-    /// Whether urgent datagrams are told from others before they are received.
+    /// Reports whether urgent datagrams are distinguished before they are received, by their port.
     pub(crate) fn hears_urgent(&self) -> bool {
         self.driver.as_ref().is_some_and(|driver| driver.hears_above(None))
     }
 
-    /// The priorities that a job may have, above the normal one or of what waits already.
+    /// Returns the priorities above normal that a job may have, and those of pending jobs.
     pub(crate) fn priorities(&self) -> PrioritySet {
         let Some(driver) = &self.driver else { return PrioritySet::default() };
         let mut priorities = driver.urgent();
@@ -77,13 +78,14 @@ impl State {
         priorities
     }
 
-    /// Whether there is something to send, or a listener to call.
+    /// Reports whether datagrams are due or a listener must be called.
     pub(crate) fn has_waiting(&self) -> bool {
         self.has_calls() || self.driver.as_ref().is_some_and(|driver| driver.core.has_transmit())
     }
 
-    /// Does the job with the highest priority above `than`, of what waits to be sent, the calls of listeners, and what arrives at
-    /// ports of urgent flows. Normal datagrams and timers are up to [`run_normal`](Self::run_normal).
+    /// Runs the highest-priority job above `than`, among pending datagrams to send, listener calls,
+    /// and datagrams at ports of urgent flows. Normal datagrams and timers are left to
+    /// [`run_normal`](Self::run_normal).
     pub(crate) fn run_above(&mut self, than: Option<Priority>) -> Result<Step> {
         self.sleeps_until = Instant(0);
         let call = self.due_call();
@@ -104,21 +106,21 @@ impl State {
         if call == floor {
             return Ok(Step::Call);
         }
-        // Transports that take nothing keep no listener from being called.
+        // Transports that accept nothing must not delay listener calls.
         match self.transmit_job(clock::now())? {
             Step::Idle if call > than => Ok(Step::Call),
             step => Ok(step),
         }
     }
 
-    /// Does the next job of the participant, if it has a priority above `than`.
+    /// Runs the next job of the participant if its priority is above `than`.
     pub(crate) fn run_next(&mut self, than: Option<Priority>, scan: Scan, ready: Ready) -> Result<(Step, Rank)> {
         let step = self.run_above(than.max(Some(Priority::NORMAL)))?;
         if step != Step::Idle || than >= Some(Priority::NORMAL) {
             return Ok((step, Rank::Above));
         }
         let mut step = self.run_normal(scan, ready, true)?;
-        // What has a lower priority is done when the kernel was asked too.
+        // Poll the kernel before running work of lower priority.
         if step == Step::Idle && scan != Scan::All && (self.has_waiting() || than.is_some()) {
             step = self.run_normal(Scan::All, Ready::ALL, true)?;
         }
@@ -128,8 +130,9 @@ impl State {
         Ok((self.run_above(than)?, Rank::Below))
     }
 
-    /// Does one job of normal priority: calls a listener if `calls`, sends, receives or runs timers, each in its turn. Without `calls` it
-    /// is a job of the normal server, which leaves urgent datagrams alone.
+    /// Runs one job of normal priority: receives, sends, runs timers or, if `calls` is true, calls
+    /// a listener, in rotation. Without `calls` it is a job of the normal server, which does not
+    /// receive urgent datagrams.
     pub(crate) fn run_normal(&mut self, mut scan: Scan, mut ready: Ready, calls: bool) -> Result<Step> {
         self.sleeps_until = Instant(0);
         let has_left_behind = self.has_left_behind;
@@ -158,7 +161,8 @@ impl State {
         Ok(Step::Idle)
     }
 
-    /// A job that sends as much as one may. [`Step::Idle`] if the transports take nothing.
+    /// Runs a job that sends as much as one job may. Returns [`Step::Idle`] if the transports
+    /// accept nothing.
     fn transmit_job(&mut self, now: Instant) -> Result<Step> {
         self.ledger.begin(now);
         let driver = self.driver()?;
@@ -171,7 +175,8 @@ impl State {
         Ok(Step::Done)
     }
 
-    /// A job that receives one datagram of normal priority. Without one, and if `any`, an urgent one that was found on the way.
+    /// Runs a job that receives one datagram of normal priority or, if `any` is true, an urgent one
+    /// that was found instead.
     fn receive_job(&mut self, scan: Scan, ready: Ready, any: bool) -> Result<Step> {
         let ready = ready.behind(self.first_descriptor);
         let driver = self.driver()?;
@@ -188,7 +193,7 @@ impl State {
         Ok(Step::Done)
     }
 
-    /// A job that runs one batch of timers, if one is due.
+    /// Runs a job that handles one batch of timers, if any is due.
     fn timers_job(&mut self, now: Instant) -> Result<Step> {
         let is_due = self.driver()?.is_due(now);
         self.run_timers(now)?;
@@ -196,15 +201,16 @@ impl State {
         Ok(if is_due { Step::Done } else { Step::Idle })
     }
 
-    /// One pass over a participant that has its thread to itself and cannot tell urgent datagrams before it has received them: sends
-    /// what is due, takes datagrams until one means something to the application (or there are none, or it was
-    /// [`DATAGRAMS_PER_TURN`]), runs one batch of timers. Says whether there may be more to do at once.
+    /// Runs one pass over a participant that is alone on its thread and cannot distinguish urgent
+    /// datagrams before receiving them. The pass sends what is due, receives datagrams until one
+    /// concerns the application, none is left or [`DATAGRAMS_PER_TURN`] is reached, and runs one
+    /// batch of timers. Returns true if more work may be pending.
     ///
-    /// What the datagrams made the core want to send leaves with the next pass, so that the application sees the data
-    /// first, and its answer and our acknowledgement can share a system call.
+    /// Datagrams that the core creates in response leave with the next pass. The application thus
+    /// sees the data first, and its response and our acknowledgment can share a system call.
     ///
-    /// `now` is a moment ago; while spinning nobody looks at it, but at the clock where the time matters. `ready` says which of
-    /// the descriptors that were slept on are readable; only those are asked.
+    /// `now` is a recent time. While spinning it is not used; the clock is read where the time
+    /// matters. `ready` contains the readable descriptors of the last sleep; only those are polled.
     pub(crate) fn turn(&mut self, mut scan: Scan, mut ready: Ready, now: Instant) -> Result<bool> {
         self.sleeps_until = Instant(0);
         if std::mem::take(&mut self.has_left_behind) {
@@ -221,7 +227,7 @@ impl State {
         let received = self.receive(scan, ready.behind(self.first_descriptor))?;
         self.active |= received;
         let mut more = received;
-        // What has arrived comes first, but not for ever.
+        // Received datagrams delay timers, but not indefinitely.
         let patience = if received { 4 * ATTEMPTS_PER_TIMER_CHECK } else { ATTEMPTS_PER_TIMER_CHECK };
         if scan != Scan::Hot || self.attempts >= patience {
             self.attempts = 0;
@@ -246,7 +252,7 @@ impl State {
         Ok(more)
     }
 
-    /// Sends all that there is, as one job.
+    /// Sends all pending datagrams as one job.
     fn transmit_all(&mut self, now: Instant) -> Result<()> {
         self.ledger.begin(now);
         let driver = self.driver()?;
@@ -256,8 +262,8 @@ impl State {
         Ok(())
     }
 
-    /// Takes datagrams until one is news to the application, or something urgent is to be sent, or it was [`DATAGRAMS_PER_TURN`]. Says
-    /// whether there was any datagram.
+    /// Receives datagrams until one concerns the application, an urgent datagram must be sent, or
+    /// [`DATAGRAMS_PER_TURN`] is reached. Returns true if any datagram was received.
     pub(super) fn receive(&mut self, scan: Scan, ready: Ready) -> Result<bool> {
         if !self.receive_first(scan, ready)? {
             return Ok(false);
@@ -274,7 +280,7 @@ impl State {
         Ok(true)
     }
 
-    /// A datagram was received, or one of each transport: says whether that is news to the application.
+    /// Ends a receive job. Returns true if the received datagrams concern the application.
     #[inline]
     fn end_receive(&mut self) -> Result<bool> {
         let is_news = self.route_events();
@@ -283,7 +289,7 @@ impl State {
         Ok(is_news)
     }
 
-    /// Tries to receive; while spinning, as often as may be done in one turn.
+    /// Tries to receive a datagram; while spinning, as often as one turn permits.
     fn receive_first(&mut self, scan: Scan, ready: Ready) -> Result<bool> {
         let Some(driver) = &mut self.driver else { return Err(Error::AlreadyDeleted) };
         let attempts = if scan == Scan::Hot { self.attempts_per_turn } else { 1 };
@@ -299,32 +305,35 @@ impl State {
         Ok(false)
     }
 
-    /// Ends a call of the application: sends what it caused. Says whether the receiving thread must wake.
+    /// Ends a call of the application by sending the resulting datagrams. Returns true if the
+    /// receiving thread must wake.
     pub(crate) fn settle(&mut self, now: Instant) -> bool {
         let Some(driver) = self.driver.as_mut() else { return true };
         driver.send(now);
         self.active = true;
         self.route_events();
         let Some(driver) = self.driver.as_mut() else { return true };
-        // What events caused: requests for types.
+        // Events may have caused type requests.
         driver.send(now);
         let due = driver.poll_timeout();
         let earlier = due.is_some_and(|due| due < self.sleeps_until);
         earlier || self.sleeps_on_calls()
     }
 
-    /// A call of the application has sent as much as one job may, and there is more.
+    /// Reports whether a call of the application has sent as much as one job may, and more is
+    /// pending.
     pub(crate) fn owes_datagrams(&self) -> bool {
         let driver = self.driver.as_ref();
         driver.is_some_and(|driver| driver.hears_above(None) && driver.core.has_transmit())
     }
 
-    /// How many datagrams were built to be sent.
+    /// Returns the number of datagrams built.
     pub(crate) fn built_datagrams(&self) -> u64 {
         self.driver.as_ref().map_or(0, Driver::built)
     }
 
-    /// Ends a call that read samples: what made room may have let others in. Says whether the receiving thread must wake.
+    /// Ends a call that read samples; the freed space may have admitted others. Returns true if the
+    /// receiving thread must wake.
     pub(crate) fn settle_read(&mut self) -> bool {
         let Some(driver) = &self.driver else { return false };
         if !driver.core.has_events() {
@@ -335,13 +344,14 @@ impl State {
         self.sleeps_on_calls()
     }
 
-    /// Listeners are to be called by a thread that sleeps: it must wake.
+    /// Reports whether the sleeping thread must be woken to call listeners.
     pub(crate) fn sleeps_on_calls(&self) -> bool {
         self.has_calls() && self.sleeps_until != Instant(0)
     }
 
-    /// Adds what to sleep on and decides until when. `linger` bounds the sleep after activity, so that calls
-    /// which follow each other do not each have to wake the thread for an earlier timer.
+    /// Adds the descriptors to sleep on and returns the time until which to sleep. `linger` bounds
+    /// the sleep after activity, so that consecutive calls need not each wake the thread for an
+    /// earlier timer.
     pub(crate) fn prepare_sleep(
         &mut self,
         set: &mut PollSet,
