@@ -1,4 +1,4 @@
-//! The `#[dds(...)]` attributes, parsed and checked one by one.
+//! Parsing and validation of the `#[dds(...)]` attributes.
 
 use crate::names::{NameCase, identifier, plain_name, scoped_name};
 use md5::{Digest, Md5};
@@ -8,7 +8,7 @@ use syn::meta::ParseNestedMeta;
 use syn::spanned::Spanned;
 use syn::{Attribute, Error, Expr, ExprArray, Ident, LitInt, LitStr, Path, Result, Type};
 
-/// How a type may evolve.
+/// Extensibility kind of a type.
 #[derive(Clone, Copy)]
 pub(crate) enum Extensibility {
     Final,
@@ -40,12 +40,12 @@ pub(crate) struct Container {
     pub rename_all: Option<NameCase>,
 }
 
-/// The attributes of a type.
+/// Attributes that a type may have.
 const OF_TYPES: &str =
     "name, rename_all, extensibility, nested, default, autoid, bit_bound, discriminator, key or crate";
-/// The attributes of a field.
+/// Attributes that a field may have.
 const OF_FIELDS: &str = "key, name, id, hashid, bound, must_understand, optional, default or base";
-/// The attributes of a variant.
+/// Attributes that a variant may have.
 const OF_VARIANTS: &str = "case, default, name, id or bound";
 
 impl Container {
@@ -81,18 +81,19 @@ impl Container {
         Ok(parsed)
     }
 
-    /// The IDL name, given the Rust name.
+    /// Returns the IDL name for the given Rust name.
     pub(crate) fn type_name(&self, ident: &Ident) -> String {
         self.name.clone().unwrap_or_else(|| plain_name(ident))
     }
 }
 
-/// Where a member id comes from.
+/// Source of a member id.
 pub(crate) enum IdSource {
-    /// The previous member's, plus one; or the hash of the name, if the type says so.
+    /// The id of the previous member plus one, or the hash of the name if the type sets `autoid =
+    /// "hash"`.
     Auto,
     Given(u32),
-    /// The hash of this name, or of the member's own.
+    /// The hash of this name, or of the member's own name.
     Hash(Option<String>),
 }
 
@@ -169,7 +170,7 @@ impl Variant {
     }
 }
 
-/// The member id that `@hashid` gives: 28 bits of the MD5 of the name (XTypes 1.3 §7.3.1.2.1.1).
+/// Computes the member id for `@hashid`: 28 bits of the MD5 of the name (XTypes 1.3 §7.3.1.2.1.1).
 pub(crate) fn hash_id(name: &str) -> u32 {
     let digest: [u8; 16] = Md5::digest(name.as_bytes()).into();
     let [a, b, c, d, ..] = digest;

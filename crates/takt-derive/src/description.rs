@@ -1,4 +1,5 @@
-//! What a type says of itself to `takt_xtypes::describe`, which makes its type objects (XTypes 1.3 §7.3.4).
+//! Type descriptions for `takt_xtypes::describe`, from which type objects are built
+//! (XTypes 1.3 §7.3.4).
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote, quote_spanned};
@@ -8,7 +9,7 @@ use crate::attributes::{Container, IdSource};
 use crate::structure::{Member, Parts};
 use crate::union::Case;
 
-/// `CdrValue::describe` of a struct.
+/// Generates `CdrValue::describe` of a struct.
 pub(crate) fn structure(ident: &Ident, container: &Container, parts: &Parts) -> TokenStream {
     let Container { nested, autoid_hash, .. } = container;
     let name = container.type_name(ident);
@@ -51,7 +52,7 @@ pub(crate) fn structure(ident: &Ident, container: &Container, parts: &Parts) -> 
     describe(&quote!(StructDescription), &description, &quote!(DESCRIPTION.build(types)))
 }
 
-/// `CdrValue::describe` of a union.
+/// Generates `CdrValue::describe` of a union.
 pub(crate) fn union(ident: &Ident, container: &Container, discriminator: &TokenStream, cases: &[Case]) -> TokenStream {
     let Container { nested, key, .. } = container;
     let name = container.type_name(ident);
@@ -86,7 +87,7 @@ pub(crate) fn union(ident: &Ident, container: &Container, discriminator: &TokenS
     describe(&quote!(UnionDescription), &description, &quote!(DESCRIPTION.build(types)))
 }
 
-/// `CdrValue::describe` of an enumeration, whose variants have these IDL names.
+/// Generates `CdrValue::describe` of an enumeration whose variants have these IDL names.
 pub(crate) fn enumeration<'a>(
     ident: &Ident,
     container: &Container,
@@ -112,7 +113,7 @@ pub(crate) fn enumeration<'a>(
     describe(&quote!(EnumDescription), &description, &quote!(DESCRIPTION.build()))
 }
 
-/// A description is a constant, so that what is made of it twice is the same twice.
+/// Generates the description as a constant, so that repeated calls yield the same type.
 fn describe(kind: &TokenStream, description: &TokenStream, build: &TokenStream) -> TokenStream {
     quote! {
         fn describe(types: &mut __xtypes::describe::TypeCollector<'_>) -> __xtypes::describe::TypeIdentifiers {
@@ -132,7 +133,7 @@ fn describe_type(ty: &Type, bound: Option<&Expr>) -> TokenStream {
     }
 }
 
-/// A label as the 32-bit number that type objects have.
+/// Generates a label as a 32-bit number, as in type objects.
 fn label(discriminator: &TokenStream, value: &Expr) -> TokenStream {
     let name = discriminator.to_token_stream().to_string();
     let is_newtype = ["Char8", "Char16", "Uint8"].iter().any(|newtype| name.ends_with(newtype));

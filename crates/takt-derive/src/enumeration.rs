@@ -101,7 +101,7 @@ pub(crate) fn expand(ident: &Ident, container: &Container, data: &DataEnum) -> R
     })
 }
 
-/// The integer that holds an enumeration on the wire (XTypes 1.3 §7.3.1.2.1.5).
+/// Returns the integer type that holds an enumeration on the wire (XTypes 1.3 §7.3.1.2.1.5).
 fn holder(bit_bound: Option<&LitInt>) -> Result<TokenStream> {
     let Some(bound) = bit_bound else {
         return Ok(quote!(i32));

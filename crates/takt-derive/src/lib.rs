@@ -1,40 +1,43 @@
-//! `#[derive(DdsType)]`: a Rust type as an IDL type (XTypes 1.3 §7.2.2, §7.3.1).
+//! `#[derive(DdsType)]`: maps a Rust type to an IDL type (XTypes 1.3 §7.2.2, §7.3.1).
 //!
-//! A struct becomes a `struct`, an enum without data an `enum`, an enum with data (or with a `discriminator`) a
-//! `union`. The generated code only describes the type to `takt_xtypes`, which does the encoding.
+//! A struct becomes a `struct`, an enum without data an `enum`, and an enum with data (or with a
+//! `discriminator`) a `union`. The generated code describes the type to `takt_xtypes`, which
+//! performs the encoding.
 //!
-//! On the type:
-//!
-//! | attribute | meaning |
-//! |---|---|
-//! | `name = "module::Name"` | the IDL name; the Rust name by default |
-//! | `rename_all = "camelCase"` | the IDL names of members and enumerators without a name of their own: `"lowercase"`, `"UPPERCASE"`, `"PascalCase"`, `"camelCase"`, `"snake_case"`, `"SCREAMING_SNAKE_CASE"` |
-//! | `extensibility = "final"`, `"appendable"`, `"mutable"` | appendable by default, as XTypes has it |
-//! | `nested` | not a type of topics: no `TypeSupport`, so `Default` is not needed |
-//! | `default` | implement `Default` by the type's default value |
-//! | `autoid = "sequential"`, `"hash"` | where member ids come from that are not given |
-//! | `bit_bound = 8` | of an enum: 1 to 32, which makes it 1, 2 or 4 bytes long |
-//! | `discriminator = "i32"` | of a union: its type, which may be an enum |
-//! | `key` | of a union: the discriminator is the key |
-//! | `crate = "path"` | where `takt_xtypes` is found; `::takt::xtypes` by default |
-//!
-//! On a field:
+//! Attributes of the type:
 //!
 //! | attribute | meaning |
 //! |---|---|
-//! | `key` | part of the instance's key |
-//! | `name = "frameId"` | the IDL name; the Rust name by default |
-//! | `id = 7` | the member id; the previous one's plus one by default |
-//! | `hashid`, `hashid = "name"` | the member id is the hash of the name |
-//! | `bound = 128` | the greatest length of a string, sequence or map |
-//! | `must_understand` | readers that do not know it drop the sample |
-//! | `optional` | says what `Option` already says |
-//! | `default = expression` | the value where the writer's type has no such member |
-//! | `base` | of the first field: the struct this one inherits from |
+//! | `name = "module::Name"` | IDL name; default: the Rust name |
+//! | `rename_all = "camelCase"` | naming convention for members and enumerators without a `name`: `"lowercase"`, `"UPPERCASE"`, `"PascalCase"`, `"camelCase"`, `"snake_case"`, `"SCREAMING_SNAKE_CASE"` |
+//! | `extensibility = "final"`, `"appendable"`, `"mutable"` | extensibility kind; default: appendable, as in XTypes |
+//! | `nested` | not a topic type: no `TypeSupport`, so `Default` is not required |
+//! | `default` | implements `Default` by the default value of the type |
+//! | `autoid = "sequential"`, `"hash"` | assignment of member ids that are not given explicitly |
+//! | `bit_bound = 8` | enum only: 1 to 32, which makes it 1, 2 or 4 bytes long |
+//! | `discriminator = "i32"` | union only: type of the discriminator, which may be an enum |
+//! | `key` | union only: the discriminator is the key |
+//! | `crate = "path"` | path of `takt_xtypes`; default: `::takt::xtypes` |
 //!
-//! On a variant: `name = "IDLE"`, `default` (the default enumerator, or the default case of a union), and for unions `case = 1`,
-//! `case = [2, 3]`, `id = 7` and `bound = 128`. A case with several labels, and a default case, is written with the
-//! first label; a default case without a label with the smallest number that no other case has.
+//! Attributes of a field:
+//!
+//! | attribute | meaning |
+//! |---|---|
+//! | `key` | part of the instance key |
+//! | `name = "frameId"` | IDL name; default: the Rust name |
+//! | `id = 7` | member id; default: that of the previous member plus one |
+//! | `hashid`, `hashid = "name"` | member id computed as the hash of the name |
+//! | `bound = 128` | maximum length of a string, sequence or map |
+//! | `must_understand` | readers that do not know the member drop the sample |
+//! | `optional` | accepted on an `Option`, which already implies it |
+//! | `default = expression` | value of the member if the writer's type lacks it |
+//! | `base` | first field only: the struct from which this one inherits |
+//!
+//! Attributes of a variant: `name = "IDLE"` and `default` (the default enumerator, or the default
+//! case of a union). Variants of a union also accept `case = 1`, `case = [2, 3]`, `id = 7` and
+//! `bound = 128`. A case with several labels is written with the first one, also if it is the
+//! default case. A default case without a label is written with the smallest number that no other
+//! case has.
 
 mod attributes;
 mod description;

@@ -1,8 +1,8 @@
-//! Names of IDL for members and enumerators: those of Rust, `name = "..."` or `rename_all = "..."`.
+//! IDL names of members and enumerators: the Rust name, `name = "..."` or `rename_all = "..."`.
 
 use syn::{Error, Ident, LitStr, Result};
 
-/// A convention of names.
+/// Naming convention.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum NameCase {
     Lower,
@@ -46,7 +46,8 @@ impl NameCase {
     }
 }
 
-/// The words of a name in lower case: at underscores, and where a capital letter begins a word. At least one.
+/// Splits a name into lower-case words, at underscores and before capital letters that begin a
+/// word. Returns at least one word.
 fn words(name: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();
@@ -69,19 +70,20 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// An identifier as IDL has it: without `r#`.
+/// Returns an identifier as an IDL name, without `r#`.
 pub(crate) fn plain_name(ident: &Ident) -> String {
     let name = ident.to_string();
     name.strip_prefix("r#").map(str::to_owned).unwrap_or(name)
 }
 
-/// The IDL name of a member or an enumerator: the given one, or that of Rust in the convention of the type.
+/// Returns the IDL name of a member or enumerator: the given one, or the Rust name in the
+/// convention of the type.
 pub(crate) fn member_name(ident: &Ident, given: Option<&String>, rename_all: Option<NameCase>) -> String {
     let plain = || plain_name(ident);
     given.cloned().unwrap_or_else(|| rename_all.map_or_else(plain, |case| case.apply(&plain())))
 }
 
-/// Fails if one of these has the name of an earlier one.
+/// Checks that all names are different.
 pub(crate) fn check_distinct<'a>(named: impl Iterator<Item = (&'a Ident, &'a String)>) -> Result<()> {
     let mut earlier: Vec<(&Ident, &String)> = Vec::new();
     for (ident, name) in named {
@@ -98,13 +100,13 @@ fn is_identifier(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// A name without modules.
+/// Parses a name without modules.
 pub(crate) fn identifier(name: &LitStr) -> Result<String> {
     let text = name.value();
     if is_identifier(&text) { Ok(text) } else { Err(Error::new(name.span(), "an IDL name looks like `frameId`")) }
 }
 
-/// A name with modules or without.
+/// Parses a name with or without modules.
 pub(crate) fn scoped_name(name: &LitStr) -> Result<String> {
     let text = name.value();
     if text.split("::").all(is_identifier) {
@@ -119,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_convention_is_made_of_the_words_of_a_name() {
+    fn each_convention_is_built_from_the_words_of_a_name() {
         for (name, expected) in [
             ("frame_id", ["frameid", "FRAMEID", "FrameId", "frameId", "frame_id", "FRAME_ID"]),
             ("FrameId", ["frameid", "FRAMEID", "FrameId", "frameId", "frame_id", "FRAME_ID"]),

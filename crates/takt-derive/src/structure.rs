@@ -9,28 +9,28 @@ use crate::attributes::{Container, Extensibility, Field, IdSource, hash_id};
 use crate::description;
 use crate::names::{check_distinct, member_name};
 
-/// The id of a member: known, or counted from the end of the base's.
+/// Id of a member: known, or relative to the last id of the base.
 #[derive(Clone, Copy)]
 enum Id {
     Known(u32),
     AfterBase(u32),
 }
 
-/// A field that is a member.
+/// Field that is a member.
 pub(crate) struct Member {
     pub ident: Ident,
-    /// Its IDL name.
+    /// IDL name of the member.
     pub name: String,
-    /// Where errors about its type belong.
+    /// Location for errors about the type.
     pub span: Span,
-    /// The type, within `Option` if it is one.
+    /// Type of the member; of an `Option`, the contained type.
     pub ty: Type,
     pub optional: bool,
     id: Id,
     pub attributes: Field,
 }
 
-/// A struct taken apart.
+/// Parts of a struct.
 pub(crate) struct Parts {
     pub base: Option<(Ident, Type)>,
     pub members: Vec<Member>,
@@ -114,7 +114,7 @@ fn member_id(container: &Container, attributes: &Field, name: &str, previous: Op
     }
 }
 
-/// The `T` of `Option<T>`, however it is qualified.
+/// Returns the `T` of `Option<T>`, with or without a module path.
 fn option_inner(ty: &Type) -> Option<&Type> {
     let Type::Path(path) = ty else { return None };
     let last = path.path.segments.last().filter(|segment| segment.ident == "Option")?;
@@ -225,7 +225,7 @@ fn cdr_value(ident: &Ident, container: &Container, parts: &Parts) -> TokenStream
     }
 }
 
-/// The default value of a member.
+/// Generates the default value of a member.
 fn initial(member: &Member) -> TokenStream {
     match &member.attributes.default {
         Some(default) => default.to_token_stream(),

@@ -8,15 +8,15 @@ use crate::attributes::{Container, Variant};
 use crate::description;
 use crate::names::{check_distinct, member_name};
 
-/// A variant with its labels.
+/// Variant with its labels.
 pub(crate) struct Case {
     pub ident: Ident,
-    /// The IDL name of its member.
+    /// IDL name of the member.
     pub name: String,
-    /// The member's type; a case may have no member.
+    /// Type of the member; a case may have none.
     pub ty: Option<Type>,
     pub id: u32,
-    /// The discriminator it is written with.
+    /// Discriminator value with which the case is written.
     written: Expr,
     pub attributes: Variant,
 }
@@ -68,7 +68,7 @@ fn take_apart(ident: &Ident, container: &Container, data: &DataEnum) -> Result<V
             None if attributes.default => default_label(variant, container, labels.len(), &numbers)?,
             None => return Err(Error::new_spanned(variant, "a case needs `#[dds(case = ...)]` or `#[dds(default)]`")),
         };
-        // Ids follow the discriminator's, which is 0.
+        // Member ids start after that of the discriminator, which is 0.
         let id = attributes.id.unwrap_or_else(|| cases.last().map_or(1, |case| case.id + 1));
         if id == 0 || cases.iter().any(|case| case.id == id) {
             return Err(Error::new_spanned(variant, format!("member id {id} is taken")));
@@ -83,7 +83,7 @@ fn take_apart(ident: &Ident, container: &Container, data: &DataEnum) -> Result<V
     Ok(cases)
 }
 
-/// The smallest number that no case has: what a default case without a label is written with.
+/// Returns the label of a default case without one: the smallest number that no other case has.
 fn default_label(variant: &syn::Variant, container: &Container, labels: usize, numbers: &[i128]) -> Result<Expr> {
     let integral = match &container.discriminator {
         None => true,
@@ -113,7 +113,7 @@ fn cdr_value(ident: &Ident, container: &Container, discriminator: &TokenStream, 
     let extensibility = container.extensibility.tokens();
     let initial = construct(&cases[0]);
     let describe = description::union(ident, container, discriminator, cases);
-    // More than any one case has: enough for whichever is selected.
+    // The extent of all cases together is sufficient for any of them.
     let types = cases.iter().filter_map(|case| case.ty.as_ref());
     quote! {
         #[automatically_derived]
@@ -154,7 +154,7 @@ fn cdr_value(ident: &Ident, container: &Container, discriminator: &TokenStream, 
     }
 }
 
-/// A case with its member's default value.
+/// Generates a case with the default value of its member.
 fn construct(case: &Case) -> TokenStream {
     let ident = &case.ident;
     match &case.ty {
