@@ -1,4 +1,4 @@
-//! Compiles the kit of agents in C, which has the roles and their output.
+//! Build script: compiles the agents' kit in C, which contains the roles and their output.
 use std::path::Path;
 
 fn main() {

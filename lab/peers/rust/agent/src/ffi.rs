@@ -1,4 +1,4 @@
-//! The structures and functions of `kit/agent.h`.
+//! Rust declarations of the structures and functions of `kit/agent.h`.
 use std::ffi::{c_char, c_int, c_void};
 
 pub type Handler = unsafe extern "C" fn(*mut c_void, *const Message);

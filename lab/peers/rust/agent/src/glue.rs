@@ -1,4 +1,4 @@
-//! Functions in the calling convention of C, which forward to a [`System`].
+//! C-ABI functions that forward to a [`System`].
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStringExt as _;
 use std::ptr::{null, null_mut};
@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use crate::{Notify, Options, Sink, System, ffi};
 
-/// The one open system of the process; its type is that of `run`.
+/// Open system of the process; its type is the parameter of `run`.
 static OPEN: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
 fn system<S: System>() -> &'static S {
-    // The kit calls these functions between `open` and `close` alone.
+    // The kit calls these functions only between `open` and `close`.
     unsafe { &*OPEN.load(Ordering::Acquire).cast::<S>() }
 }
 
-/// An error text of the kit. It lives as long as the process, which it ends.
+/// Returns an error text for the kit. It is leaked, since an error ends the process.
 fn text(result: Result<(), String>) -> *const c_char {
     match result {
         Ok(()) => null(),
@@ -118,7 +118,7 @@ unsafe extern "C" fn complex_write<S: System>(sample: *const c_void) -> c_int {
     system::<S>().complex_write(unsafe { &*sample.cast() }).code()
 }
 
-/// Runs the role that the arguments name and ends the process.
+/// Runs the role that the arguments name, and ends the process.
 pub fn run<S: System>() -> ! {
     let mirrored = [size_of::<ffi::Options>(), size_of::<ffi::Message>(), size_of::<ffi::Adapter>()];
     assert_eq!(unsafe { ffi::agent_sizes }, mirrored, "ffi.rs differs from agent.h");
@@ -160,6 +160,6 @@ pub fn run<S: System>() -> ! {
         found_writers: None,
     };
     let code = unsafe { ffi::agent_main(argc, arguments.as_mut_ptr(), &adapter) };
-    // Threads of the system still run: no destructors of statics.
+    // Threads of the system may still run: skip the destructors of statics.
     unsafe { ffi::_exit(code) }
 }

@@ -1,6 +1,7 @@
-//! Agents of systems in Rust: the trait that a system implements, and its link to the kit in C.
+//! Bench agents of systems in Rust: the trait that a system implements, and its binding to the kit
+//! in C.
 //!
-//! The kit (`lab/peers/kit`) has the arguments, the roles, the payloads and the output.
+//! The kit (`lab/peers/kit`) implements the arguments, the roles, the payloads and the output.
 mod ffi;
 mod glue;
 
@@ -17,15 +18,15 @@ pub enum Notify {
     Poll,
 }
 
-/// The arguments that systems in Rust need.
+/// Arguments that systems in Rust need.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub role: String,
     pub transport: String,
     pub reliable: bool,
-    /// Of KEEP_LAST; `None` is KEEP_ALL.
+    /// Depth of KEEP_LAST; `None` is KEEP_ALL.
     pub depth: Option<u32>,
-    /// Never `Auto` once `open` is called.
+    /// Way of notification; never `Auto` once `open` is called.
     pub notify: Notify,
     pub complex: bool,
     pub max_size: usize,
@@ -56,7 +57,7 @@ impl Options {
         }
     }
 
-    /// An error unless discovery by multicast is possible on the interface.
+    /// Returns an error unless discovery by multicast is possible on the interface.
     pub fn require_multicast(&self) -> Result<(), String> {
         let interface = std::ffi::CString::new(self.iface.as_str()).unwrap_or_default();
         if unsafe { ffi::agent_has_multicast(interface.as_ptr()) } {
@@ -67,21 +68,21 @@ impl Options {
     }
 }
 
-/// What the kit gets of a received sample.
+/// Received sample that is passed to the kit.
 pub enum Received<'a, C> {
     Octets(&'a [u8]),
-    /// A sample, and `number` of its first item.
+    /// Complex sample, and `number` of its first item.
     Complex(&'a C, i32),
 }
 
-/// The handler of the kit. One thread at a time may call it.
+/// Handler of the kit. Only one thread at a time may call it.
 #[derive(Clone, Copy)]
 pub struct Sink {
     handler: ffi::Handler,
     context: *mut std::ffi::c_void,
 }
 
-// The kit allows any thread to call its handler.
+// The kit allows calls of its handler from any thread.
 unsafe impl Send for Sink {}
 unsafe impl Sync for Sink {}
 
@@ -101,7 +102,7 @@ impl Sink {
                 number,
             },
         };
-        // The message outlives the call, as the kit asks.
+        // The message outlives the call, as the kit requires.
         unsafe { (self.handler)(self.context, &message) }
     }
 }
@@ -121,33 +122,34 @@ impl Written {
     }
 }
 
-/// A system that the kit measures. An error text ends the agent.
+/// System that the kit measures. An error text ends the agent.
 pub trait System: Send + Sync + Sized + 'static {
     const PEER: &'static CStr;
     const VERSION: &'static CStr;
     const TRANSPORTS: &'static CStr;
     const NOTIFIES: &'static CStr;
     const TYPES: &'static CStr = c"octets";
-    /// Whether `loan` and `write_loan` are there.
+    /// Whether `loan` and `write_loan` are implemented.
     const LOANS: bool = false;
-    /// The type of complex samples; `()` where there is none.
+    /// Type of complex samples; `()` where the system has none.
     type Complex: Send + Sync;
 
     fn check(_options: &Options) -> Result<(), String> {
         Ok(())
     }
-    /// The notification of notify=auto; `None`: the first of `NOTIFIES`.
+    /// Returns the notification for notify=auto; `None`: the first of `NOTIFIES`.
     fn fastest(_options: &Options) -> Option<Notify> {
         None
     }
     fn open(options: &Options, writes: Option<&str>, reads: Option<&str>) -> Result<Self, String>;
-    /// A thread of the system may still be in a call if it has listeners: leak `self` then.
+    /// Closes the system. If it has listeners, one of its threads may still be in a call: leak
+    /// `self` then.
     fn close(self: Box<Self>);
     fn matched_readers(&self) -> usize;
     fn matched_writers(&self) -> usize;
     fn write(&self, data: &[u8]) -> Written;
     fn wait_acknowledged(&self, _timeout: Duration) {}
-    /// Hands received samples over after at most `timeout`; zero polls.
+    /// Passes received samples to `sink`, and waits for them at most `timeout`; zero polls.
     fn receive(&self, sink: Sink, timeout: Duration);
     fn listen(&self, _sink: Sink) -> Result<(), String> {
         Err("it has no listener".into())
@@ -158,7 +160,7 @@ pub trait System: Send + Sync + Sized + 'static {
     fn write_loan(&self) -> Written {
         Written::Refused
     }
-    /// A sample of groups of items: names and numbers.
+    /// Creates a sample of groups of items (names and numbers), if the system supports it.
     fn complex_new(_groups: Vec<Vec<(String, i32)>>) -> Option<Self::Complex> {
         None
     }

@@ -1,4 +1,4 @@
-//! Agent for dust_dds.
+//! Bench agent for dust_dds.
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -180,7 +180,7 @@ impl System for DustDds {
     }
 
     fn close(self: Box<Self>) {
-        // An error leaves the participant to the end of the process.
+        // After an error, the participant exists until the end of the process.
         let _ = self.participant.delete_contained_entities();
         let _ = DomainParticipantFactory::get_instance().delete_participant(&self.participant);
     }
@@ -209,7 +209,7 @@ impl System for DustDds {
     }
 
     fn wait_acknowledged(&self, timeout: Duration) {
-        // A timeout is not an error of the agent: the reader may have gone.
+        // A timeout is not an error of the agent: the reader may have left.
         let _ = match &self.writer {
             None => return,
             Some(Writer::Octets(writer)) => writer.wait_for_acknowledgments(dds_duration(timeout)),

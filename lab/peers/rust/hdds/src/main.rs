@@ -1,4 +1,4 @@
-//! Agent for HDDS.
+//! Bench agent for HDDS.
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -18,7 +18,7 @@ struct Blob {
 struct Listening {
     readers: AtomicUsize,
     writers: AtomicUsize,
-    /// HDDS may call from several threads; the kit allows one at a time.
+    /// Handler, serialized: HDDS may call from several threads, and the kit allows one at a time.
     sink: OnceLock<Mutex<Sink>>,
 }
 
@@ -44,7 +44,7 @@ impl DataWriterListener<Blob> for WriterListening {
 
 struct Hdds {
     _participant: Arc<Participant>,
-    /// The writer of HDDS is not `Sync`.
+    /// Writer, with a lock because the writer of HDDS is not `Sync`.
     writer: Option<Mutex<DataWriter<Blob>>>,
     reader: Option<(DataReader<Blob>, WaitSet)>,
     listening: Arc<Listening>,

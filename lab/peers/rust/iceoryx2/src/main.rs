@@ -1,5 +1,7 @@
-//! Agent for iceoryx2. transport=default polls the subscriber; transport=event follows each sample
-//! by an event, for which the reader blocks.
+//! Bench agent for iceoryx2.
+//!
+//! transport=default polls the subscriber. transport=event sends an event after each sample, for
+//! which the reader blocks.
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -18,7 +20,7 @@ type Topic = publish_subscribe::PortFactory<Ipc, [u8], ()>;
 const RECEIVE_MAX: usize = 256;
 const MAX_READERS: usize = 16;
 const MAX_DEPTH: u32 = 4096;
-/// hist=all: samples that a queue holds, fewer if they are large.
+/// Samples that a queue holds with hist=all; fewer if they are large.
 const QUEUE: usize = 256;
 const QUEUE_OCTETS: usize = 16 << 20;
 
@@ -167,7 +169,7 @@ impl System for Iceoryx2 {
         Ok(Iceoryx2 { writing, reading, _node: node })
     }
 
-    /// Removes the shared memory. No listener means that no thread is in a call.
+    /// Removes the shared memory. Without listeners, no thread is in a call.
     fn close(self: Box<Self>) {
         drop(self);
     }
@@ -205,7 +207,7 @@ impl System for Iceoryx2 {
     fn loan(&self, size: usize) -> Option<*mut u8> {
         let writing = self.writing.as_ref()?;
         let loan = writing.publisher.loan_slice_uninit(size).ok()?;
-        // The kit writes what `touch` says; octets of shared memory have a value at any time.
+        // The kit writes as much as `touch` says; octets of shared memory are always initialized.
         let mut sample = unsafe { loan.assume_init() };
         let at = sample.payload_mut().as_mut_ptr();
         *writing.loaned.lock().unwrap_or_else(PoisonError::into_inner) = Some(sample);

@@ -1,4 +1,4 @@
-//! Agent for RustDDS. It has no listeners; its readers are sources of mio.
+//! Bench agent for RustDDS, which has no listeners; its readers are sources of mio.
 use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
@@ -189,7 +189,7 @@ impl System for RustDds {
     }
 
     fn wait_acknowledged(&self, timeout: Duration) {
-        // A timeout is not an error of the agent: the reader may have gone.
+        // A timeout is not an error of the agent: the reader may have left.
         match &self.writer {
             None => {}
             Some(Writer::Octets(writer)) => drop(writer.wait_for_acknowledgments(timeout)),

@@ -1,4 +1,4 @@
-//! Complex samples as octets in the manner of CDR without alignment: u32 counts and lengths, i32
+//! Encoding of complex samples: like CDR without alignment, with u32 counts and lengths and i32
 //! numbers, little endian.
 pub struct Item {
     pub name: String,
@@ -31,7 +31,7 @@ impl Complex {
         octets
     }
 
-    /// `None` if the octets are malformed.
+    /// Decodes a sample. Returns `None` if the octets are malformed.
     pub fn decode(mut octets: &[u8]) -> Option<Complex> {
         let octets = &mut octets;
         let mut groups = Vec::new();

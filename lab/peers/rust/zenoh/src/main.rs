@@ -1,4 +1,4 @@
-//! Agent for Zenoh: peers that find one another by multicast, without a router.
+//! Bench agent for Zenoh: peers that discover one another by multicast, without a router.
 mod complex;
 
 use std::sync::{Mutex, PoisonError};
@@ -99,7 +99,7 @@ impl System for Zenoh {
                 Some(publisher.wait().map_err(text)?)
             }
         };
-        // `listen` declares the reader of roles that have a handler.
+        // `listen` declares the reader of roles with a handler.
         let handled = !matches!(options.role.as_str(), "idle" | "disc");
         let queue = match reads {
             Some(topic) if options.notify != Notify::Listener || !handled => {
@@ -119,7 +119,8 @@ impl System for Zenoh {
         let _ = Box::leak(self).session.close().wait();
     }
 
-    /// Zenoh says whether any reader matches; connected peers are counted for more than one.
+    /// Returns the number of matching readers. Zenoh only reports whether any reader matches; for
+    /// more than one, connected peers are counted.
     fn matched_readers(&self) -> usize {
         let Some(writer) = &self.writer else { return 0 };
         if !writer.matching_status().wait().is_ok_and(|status| status.matching()) {
