@@ -1,4 +1,5 @@
-//! The whole core, as a sequence of hostile datagrams interleaved with time, the application and its own output.
+//! Fuzz target of the whole core: hostile datagrams interleaved with timers, application calls and
+//! its own output.
 #![no_main]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};

@@ -1,4 +1,4 @@
-//! Discovery data, read and written by takt-wire and heard by the core.
+//! Fuzz target of discovery data, parsed and written by takt-wire and handled by the core.
 #![no_main]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};

@@ -1,4 +1,4 @@
-//! Texts of IDL, and messages of ROS 2.
+//! Fuzz target of the IDL parser and the ROS 2 message parser.
 #![no_main]
 
 #[path = "../src/idl.rs"]

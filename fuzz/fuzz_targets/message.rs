@@ -1,4 +1,4 @@
-//! Messages and submessages of takt-wire.
+//! Fuzz target of takt-wire messages and submessages.
 #![no_main]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};

@@ -1,4 +1,4 @@
-//! Messages of OpenFlow, and the channel.
+//! Fuzz target of OpenFlow messages and channels.
 #![no_main]
 
 #[path = "../src/memory.rs"]
@@ -6,7 +6,7 @@ mod memory;
 #[path = "../src/openflow.rs"]
 mod openflow;
 
-/// Memory that one input may take at a time: a few messages, decoded, and two channels.
+/// Maximum memory of one input: a few decoded messages and two channels.
 const MEMORY_BYTES: usize = 8 << 20;
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| memory::within(MEMORY_BYTES, || openflow::run(input)));

@@ -1,4 +1,4 @@
-//! Parameter lists and discovery data of takt-wire.
+//! Fuzz target of takt-wire parameter lists and discovery data.
 #![no_main]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};

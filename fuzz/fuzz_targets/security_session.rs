@@ -1,4 +1,4 @@
-//! The handshake, key exchange and protection of takt-security between two participants.
+//! Fuzz target of takt-security handshake, key exchange and protection between two participants.
 #![no_main]
 
 #[path = "../src/memory.rs"]
@@ -6,7 +6,7 @@ mod memory;
 #[path = "../src/security_session.rs"]
 mod security_session;
 
-/// Memory that one input may take at a time, besides that of OpenSSL: two participants and their documents.
+/// Maximum memory of one input, without that of OpenSSL: two participants and their documents.
 const MEMORY_BYTES: usize = 8 << 20;
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {

@@ -1,4 +1,4 @@
-//! Filters, queries and topic expressions, and the payloads that they are about.
+//! Fuzz target of filters, queries and topic expressions with their payloads.
 #![no_main]
 
 #[path = "../src/sql.rs"]

@@ -1,4 +1,4 @@
-//! Type objects, and values of the types that they make.
+//! Fuzz target of type objects and values of the resulting types.
 #![no_main]
 
 #[path = "../src/types.rs"]

@@ -1,4 +1,4 @@
-//! XCDR1 and XCDR2 of a type of every kind.
+//! Fuzz target of XCDR1 and XCDR2 for a type of every kind.
 #![no_main]
 
 #[path = "../src/xcdr.rs"]

@@ -1,4 +1,4 @@
-//! Frames of discovery from two hosts, verdicts and time, given to the interceptor.
+//! Scripted input of the discovery interceptor: frames from two hosts, verdicts and time.
 
 use std::net::SocketAddr;
 
@@ -8,12 +8,13 @@ use takt_sdn::PortRef;
 use takt_sdn::discovery::{Config, Decision, Interceptor, Limits, RefusalForm};
 use takt_sdn::frame::UdpFrame;
 
-/// Steps of a script; the rest of a longer one is not played.
+/// Maximum number of steps of a script; further ones are ignored.
 const STEPS_MAX: usize = 64;
 
-/// Plays a script. Each step begins with an octet: its lowest bit is the host, the next two the kind of step, the highest the form
-/// of the octets (a message, for which a frame is made, or a frame). Then come a length in 16 bits, little endian, and the octets.
-/// Nothing panics, frames that go on are no longer than IP allows, and what waits stays within the limits.
+/// Runs a script. Each step begins with an octet: its lowest bit selects the host, the next two the
+/// kind of step, the highest the form of the octets (a message, for which a frame is built, or a
+/// frame). A 16-bit little-endian length and the octets follow. Asserts that nothing panics, that
+/// forwarded frames respect the maximum IP length, and that queued frames respect the limits.
 pub fn run(script: &[u8]) {
     let limits = Limits { events: 64, frames: 64, ..Limits::default() };
     let refusal = if script.len().is_multiple_of(2) { RefusalForm::Incompatible } else { RefusalForm::Withheld };
@@ -60,7 +61,8 @@ fn step(interceptor: &mut Interceptor, now: Instant, head: u8, octets: &[u8]) {
     }
 }
 
-/// A frame of a host for the group or the other host, as the engines of `takt-core` in the tests have their addresses.
+/// Builds a frame from a host to the group or the other host, with the addresses that the
+/// `takt-core` engines in the tests use.
 fn frame(host: u8, to_group: bool, payload: &[u8]) -> Vec<u8> {
     let address = |host: u8| SocketAddr::from(([10, 0, 0, host + 1], 7411));
     let destination = if to_group { SocketAddr::from(([239, 255, 0, 1], 7400)) } else { address(host ^ 1) };

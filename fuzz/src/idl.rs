@@ -1,4 +1,5 @@
-//! Texts of IDL and messages of ROS 2: what is accepted, printed and read again is the same type.
+//! Round trips of IDL texts and ROS 2 messages: an accepted type that is printed and parsed again
+//! is the same type.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +7,14 @@ use takt_idl::{Idl, Options, ros2};
 use takt_xtypes::dynamic::DynamicType;
 use takt_xtypes::type_object::{TypeInformation, TypeRegistry};
 
-/// The most types of a text that are printed and read again.
+/// Maximum number of types of a text that are printed and parsed again.
 const MOST_TYPES: usize = 8;
-/// The most octets of a printed type that is read again: a few members of many types may print much.
+/// Maximum length in octets of a printed type that is parsed again: a few members of many types may
+/// produce much text.
 const MOST_PRINTED: usize = 256 * 1024;
 
-/// Reads the input as IDL, and as the message `pkg/msg/A`. Behind a zero octet stands the message `pkg/msg/B`.
+/// Parses the input as IDL, and as the message `pkg/msg/A`. A zero octet separates the message
+/// `pkg/msg/B`.
 pub fn run(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     let read = Idl::parse("fuzz.idl", &text, &Options::default());

@@ -1,4 +1,4 @@
-//! Counts the memory of the process, so that a target can assert how much one input takes.
+//! Memory counter of the process, so that a target can assert the memory use of one input.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-/// The system's allocator, counted.
+/// System allocator with a counter.
 struct Counting;
 
 fn grow(bytes: usize) {
@@ -14,11 +14,12 @@ fn grow(bytes: usize) {
     PEAK.fetch_max(live, Ordering::Relaxed);
 }
 
-// SAFETY: every call is passed on to the system's allocator unchanged; counting touches no memory of its blocks.
+// SAFETY: every call is passed on to the system allocator unchanged; counting accesses no memory of
+// its blocks.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         grow(layout.size());
-        // SAFETY: the caller's promises are those that `System` asks for.
+        // SAFETY: the caller guarantees what `System` requires.
         unsafe { System.alloc(layout) }
     }
 
@@ -45,7 +46,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Runs `input`, which may take so many bytes at a time and leave none.
+/// Runs `input`, and asserts that it uses at most this number of bytes at a time and frees all of
+/// them.
 pub fn within(bytes: usize, input: impl FnOnce()) {
     let before = LIVE.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);

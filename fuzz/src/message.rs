@@ -1,10 +1,10 @@
-//! Messages: whatever the bytes, the views agree with themselves; what can be written again says the same.
+//! Consistency of message views for arbitrary bytes, and round trips of written messages.
 
 use takt_wire::inline_qos::InlineQos;
 use takt_wire::message::*;
 use takt_wire::{DataEmit, DataFragEmit, MessageBuilder};
 
-/// Reads a datagram, touches all that there is to see, and writes what it understood into another one.
+/// Parses a datagram, accesses all fields, and writes the parsed submessages into another datagram.
 pub fn run(datagram: &[u8]) {
     let Ok(message) = MessageView::parse(datagram) else { return };
     let mut frame = vec![0; 2 * datagram.len() + 64];
@@ -31,7 +31,7 @@ pub fn run(datagram: &[u8]) {
 }
 
 fn write(builder: &mut MessageBuilder<'_>, submessage: &Submessage<'_>) {
-    // A list is written as it was read, so its byte order must be that of the message.
+    // A parameter list is copied unchanged, so the byte order must be that of the message.
     let result = match submessage {
         Submessage::Heartbeat(heartbeat) => builder.heartbeat(heartbeat),
         Submessage::HeartbeatFrag(heartbeat) => builder.heartbeat_frag(heartbeat),

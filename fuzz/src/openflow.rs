@@ -1,4 +1,4 @@
-//! Messages of OpenFlow, and both ends of a channel that receive them.
+//! Round trips of OpenFlow messages, and reception at both ends of a channel.
 
 use std::time::Duration;
 
@@ -7,8 +7,9 @@ use takt_openflow::hello::Hello;
 use takt_openflow::switch::Features;
 use takt_openflow::{Message, Version, Versions};
 
-/// One message of any version: what was read is written and read again as the same. Then the octets arrive at a switch and at a
-/// controller that are up, in two pieces; neither panics, and what they hold stays within their limits.
+/// Parses one message of any version; a parsed message that is written and parsed again must be
+/// equal. Then passes the octets in two pieces to a connected switch and controller. Neither may
+/// panic, and their state must stay within its limits.
 pub fn run(input: &[u8]) {
     for version in Version::ALL {
         if let Ok((xid, message)) = Message::decode(version, input) {

@@ -1,4 +1,4 @@
-//! Parameter lists and the discovery data made of them: what was read and written again is the same.
+//! Round trips of parameter lists and discovery data.
 
 use takt_wire::Endianness;
 use takt_wire::compat;
@@ -7,7 +7,7 @@ use takt_wire::inline_qos::InlineQos;
 use takt_wire::parameter::ParameterList;
 use takt_wire::partition::partitions_match;
 
-/// Reads a payload as everything that discovery knows.
+/// Parses a payload as every kind of discovery data.
 pub fn run(payload: &[u8]) {
     for endianness in [Endianness::Big, Endianness::Little] {
         if let Ok((list, len)) = ParameterList::parse(payload, endianness) {

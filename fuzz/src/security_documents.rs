@@ -1,4 +1,4 @@
-//! Documents and messages of DDS Security that come from files and from the network.
+//! Parsing of DDS Security documents and messages from files and from the network.
 
 use std::sync::OnceLock;
 
@@ -10,11 +10,12 @@ use takt_security::token::Token;
 use takt_security::tools::{governance_xml, permissions_xml};
 use takt_wire::{Cursor, Endianness};
 
-/// The authority of the signed documents in the corpus, and a time within its validity.
+/// Authority of the signed documents in the corpus, and a time within its validity.
 const AUTHORITY: &[u8] = include_bytes!("../../crates/takt-security/tests/data/authority.pem");
 const NOW: i64 = 1_800_000_000;
 
-/// The first octet chooses a parser, which reads the rest. What was read is written and read again as the same.
+/// Parses an input. The first octet selects a parser for the rest. A parsed value that is written
+/// and parsed again must be equal.
 pub fn run(input: &[u8]) {
     let Some((which, rest)) = input.split_first() else { return };
     match which % 8 {
@@ -41,7 +42,7 @@ fn governance(text: &str) {
     }
 }
 
-/// Lines of rules change when they are written.
+/// Line numbers of rules change when the document is written again.
 fn permissions(text: &str) {
     if let Ok(read) = Permissions::parse(text) {
         let written = permissions_xml(&read);

@@ -1,4 +1,5 @@
-//! Two participants that authenticate and exchange messages, all of which pass through the hands of somebody else.
+//! Two participants that authenticate and exchange messages through an attacker that controls the
+//! network.
 
 use std::sync::OnceLock;
 
@@ -22,12 +23,12 @@ const VALID: Validity = Validity { not_before: 0, not_after: 4_000_000_000 };
 const WRITER: EntityId = EntityId([0, 0, 1, 0x03]);
 const READER: EntityId = EntityId([0, 0, 1, 0x04]);
 const TOPIC: &str = "topic";
-/// Messages of the application in one script.
+/// Number of application messages in one script.
 pub const MESSAGES: u8 = 8;
-/// Messages that one step of the handshake carries at most.
+/// Maximum number of messages of one handshake step.
 const STEPS_MAX: usize = 200;
 
-/// What covers the payloads of the application.
+/// Protection of the application payloads.
 #[derive(Clone, Copy)]
 struct Cover {
     rtps: ProtectionKind,
@@ -46,7 +47,7 @@ const COVERS: [Cover; 4] = [
     Cover { rtps: ProtectionKind::Sign, metadata: ProtectionKind::Encrypt, data: BasicProtectionKind::Encrypt },
 ];
 
-/// What the other hand does, an octet at a time; with none left, nothing.
+/// Actions of the attacker, one octet each; without further octets messages pass unchanged.
 struct Script<'a>(&'a [u8]);
 
 impl Script<'_> {
@@ -56,7 +57,7 @@ impl Script<'_> {
         usize::from(*first)
     }
 
-    /// What arrives of a message.
+    /// Returns the messages that arrive in place of a sent one.
     fn pass(&mut self, message: &[u8]) -> Vec<Vec<u8>> {
         let same = || message.to_vec();
         match self.next() % 8 {
@@ -88,7 +89,7 @@ impl Script<'_> {
 struct Node {
     plugin: Plugin,
     data: ParticipantData,
-    /// With another certificate.
+    /// Settings with another certificate.
     renewed: Settings,
 }
 
@@ -107,7 +108,7 @@ impl Node {
         Self { plugin, data, renewed }
     }
 
-    /// Goes on with the other certificate.
+    /// Renews the participant with the other certificate.
     fn renew(&mut self, seconds: u64) {
         self.plugin.renewer().offer(&self.renewed, i64::from(NOW)).expect("it may");
         self.plugin.handle_timeout(clocks(seconds));
@@ -122,7 +123,7 @@ fn clocks(seconds: u64) -> Clocks {
     Clocks { at: Instant(seconds * 1_000_000_000), wall: Timestamp { seconds: NOW, fraction: 0 } }
 }
 
-/// Two identities under each cover, with two certificates each.
+/// Returns two identities for each protection, with two certificates each.
 fn settings() -> &'static [[[Settings; 2]; 2]; 4] {
     static SETTINGS: OnceLock<[[[Settings; 2]; 2]; 4]> = OnceLock::new();
     SETTINGS.get_or_init(|| {
@@ -177,10 +178,12 @@ fn settings_of(issuer: &Issuer, name: &str, cover: Cover) -> Settings {
     }
 }
 
-/// The first octet chooses what is protected. The rest says what happens to each message on its way.
+/// Runs a script. The first octet selects the protection. The rest determines the treatment of each
+/// message.
 ///
-/// Either may renew its certificate in between. Nobody is authenticated but these two. A payload that is delivered is one that was written, and none is delivered twice. How
-/// many of [`MESSAGES`] are.
+/// Either participant may renew its certificate in between. Asserts that only these two
+/// participants are authenticated, that each delivered payload was written, and that none is
+/// delivered twice. Returns the number of delivered messages, of [`MESSAGES`].
 pub fn run(script: &[u8]) -> usize {
     let mut script = Script(script);
     let which = script.next() % COVERS.len();
@@ -281,7 +284,7 @@ fn seal(node: &mut Node, payload: &[u8]) -> Option<Vec<u8>> {
     Some(frame[..len].to_vec())
 }
 
-/// The payloads that a reader is given of a message, as a participant opens it.
+/// Returns the payloads of a message that reach a reader, opened as a participant does.
 fn open(plugin: &mut Plugin, sender: GuidPrefix, octets: &[u8], cover: Cover) -> Vec<Vec<u8>> {
     let Ok(mut view) = MessageView::parse(octets) else { return Vec::new() };
     let mut memory = vec![0; octets.len()];

@@ -1,4 +1,5 @@
-//! Expressions, their parameters and payloads: a filter says the same of bytes and of what they decode to.
+//! SQL expressions, their parameters and payloads: a filter decides equally on serialized and
+//! decoded samples.
 
 use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -9,8 +10,8 @@ use takt_xtypes::dynamic::DynamicType;
 use takt_xtypes::sql::{Filter, Query, SqlError, TopicExpression};
 use takt_xtypes::type_object::TypeRegistry;
 
-/// The first byte chooses the type. An expression and its parameters follow, each ended by a zero byte, the last parameter
-/// by two; the rest is a payload.
+/// Runs an input. The first byte selects the type. An expression and its parameters follow, each
+/// terminated by a zero byte, the last parameter by two; the rest is a payload.
 pub fn run(input: &[u8]) {
     static TYPES: OnceLock<Vec<Arc<DynamicType>>> = OnceLock::new();
     let types = TYPES.get_or_init(|| {
@@ -58,13 +59,13 @@ fn dynamic<T: TypeSupport>() -> Arc<DynamicType> {
     Arc::new(DynamicType::new(&information.complete.type_id, &registry).expect("a type that compiles can be built"))
 }
 
-/// Text up to a zero byte, and what is behind.
+/// Splits at the first zero byte: the text, and the remaining bytes.
 fn text(bytes: &[u8]) -> (String, &[u8]) {
     let len = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     (String::from_utf8_lossy(&bytes[..len]).into_owned(), bytes.get(len + 1..).unwrap_or_default())
 }
 
-/// An error is within the text and says something.
+/// Asserts that an error position is within the text and that the error has a message.
 fn expect_position<T>(result: Result<T, SqlError>, expression: &str) -> Option<T> {
     match result {
         Ok(value) => Some(value),

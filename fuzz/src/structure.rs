@@ -1,14 +1,15 @@
-//! Mutations that know the structure of RTPS: what they change stays a datagram, a parameter list or a script, so that
-//! it reaches the code behind the framing.
+//! Structure-aware mutations of RTPS input. The result remains a datagram, a parameter list or a
+//! script, so that it reaches the code behind the framing.
 //!
-//! A datagram is taken apart into submessages (RTPS 2.5 §9.4), one thing is changed, and it is put together again with
-//! lengths that fit, unless a wrong length is the change. Every mutation is a function of the bytes and the dice alone.
+//! A datagram is split into submessages (RTPS 2.5 §9.4), one part is changed, and it is reassembled
+//! with matching lengths, unless a wrong length is the change. Every mutation depends only on the
+//! bytes and the random numbers.
 
-/// Dice with a seed (splitmix64).
+/// Random number generator with a seed (splitmix64).
 pub struct Dice(pub u64);
 
 impl Dice {
-    /// A number below `sides`; 0 if there are none.
+    /// Returns a number below `sides`; 0 if `sides` is 0.
     pub fn roll(&mut self, sides: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -17,19 +18,19 @@ impl Dice {
     }
 }
 
-/// Octets of an RTPS header.
+/// Length in octets of an RTPS header.
 const HEADER_LEN: usize = 20;
 
-/// The kinds that have fields worth changing, and one that is unknown.
+/// Submessage kinds with fields to mutate, and an unknown kind.
 const KINDS: [u8; 15] = [0x01, 0x06, 0x07, 0x08, 0x09, 0x0c, 0x0d, 0x0e, 0x0f, 0x12, 0x13, 0x15, 0x16, 0x00, 0x80];
 
-/// A submessage, taken out of its datagram.
+/// Submessage extracted from its datagram.
 #[derive(Clone)]
 struct Part {
     id: u8,
     flags: u8,
     body: Vec<u8>,
-    /// Instead of the length of the body.
+    /// Length field to write instead of the length of the body.
     len: Option<u16>,
 }
 
@@ -38,7 +39,8 @@ impl Part {
         self.flags & 1 == 1
     }
 
-    /// Where the fields of the submessage are: offset in the body and width. What identifies an endpoint is left out.
+    /// Returns the fields of the submessage: offset in the body and width. Fields that identify
+    /// endpoints are excluded.
     fn fields(&self) -> &'static [(usize, usize)] {
         match self.id {
             0x06 => &[(8, 8), (16, 4), (20, 4)],
@@ -55,7 +57,7 @@ impl Part {
     }
 }
 
-/// Changes one thing in a datagram. False if it has no structure to change.
+/// Mutates a datagram. Returns false if it has no structure to mutate.
 pub fn datagram(bytes: &mut Vec<u8>, dice: &mut Dice) -> bool {
     if bytes.len() < HEADER_LEN + 4 || !bytes.starts_with(b"RTPS") {
         return false;
@@ -91,7 +93,7 @@ pub fn datagram(bytes: &mut Vec<u8>, dice: &mut Dice) -> bool {
     true
 }
 
-/// The submessages, and what is left behind the last one.
+/// Splits a datagram into submessages, and the octets left after the last one.
 fn take_apart(mut rest: &[u8]) -> (Vec<Part>, &[u8]) {
     let mut parts = Vec::new();
     while let Some((&[id, flags, a, b], behind)) = rest.split_first_chunk::<4>() {
@@ -111,14 +113,14 @@ fn put_together(part: &Part, bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(&part.body);
 }
 
-/// All fields, or the flag alone, in the other byte order.
+/// Swaps the byte order of all fields, or only the endianness flag.
 fn other_byte_order(part: &mut Part, dice: &mut Dice) {
     part.flags ^= 1;
     if dice.roll(4) == 0 {
         return;
     }
     for &(at, width) in part.fields() {
-        // A sequence number is two words.
+        // A sequence number consists of two words.
         for word in (at..at + width).step_by(4) {
             if let Some(field) = part.body.get_mut(word..word + width.min(4)) {
                 field.reverse();
@@ -127,7 +129,8 @@ fn other_byte_order(part: &mut Part, dice: &mut Dice) {
     }
 }
 
-/// One field becomes a number near the old one, near that of another submessage, or one where arithmetic ends.
+/// Replaces one field by a number near the old one, near that of another submessage, or at an
+/// arithmetic limit.
 fn field(parts: &mut [Part], which: usize, dice: &mut Dice) {
     let other = &parts[dice.roll(parts.len())];
     let (at, width) = other.fields()[dice.roll(other.fields().len())];
@@ -139,7 +142,7 @@ fn field(parts: &mut [Part], which: usize, dice: &mut Dice) {
     write(&mut part.body, at, width, value, part.flags & 1 == 1);
 }
 
-/// Numbers near the old one, or where arithmetic and bitmaps end.
+/// Returns a number near the old one, or at a limit of arithmetic or bitmaps.
 fn number(near: u64, dice: &mut Dice) -> u64 {
     const EDGES: [u64; 16] = [
         0,
@@ -189,7 +192,7 @@ fn write(body: &mut [u8], at: usize, width: usize, value: u64, little: bool) {
     }
 }
 
-/// The submessage speaks for, or to, the endpoints of another one, or nobody.
+/// Replaces the endpoints of the submessage by those of another one, or by unknown ones.
 fn endpoint(parts: &mut [Part], which: usize, dice: &mut Dice) {
     let place = |part: &Part| if matches!(part.id, 0x15 | 0x16) { 4 } else { 0 };
     let other = &parts[dice.roll(parts.len())];
@@ -202,7 +205,7 @@ fn endpoint(parts: &mut [Part], which: usize, dice: &mut Dice) {
     }
 }
 
-/// What a DATA carries: its inline QoS or its payload, as a list of parameters if it is one.
+/// Mutates the inline QoS or the payload of a DATA, as a parameter list if it is one.
 fn payload(part: &mut Part, dice: &mut Dice) {
     if part.id != 0x15 || part.body.len() < 20 {
         return;
@@ -221,7 +224,7 @@ fn payload(part: &mut Part, dice: &mut Dice) {
     part.body.extend_from_slice(&tail);
 }
 
-/// Changes one parameter of a payload of discovery. False if it has none.
+/// Mutates one parameter of a discovery payload. Returns false if it has none.
 pub fn list(payload: &mut Vec<u8>, dice: &mut Dice) -> bool {
     match payload.get(..4) {
         Some([0, order @ (2 | 3), ..]) => {
@@ -236,7 +239,7 @@ pub fn list(payload: &mut Vec<u8>, dice: &mut Dice) -> bool {
     }
 }
 
-/// Changes one parameter of the list at an offset. What follows the sentinel stays.
+/// Mutates one parameter of the list at an offset. Octets after the sentinel remain.
 fn parameters(bytes: &mut Vec<u8>, start: usize, little: bool, dice: &mut Dice) -> bool {
     let mut at = start;
     let mut list = Vec::new();
@@ -280,8 +283,8 @@ fn parameters(bytes: &mut Vec<u8>, start: usize, little: bool, dice: &mut Dice) 
     true
 }
 
-/// Changes one of the datagrams, or of the payloads of discovery, in a script: each has its length in two octets, little
-/// endian, in front. False if there is none.
+/// Mutates one datagram or discovery payload of a script. Each is preceded by its length in two
+/// octets, little-endian. Returns false if there is none.
 pub fn script(bytes: &mut Vec<u8>, dice: &mut Dice) -> bool {
     let is_start = |at: &usize| {
         let rest = &bytes[*at + 2..];
@@ -299,8 +302,8 @@ pub fn script(bytes: &mut Vec<u8>, dice: &mut Dice) -> bool {
     changed
 }
 
-/// The form in which libFuzzer asks: a mutation of `data[..size]` in place, at most `max_size` octets; the new size.
-/// Every fourth one, and what has no structure, goes to `plain`.
+/// Mutates `data[..size]` in place to at most `max_size` octets, for libFuzzer; returns the new
+/// size. Every fourth mutation, and input without structure, is passed to `plain`.
 pub fn mutate(
     data: &mut [u8],
     size: usize,

@@ -1,4 +1,5 @@
-//! Type objects and payloads of the types that they make: what was read can be written, and says the same.
+//! Type objects and payloads of the resulting types: a value that was read can be written, and
+//! round-trips.
 
 use takt_xtypes::Representation;
 use takt_xtypes::dynamic::DynamicType;
@@ -6,8 +7,9 @@ use takt_xtypes::type_object::{
     TypeIdentifier, TypeIdentifierTypeObjectPair, TypeInformation, TypeObject, TypeRegistry,
 };
 
-/// Type objects, each behind its length in two bytes, little-endian; then a length of zero and a payload of the type
-/// of the last object. The whole is also read as whatever else peers send of types.
+/// Runs an input: type objects, each preceded by its length in two bytes, little-endian; then a
+/// length of zero and a payload of the last type. The whole input is also parsed as the other type
+/// information that peers send.
 pub fn run(input: &[u8]) {
     whole(input);
     let mut registry = TypeRegistry::with_limit(1 << 16);

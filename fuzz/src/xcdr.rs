@@ -1,4 +1,5 @@
-//! XCDR of the zoo of types: what was read can be written and read again, and says the same.
+//! XCDR round trips of test types: a value that was read can be written and read again, and is
+//! equal.
 
 use crate::zoo::*;
 use takt_xtypes::{
@@ -6,7 +7,7 @@ use takt_xtypes::{
     key_hash_from_payload, serialize_with, serialized_len,
 };
 
-/// The first byte chooses the type, the others are the payload.
+/// Runs an input: the first byte selects the type, the others are the payload.
 pub fn run(input: &[u8]) {
     let Some((choice, payload)) = input.split_first() else { return };
     let types: &[fn(&[u8])] = &[
@@ -57,10 +58,11 @@ fn decode<T: TypeSupport>(payload: &[u8]) {
     assert_eq!(key_hash_from_key_payload(&mut scratch, payload).is_ok(), read);
 }
 
-/// What can be written is read again as the same value: written anew, it has the same bytes.
+/// Asserts that a written value is read back as equal, and that writing it again yields the same
+/// bytes.
 fn encode<T: TypeSupport>(value: &T, representation: Representation, endianness: Endianness) {
     let mut bytes = vec![0; serialized_len(value, representation)];
-    // A union without a case, for instance, cannot be written.
+    // Some values cannot be written, for instance a union without a case.
     let Ok(len) = serialize_with(value, representation, endianness, &mut bytes) else { return };
     assert_eq!(len, bytes.len());
     let mut again = T::default();

@@ -1,4 +1,4 @@
-//! What can go wrong: the store, or the DDS.
+//! Errors of the durability service: store failures and DDS errors.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,14 +10,14 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The store cannot be read or written; the file is as it was after the last commit.
+    /// The store cannot be read or written; the file has the state of the last commit.
     Store {
-        /// The file.
+        /// Path of the database file.
         path: PathBuf,
-        /// What failed.
+        /// Description of the failure.
         what: String,
     },
-    /// The DDS refused.
+    /// A DDS operation failed.
     Dds(takt::Error),
 }
 

@@ -1,4 +1,4 @@
-//! One topic: what hears it, what is kept of it, what serves it.
+//! Durability state of one topic: its reader, its stored changes, and the writer that serves them.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -16,25 +16,26 @@ use crate::record::Record;
 use crate::store::Batch;
 use crate::{Options, Result};
 
-/// How far a change that another service passes on may be ahead of what its original writer has announced, if that is matched. It
-/// is as much as a reliable writer sends ahead of acknowledgements.
+/// Maximum distance by which the sequence number of a relayed change may exceed the last number
+/// that its matched original writer has announced. A reliable writer sends as many samples ahead of
+/// acknowledgments.
 const LEAD_MAX: i64 = 512;
-/// Between two attempts to pass on what found no room at the serving writer.
+/// Pause between two attempts to write changes for which the serving writer had no room.
 const ROOM_PAUSE: Duration = Duration::from_millis(100);
-/// Refusals that end a repeated attempt. The next one begins behind them.
+/// Number of refusals that end a repeated attempt. The next attempt continues after them.
 const REFUSALS_MAX: usize = 16;
-/// Between two attempts to create the writer that serves a topic.
+/// Pause between two attempts to create the writer that serves a topic.
 const SERVING_PAUSE: Duration = Duration::from_secs(5);
 
-/// Whether a writer is one of a durability service.
+/// Reports whether a writer belongs to a durability service.
 pub(crate) fn is_of_a_service(data: &PublicationData) -> bool {
     data.qos.user_data.0.starts_with(DURABILITY_SERVICE)
 }
 
-/// What a refusal says that concerns one topic.
+/// Returns the text of an error that concerns only one topic.
 ///
 /// # Errors
-/// A participant that was closed concerns the whole service.
+/// A closed participant concerns the whole service.
 fn of_one_topic(error: takt::Error) -> Result<String> {
     match error {
         takt::Error::AlreadyDeleted => Err(error.into()),
@@ -42,7 +43,7 @@ fn of_one_topic(error: takt::Error) -> Result<String> {
     }
 }
 
-/// What writers must have in common to be kept together.
+/// Properties that all writers of a group share.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     topic: String,
@@ -54,7 +55,7 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// `None` if a service has nothing to do with the writer.
+    /// Returns the key of a writer; `None` if its DURABILITY needs no service.
     pub(crate) fn of(data: &PublicationData) -> Option<Self> {
         (data.qos.durability >= Durability::Transient).then(|| Self {
             topic: data.topic_name.clone(),
@@ -70,52 +71,56 @@ impl Key {
 #[derive(Debug)]
 pub(crate) struct Group {
     pub(crate) id: u32,
-    /// Of the writer that it was first heard of from.
+    /// Announcement of the first writer that was discovered.
     pub(crate) announcement: PublicationData,
     pub(crate) index: Index,
     pub(crate) reader: Option<RelayReader>,
     writer: Option<RelayWriter>,
-    /// Kept, by number, and not passed on: there is no writer yet, it has no room, or they are not committed.
+    /// Stored changes by number that are not yet relayed: there is no writer, it has no room, or
+    /// they are not committed.
     kept: BTreeMap<u64, Record>,
-    /// Changes below this number have been offered to the writer. Those of them that are still in `kept` wait for room.
+    /// Changes below this number have been offered to the writer. Those that remain in `kept` wait
+    /// for room.
     offered: u64,
     roomless: Roomless,
     /// Changes below this number are committed.
     committed: u64,
-    /// Taken, and not kept yet.
+    /// Received changes that are not stored yet.
     waiting: VecDeque<Record>,
-    /// Why what waits does.
+    /// Limit that keeps changes in `waiting`.
     full: Option<&'static str>,
     pub(crate) repeated: u64,
-    /// Refused for good by the writer that serves.
+    /// Number of changes that the serving writer refused permanently.
     refused: u64,
-    /// Writers, a change of which could not be kept.
+    /// Number of writers of which a change could not be stored.
     pub(crate) held_back: usize,
-    /// What has to be said of the topic, once.
+    /// Message about the topic that is reported once.
     remark: Option<String>,
-    /// A change was refused, and that has been said.
+    /// Whether the refusal of a change has been reported.
     is_unserved_said: bool,
-    /// No writer could be created that serves.
+    /// Failure to create the serving writer.
     unservable: Option<Unservable>,
-    /// Passed on by other services in the name of a writer that has not come that far.
+    /// Number of relayed changes whose original writer has not reached their sequence number.
     pub(crate) doubted: u64,
-    /// Whether writers other than those of services are there.
+    /// Whether writers other than those of services exist.
     pub(crate) is_written: bool,
-    /// Whether it gets a reader once its type is known. What other services have comes by that.
+    /// Whether the topic gets a reader once its type is known. The reader also receives the changes
+    /// of other services.
     pub(crate) is_to_be_heard: bool,
     born: Instant,
-    /// Since when it is of no use.
+    /// Time since which the topic is idle.
     idle_since: Option<Instant>,
 }
 
-/// Original writers and instances whose changes wait for room at the writer that serves, so that later ones do not overtake them.
+/// Original writers and instances whose changes wait for room at the serving writer, so that later
+/// changes do not overtake them.
 #[derive(Debug, Default)]
 struct Roomless {
     writers: HashSet<Guid>,
     instances: HashSet<InstanceHandle>,
-    /// Number from which on the next repeated attempt asks for room.
+    /// Number from which the next repeated attempt starts.
     next: u64,
-    /// When the writer was last asked for room for all of them.
+    /// Time of the last attempt to write all of them.
     since: Option<Instant>,
 }
 
@@ -130,12 +135,12 @@ impl Roomless {
     }
 }
 
-/// Why no writer could be created, and when that was tried.
+/// Reason for which no writer could be created, and the time of the attempt.
 #[derive(Debug)]
 struct Unservable {
     why: String,
     tried: Instant,
-    /// It is tried again without a pause.
+    /// Whether the attempt is repeated without a pause.
     is_due: bool,
 }
 
@@ -145,7 +150,7 @@ impl Unservable {
     }
 }
 
-/// The limits and history of a topic.
+/// Returns the limits and history of a topic.
 fn policy(data: &PublicationData, options: &Options) -> Policy {
     let service = data.qos.durability_service;
     let samples_max = service.resource_limits.max_samples.unwrap_or(u32::MAX).min(options.samples_max);
@@ -164,12 +169,13 @@ fn policy(data: &PublicationData, options: &Options) -> Policy {
     }
 }
 
-/// The policies of the writer that serves a topic.
+/// Returns the QoS of the writer that serves a topic.
 fn serving_qos(data: &PublicationData, options: &Options) -> DataWriterQos {
     let Policy { history, samples_max, instances_max, .. } = policy(data, options);
-    // They come from limits of 32 bits.
+    // The values come from 32-bit limits.
     let limit = |limit: usize| Some(u32::try_from(limit).unwrap_or(u32::MAX));
-    // A contract binds its own writer. The service sends what it keeps at once, and knows neither transports nor priorities of others.
+    // A timing contract applies only to its own writer. The service sends stored samples at once,
+    // and knows neither transports nor priorities of others.
     let is_local = |key: &str| ["rt.", "takt."].iter().any(|prefix| key.trim_start().starts_with(prefix));
     let mut property = data.qos.property.clone();
     property.0.retain(|(key, ..)| !is_local(key));
@@ -183,7 +189,7 @@ fn serving_qos(data: &PublicationData, options: &Options) -> DataWriterQos {
             max_samples_per_instance: None,
         },
         reliability: Reliability { kind: ReliabilityKind::Reliable, ..data.qos.reliability },
-        // The service is no owner: the weakest of living writers outranks it.
+        // The service must not own instances: the weakest live writer outranks it.
         ownership_strength: OwnershipStrength(i32::MIN),
         liveliness: Liveliness { lease_duration: takt::Duration::INFINITE, ..Liveliness::default() },
         user_data: UserData(fields.collect::<Vec<_>>().join(&b';')),
@@ -224,7 +230,7 @@ impl Group {
         self.announcement.qos.durability == Durability::Persistent
     }
 
-    /// What the store had of it.
+    /// Restores the changes and origins that the store contains.
     pub(crate) fn restore(&mut self, changes: Vec<(u64, Record)>, origins: &[(Guid, i64)]) {
         for (number, record) in changes {
             self.index.restore(number, &record);
@@ -236,7 +242,7 @@ impl Group {
         self.committed = self.index.next();
     }
 
-    /// Begins to listen.
+    /// Creates the reader.
     pub(crate) fn hear(&mut self, participant: &DomainParticipant, type_: &DynamicTypeSupport) -> Result<()> {
         let offered = &self.announcement.qos;
         let qos = DataReaderQos {
@@ -256,8 +262,10 @@ impl Group {
         Ok(())
     }
 
-    // DEVIATION(DDS 1.4 §2.2.3.6): the service keeps the samples of a coherent set one by one, and passes them on without the set.
-    /// Takes what has come, unless something still waits for room. Writers that have gone leave what they wrote.
+    // DEVIATION(DDS 1.4 §2.2.3.6): the service stores the samples of a coherent set one by one, and
+    // relays them without the set.
+    /// Takes received changes, unless earlier ones still wait for room. Samples of departed writers
+    /// remain.
     pub(crate) fn take(&mut self) -> Result<()> {
         let (Some(reader), true) = (&self.reader, self.waiting.is_empty()) else { return Ok(()) };
         Ok(reader.take(|info, kind, payload| {
@@ -274,8 +282,8 @@ impl Group {
         })?)
     }
 
-    /// Keeps what waits, as far as there is room, `disk_bytes` of it on disk. Returns the limit that stands in the way if
-    /// it did not before.
+    /// Stores waiting changes while there is room, at most `disk_bytes` of them on disk. Returns
+    /// the limit that prevents it, if it did not do so before.
     pub(crate) fn keep(&mut self, disk_bytes: &mut u64, batch: &mut Batch) -> Result<Option<&'static str>> {
         let reader = self.reader.clone();
         let announced = |writer| match &reader {
@@ -285,7 +293,7 @@ impl Group {
         self.keep_what_is_credible(disk_bytes, batch, announced)
     }
 
-    /// As [`keep`](Self::keep); `announced` says how far a writer that is matched has come.
+    /// As [`keep`](Self::keep); `announced` returns the last sequence number of a matched writer.
     fn keep_what_is_credible(
         &mut self,
         disk_bytes: &mut u64,
@@ -338,8 +346,9 @@ impl Group {
         Ok(None)
     }
 
-    /// A writer, whose change `next` has come, has not come as far as others said in its name: what they said above
-    /// `credible` is given up. What it said itself stays known, so that its history, which comes again, is kept once.
+    /// Corrects the state of a writer, whose change `next` arrived, when other services claimed
+    /// higher sequence numbers in its name. Relayed changes above `credible` are removed. The
+    /// writer's own changes stay known, so that its history, which arrives again, is stored once.
     fn correct(&mut self, next: SampleIdentity, credible: i64, batch: &mut Batch) -> Result<()> {
         let writer = next.writer;
         let forged = self.index.correct_origin(writer, next.sn.0 - 1, credible);
@@ -357,22 +366,22 @@ impl Group {
         Ok(())
     }
 
-    /// Nothing is taken until the store can be written again.
+    /// Stops taking changes until the store can be written again.
     pub(crate) fn wait_for_disk(&mut self) {
         self.full = Some("no space left on the disk");
     }
 
-    /// The store can be written again.
+    /// Takes changes again after the store became writable.
     pub(crate) fn go_on(&mut self) {
         self.full = None;
     }
 
-    /// All that was kept is committed.
+    /// Marks all stored changes as committed.
     pub(crate) fn mark_committed(&mut self) {
         self.committed = self.index.next();
     }
 
-    /// Tells writers that what is committed is safe, and passes it on.
+    /// Acknowledges committed changes to their writers and relays them.
     pub(crate) fn settle(&mut self) -> Result<()> {
         let is_safe = self.waiting.is_empty() && self.committed == self.index.next();
         if let Some(reader) = self.reader.as_ref().filter(|_| is_safe) {
@@ -384,12 +393,13 @@ impl Group {
         }
     }
 
-    /// Passes on what is committed. What finds no room stays, and is tried again after a pause, with what its original writer wrote
-    /// later and what came of its instance later. A change is tried when it comes, so that only those wait for others. A repeated attempt
-    /// ends after [`REFUSALS_MAX`] refusals, and the next one goes on behind it.
+    /// Relays committed changes. A change without room stays, and is tried again after a pause,
+    /// together with later changes of its original writer and of its instance. A new change is
+    /// tried immediately, so that only these changes wait. A repeated attempt ends after
+    /// [`REFUSALS_MAX`] refusals, and the next one continues after them.
     fn pass_on(&mut self, mut write: impl FnMut(&Record) -> takt::Result<bool>) -> Result<()> {
         let is_repeated = self.roomless.since.is_some_and(|since| since.elapsed() >= ROOM_PAUSE);
-        // What comes for the first time is always tried.
+        // New changes are always tried.
         let (before, tried_from) = (self.offered, self.roomless.next);
         if is_repeated {
             (self.roomless, self.offered) = (Roomless::default(), 0);
@@ -427,12 +437,13 @@ impl Group {
         Ok(())
     }
 
-    /// Changes that are kept and committed, and that the writer which serves has not taken: it refuses them, or has no room.
+    /// Returns the number of stored and committed changes that the serving writer does not have: it
+    /// refuses them or has no room.
     pub(crate) fn unserved(&self) -> u64 {
         self.refused + self.kept.range(..self.offered).count() as u64
     }
 
-    /// A change that is kept cannot be passed on. The first one is said.
+    /// Records a stored change that cannot be relayed. The first one is reported.
     fn note_unserved(&mut self, record: &Record, refusal: &str) {
         if !std::mem::replace(&mut self.is_unserved_said, true) {
             let len = record.payload.len();
@@ -440,12 +451,13 @@ impl Group {
         }
     }
 
-    /// What has to be said of the topic since this was last called.
+    /// Takes the message about the topic that was recorded since the last call.
     pub(crate) fn take_remark(&mut self) -> Option<String> {
         self.remark.take()
     }
 
-    /// Looks for writers that are not acknowledged any more, since a change could not be kept. The first one is said.
+    /// Counts writers that are no longer acknowledged, since a change could not be stored. The
+    /// first one is reported.
     pub(crate) fn look_for_unkept(&mut self) -> Result<()> {
         let unkept = self.reader.as_ref().map_or(Ok(Vec::new()), RelayReader::unkept)?;
         if let Some(first) = unkept.first().filter(|_| self.held_back == 0) {
@@ -459,7 +471,8 @@ impl Group {
         Ok(())
     }
 
-    /// Whether the topic has been of no use for `patience`: it has no writers but those of services, and nothing of it is kept.
+    /// Reports whether the topic has been idle for `patience`: it has only writers of services, and
+    /// none of its changes are stored.
     pub(crate) fn is_over(&mut self, patience: Duration) -> bool {
         if self.is_written || self.index.len() > 0 || !self.waiting.is_empty() {
             self.idle_since = None;
@@ -468,15 +481,16 @@ impl Group {
         self.idle_since.get_or_insert_with(Instant::now).elapsed() >= patience
     }
 
-    /// Begins to serve when other services have been looked for, and what they have has come. A topic that no writer can serve is
-    /// kept all the same, and tried again after a pause.
+    /// Creates the serving writer once discovery of other services has had time, and their changes
+    /// have arrived. Changes of a topic for which no writer can be created are stored nevertheless,
+    /// and creation is repeated after a pause.
     pub(crate) fn serve(&mut self, participant: &DomainParticipant, options: &Options) -> Result<bool> {
         let pauses = self.unservable.as_ref().is_some_and(Unservable::pauses);
         if self.writer.is_some() || pauses || self.born.elapsed() < options.settling_time {
             return Ok(false);
         }
         let has_caught_up = self.reader.as_ref().map_or(Ok(!self.is_to_be_heard), RelayReader::has_history)?;
-        // Two services with nothing to serve would keep each other's topic alive.
+        // Two services without changes would otherwise keep the topic alive for each other.
         let is_of_use = self.is_written || self.index.len() > 0;
         if !has_caught_up || !self.waiting.is_empty() || !is_of_use {
             return Ok(false);
@@ -499,7 +513,8 @@ impl Group {
         }
     }
 
-    /// A topic has ended. What it held may let the writer be created that serves this one.
+    /// Schedules another attempt to create the serving writer. Called when a topic has ended, since
+    /// its resources may suffice for this one.
     pub(crate) fn try_to_serve_again(&mut self) {
         if let Some(unservable) = &mut self.unservable {
             unservable.is_due = true;
@@ -523,7 +538,7 @@ impl Group {
         };
         let mut qos = serving_qos(data, options);
         let is_xcdr = |id| [DataRepresentation::XCDR1, DataRepresentation::XCDR2].contains(&id);
-        // What has come is XCDR: the reader matches no other writers than those.
+        // Stored changes are XCDR: the reader matches only XCDR writers.
         let first = self.kept.values().next().filter(|_| !is_xcdr(qos.data_representation.offered()));
         if let Some(representation) = first.and_then(Record::representation) {
             qos.data_representation = representation;
@@ -531,7 +546,7 @@ impl Group {
         participant.create_relay_writer(&topic, &qos, &publisher)
     }
 
-    /// Gives up instances that have ended for long enough. Returns how many.
+    /// Removes instances whose cleanup delay has passed. Returns their number.
     pub(crate) fn clean_up(&mut self, lives: impl Fn(Guid) -> bool, batch: &mut Batch) -> Result<usize> {
         let over = self.index.clean_up(Instant::now(), &lives);
         let forgotten = self.index.forget_origins(&lives);

@@ -1,11 +1,14 @@
-//! What is kept of a topic, without the data: how DURABILITY_SERVICE decides (DDS 1.4 §2.2.3.5).
+//! Index of the stored changes of a topic, without payloads: decides by DURABILITY_SERVICE which
+//! changes are stored and replaced (DDS 1.4 §2.2.3.5).
 //!
-//! Changes are numbered in the order in which they came. Of each original writer only what follows the last one is taken,
-//! so what arrives by several ways is kept once. An instance gives way when it was disposed of, no writer is left that
-//! wrote it, and `service_cleanup_delay` has passed since.
+//! Changes are numbered in order of arrival. Of each original writer only changes after the last
+//! known one are accepted, so a change that arrives by several paths is stored once. An instance is
+//! removed once it was disposed, no writer of it is left, and `service_cleanup_delay` has passed
+//! since.
 //!
-//! The last number of an original writer stays known while the writer lives or something of it is kept. Of all others the
-//! [`ORIGINS_MAX`] that were heard last stay known: another service, which was away, may still bring old samples of those.
+//! The last sequence number of an original writer stays known while the writer is alive or one of
+//! its changes is stored. Of all other writers the [`ORIGINS_MAX`] most recently heard stay known:
+//! another service that was away may still relay old samples of those.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -16,12 +19,13 @@ use takt::{Guid, InstanceHandle};
 
 use crate::record::Record;
 
-/// Original writers of a topic that do not live, of which nothing is kept, and whose last number stays known.
+/// Maximum number of departed original writers without stored changes whose last sequence number
+/// stays known.
 pub(crate) const ORIGINS_MAX: usize = 1024;
-/// Writers of an instance before those that live no longer are looked for.
+/// Number of writers of an instance above which departed ones are removed.
 const WRITERS_UNCHECKED_MAX: usize = 16;
 
-/// DURABILITY_SERVICE and the service's own limits.
+/// DURABILITY_SERVICE and the limits of the service.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Policy {
     pub(crate) history: History,
@@ -32,14 +36,14 @@ pub(crate) struct Policy {
     pub(crate) cleanup_delay: Option<Duration>,
 }
 
-/// What becomes of a change.
+/// Decision about a change.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
-    /// It is kept under this number, and those give way.
+    /// The change is stored under this number, and the evicted ones are removed.
     Kept { number: u64, evicted: Vec<u64> },
-    /// It was here before.
+    /// The change was received before.
     Repeated,
-    /// There is no room: which limit says so.
+    /// There is no room; contains the name of the limit.
     Full(&'static str),
 }
 
@@ -47,13 +51,13 @@ pub(crate) enum Admission {
 struct Instance {
     changes: VecDeque<u64>,
     is_disposed: bool,
-    /// Those that have written it and not unregistered it.
+    /// Writers that have written the instance and not unregistered it.
     writers: Vec<Guid>,
-    /// Since when nobody is left.
+    /// Time at which the instance ended.
     ended: Option<Instant>,
 }
 
-/// A change that is kept.
+/// Stored change.
 #[derive(Clone, Copy, Debug)]
 struct Kept {
     instance: InstanceHandle,
@@ -62,14 +66,14 @@ struct Kept {
     is_relayed: bool,
 }
 
-/// How far an original writer has come.
+/// Progress of an original writer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Origin {
-    /// The number of its last change.
+    /// Sequence number of its last change.
     last: i64,
-    /// Changes of it that are kept.
+    /// Number of its stored changes.
     kept: usize,
-    /// The number under which its last change was kept here; 0 if that was before a restart.
+    /// Number under which its last change was stored; 0 if that was before a restart.
     heard: u64,
 }
 
@@ -89,12 +93,12 @@ impl Index {
         Self { policy, changes, instances, origins, bytes: 0, next: 0 }
     }
 
-    /// Payload bytes that are kept.
+    /// Returns the number of stored payload bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The number of the next change.
+    /// Returns the number of the next change.
     pub(crate) fn next(&self) -> u64 {
         self.next
     }
@@ -103,26 +107,28 @@ impl Index {
         self.changes.len()
     }
 
-    /// The last number that came of an original writer.
+    /// Returns the last sequence number of an original writer.
     pub(crate) fn last_of(&self, writer: Guid) -> i64 {
         self.origins.get(&writer).map_or(0, |origin| origin.last)
     }
 
-    /// A change that a store had under this number. Changes come in order of their numbers, and fit, since they did before.
+    /// Restores a change that the store has under this number. Changes are restored in order of
+    /// their numbers, and respect the limits, since they did before.
     pub(crate) fn restore(&mut self, number: u64, record: &Record) {
         self.next = number;
         self.keep(record);
     }
 
-    /// How far an original writer had come when the store was closed.
+    /// Restores the last known sequence number of an original writer.
     pub(crate) fn restore_origin(&mut self, writer: Guid, last: i64) {
         let known = self.origins.entry(writer).or_default();
         known.last = known.last.max(last);
     }
 
-    /// A living writer is known by a number that it has not reached: another participant forged it. Gives up what others
-    /// passed on above `credible`, and goes back to the last change that is left, but not below `before`. Returns the numbers
-    /// under which the forged changes were kept. Looks at all changes.
+    /// Corrects the last known sequence number of a live writer that has not reached it: another
+    /// participant forged the number. Removes relayed changes above `credible`, and returns to the
+    /// last remaining change, but not below `before`. Returns the numbers of the removed changes.
+    /// Visits all changes.
     pub(crate) fn correct_origin(&mut self, writer: Guid, before: i64, credible: i64) -> Vec<u64> {
         let is_forged = |kept: &Kept| kept.is_relayed && kept.origin.sn.0 > credible;
         let of_writer = self.changes.iter().filter(|(_, kept)| kept.origin.writer == writer);
@@ -138,8 +144,8 @@ impl Index {
         forged
     }
 
-    /// Forgets original writers that no longer live and of which nothing is kept, up to the [`ORIGINS_MAX`] that were heard
-    /// last. Returns them.
+    /// Forgets departed original writers without stored changes, except the [`ORIGINS_MAX`] most
+    /// recently heard. Returns them.
     pub(crate) fn forget_origins(&mut self, lives: impl Fn(Guid) -> bool) -> Vec<Guid> {
         if self.origins.len() <= ORIGINS_MAX {
             return Vec::new();
@@ -156,8 +162,8 @@ impl Index {
         forgotten
     }
 
-    /// Decides about a change, and keeps account of it if it is kept. `disk_bytes` is how much more payload the disk may
-    /// have, for a change that goes there.
+    /// Decides about a change, and indexes it if it is stored. `disk_bytes` is the remaining
+    /// payload budget of the disk, for a change that is stored there.
     pub(crate) fn admit(&mut self, record: &Record, disk_bytes: Option<u64>) -> Admission {
         let Policy { history, samples_max, instances_max, samples_per_instance_max, bytes_max, .. } = self.policy;
         if record.origin.sn.0 <= self.last_of(record.origin.writer) {
@@ -228,7 +234,8 @@ impl Index {
         }
     }
 
-    /// Gives up the instances that have ended for long enough. Returns them with the numbers of their changes.
+    /// Removes the instances whose cleanup delay has passed. Returns them with the numbers of their
+    /// changes.
     pub(crate) fn clean_up(&mut self, now: Instant, lives: impl Fn(Guid) -> bool) -> Vec<(InstanceHandle, Vec<u64>)> {
         for instance in self.instances.values_mut().filter(|it| it.writers.len() > WRITERS_UNCHECKED_MAX) {
             instance.writers.retain(|writer| lives(*writer));
@@ -274,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn each_change_of_a_writer_is_kept_once_and_in_order() {
+    fn each_change_of_a_writer_is_stored_once_and_in_order() {
         let mut index = Index::new(POLICY);
         assert_eq!(number(index.admit(&record(1, 1, 0, ChangeKind::Alive), None)), 0);
         assert_eq!(number(index.admit(&record(2, 1, 0, ChangeKind::Alive), None)), 1, "another writer's");
@@ -285,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn keep_last_lets_the_oldest_of_the_instance_give_way() {
+    fn keep_last_evicts_the_oldest_change_of_the_instance() {
         let mut index = Index::new(Policy { history: History::KeepLast(2), samples_max: 4, ..POLICY });
         for sn in 1..=4 {
             index.admit(&record(1, sn, (sn % 2) as u8, ChangeKind::Alive), None);
@@ -297,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn every_limit_refuses_what_is_too_much_and_keeps_what_there_is() {
+    fn every_limit_refuses_new_changes_and_keeps_existing_ones() {
         for (policy, limit) in [
             (Policy { samples_max: 2, ..POLICY }, "max_samples"),
             (Policy { instances_max: 2, ..POLICY }, "max_instances"),
@@ -317,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instance_goes_when_it_is_disposed_and_without_writers_for_the_delay() {
+    fn instance_is_removed_when_disposed_and_without_writers_for_the_delay() {
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
         let mut index = Index::new(POLICY);
@@ -337,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disposed_instance_that_is_written_again_stays() {
+    fn disposed_instance_that_is_written_again_stays() {
         let start = Instant::now();
         let mut index = Index::new(POLICY);
         index.admit(&record(1, 1, 1, ChangeKind::DisposedUnregistered), None);
@@ -347,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn correction_gives_up_what_others_passed_on_above_the_credible_number() {
+    fn correction_removes_relayed_changes_above_the_credible_number() {
         let mut index = Index::new(POLICY);
         let relayed = |writer, sn| Record { is_relayed: true, ..record(writer, sn, 0, ChangeKind::Alive) };
         index.admit(&relayed(1, 5), None);
@@ -360,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_store_had_counts_as_if_it_had_come() {
+    fn restored_changes_count_as_received() {
         let mut index = Index::new(POLICY);
         index.restore(7, &record(1, 5, 1, ChangeKind::Alive));
         index.restore_origin(Guid::from_bytes([1; 16]), 9);

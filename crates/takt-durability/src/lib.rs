@@ -1,20 +1,21 @@
-//! The durability service: keeps samples of TRANSIENT and PERSISTENT writers, so that they outlive them (DDS 1.4 §2.2.3.4,
-//! §2.2.3.5).
+//! Durability service: stores samples of TRANSIENT and PERSISTENT writers, so that they outlive
+//! their writers (DDS 1.4 §2.2.3.4, §2.2.3.5).
 //!
-//! A [`Service`] hears the writers of a domain whose DURABILITY is TRANSIENT or PERSISTENT, keeps what they write after their
-//! DURABILITY_SERVICE, and serves it to late joiners of any vendor. PERSISTENT samples are on disk, in one file, before they
-//! are acknowledged. `takt durability` runs one; a program can run its own.
+//! A [`Service`] subscribes to the writers of a domain whose DURABILITY is TRANSIENT or PERSISTENT,
+//! and stores their samples according to their DURABILITY_SERVICE. It serves the samples to late
+//! joiners of any vendor. PERSISTENT samples are on disk, in one file, before they are
+//! acknowledged. `takt durability` runs a service; a program can run its own.
 //!
-//! | file | |
+//! | file | content |
 //! |---|---|
-//! | `record` | a change as it is kept, and its bytes |
-//! | `index` | what is kept of a topic, by DURABILITY_SERVICE: what comes in, what gives way |
-//! | `store` | the file |
-//! | `group` | one topic: its reader, its writer, its index |
-//! | `service` | the loop: discover, take, commit, pass on, acknowledge, clean up |
+//! | `record` | stored change and its encoding |
+//! | `index` | decisions by DURABILITY_SERVICE about stored and evicted changes of a topic |
+//! | `store` | database file |
+//! | `group` | reader, writer and index of one topic |
+//! | `service` | main loop: discover, take, commit, relay, acknowledge, clean up |
 //!
-//! Invariant: what is acknowledged to a PERSISTENT writer has been committed to the store, in an order in which each
-//! writer's changes follow one another.
+//! Invariant: changes that are acknowledged to a PERSISTENT writer are committed to the store, in
+//! an order that preserves the order of each writer.
 
 mod error;
 mod group;

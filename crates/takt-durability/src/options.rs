@@ -1,32 +1,34 @@
-//! What a service is told when it starts.
+//! Startup options of a durability service.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Which domain, where to keep things, and how much of them.
+/// Domain, storage location and limits of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// DDS domain.
+    /// Domain id.
     pub domain: u32,
-    /// Network interfaces; all if empty.
+    /// Network interfaces; all interfaces if empty.
     pub interfaces: Vec<String>,
-    /// Hosts to ask directly.
+    /// Peers to which discovery is also sent by unicast.
     pub peers: Vec<String>,
-    /// Directory of the store. Without one nothing is kept on disk: PERSISTENT writers are left alone.
+    /// Directory of the store. Without it nothing is stored on disk, and PERSISTENT writers are
+    /// ignored.
     pub store: Option<PathBuf>,
-    /// Topics to serve, `*` for any part of a name; all if empty.
+    /// Topics to serve; `*` matches any part of a name; all topics if empty.
     pub topics: Vec<String>,
-    /// Payload bytes on disk at most, of all topics.
+    /// Maximum number of payload bytes on disk, for all topics together.
     pub disk_bytes_max: u64,
-    /// Payload bytes in memory at most, of each topic.
+    /// Maximum number of payload bytes in memory, per topic.
     pub memory_bytes_max: u64,
-    /// Samples of each topic at most, whatever DURABILITY_SERVICE says.
+    /// Maximum number of samples per topic, regardless of DURABILITY_SERVICE.
     pub samples_max: u32,
-    /// Topics at most.
+    /// Maximum number of topics.
     pub topics_max: usize,
-    /// How long to look for another service before a topic is served.
+    /// Time for discovering another service before a topic is served.
     pub settling_time: Duration,
-    /// How long writers believe in the service after its death, and are held up if they keep all.
+    /// Lease duration of the service's participants. After a crash of the service, KEEP_ALL writers
+    /// are blocked for this time.
     pub lease_duration: Duration,
 }
 
@@ -49,14 +51,14 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Whether a topic is to be served.
+    /// Reports whether the topic is served.
     #[must_use]
     pub fn serves(&self, topic_name: &str) -> bool {
         self.topics.is_empty() || self.topics.iter().any(|pattern| matches(pattern, topic_name))
     }
 }
 
-/// Whether `name` fits a pattern in which `*` stands for anything.
+/// Reports whether `name` matches a pattern in which `*` stands for any text.
 fn matches(pattern: &str, name: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut left) = name.strip_prefix(head) else { return false };
@@ -74,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_star_stands_for_anything() {
+    fn star_matches_any_text() {
         for (pattern, name, fits) in [
             ("Square", "Square", true),
             ("Square", "Squares", false),

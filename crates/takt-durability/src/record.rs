@@ -1,26 +1,27 @@
-//! A change as it is kept. On disk: kind 1 octet (its highest bit: another service passed the change on), instance 16, original writer 16, its number 8, source time stamp 4 for seconds and 4 for the fraction, all
-//! integers little endian, then the payload.
+//! Stored change and its encoding on disk. Fields: kind 1 octet (its highest bit: another service
+//! relayed the change), instance 16, original writer 16, its sequence number 8, source timestamp 4
+//! for seconds and 4 for the fraction, all integers little-endian, then the payload.
 
 use takt::qos::DataRepresentation;
 use takt::relay::{ChangeKind, RelayedChange, SampleIdentity};
 use takt::{Guid, InstanceHandle, SequenceNumber, Timestamp};
 
-/// Octets before the payload.
+/// Length in octets of the fields before the payload.
 pub(crate) const HEADER_LEN: usize = 49;
 
-/// A change and where it came from.
+/// Change and its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) kind: ChangeKind,
     pub(crate) instance: InstanceHandle,
     pub(crate) origin: SampleIdentity,
     pub(crate) source_timestamp: Timestamp,
-    /// It came from another service, not from its original writer.
+    /// Whether the change came from another service instead of its original writer.
     pub(crate) is_relayed: bool,
     pub(crate) payload: Vec<u8>,
 }
 
-/// The bit of the kind that says so.
+/// Bit of the kind that marks a relayed change.
 const RELAYED: u8 = 0x80;
 
 impl Record {
@@ -42,7 +43,7 @@ impl Record {
         bytes
     }
 
-    /// `None` if the bytes are none of a record.
+    /// Decodes a record; `None` if the bytes are malformed.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (kind, rest) = bytes.split_first()?;
         let (instance, rest) = rest.split_first_chunk::<16>()?;
@@ -72,7 +73,8 @@ impl Record {
         })
     }
 
-    /// The data representation that the encapsulation header of its payload names. None without a payload of XCDR.
+    /// Returns the data representation named by the encapsulation header of the payload. `None`
+    /// without an XCDR payload.
     pub(crate) fn representation(&self) -> Option<DataRepresentation> {
         match self.payload.get(..2)? {
             [0, 0..=3] => Some(DataRepresentation::xcdr1()),
@@ -96,7 +98,7 @@ impl Record {
 pub(crate) mod tests {
     use super::*;
 
-    /// Change `sn` of writer `writer`, of instance `instance`.
+    /// Returns change `sn` of writer `writer`, of instance `instance`.
     pub(crate) fn record(writer: u8, sn: i64, instance: u8, kind: ChangeKind) -> Record {
         Record {
             kind,
@@ -109,7 +111,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn bytes_give_back_the_record_and_a_piece_of_them_none() {
+    fn record_round_trips_and_truncated_bytes_fail() {
         for kind in
             [ChangeKind::Alive, ChangeKind::Disposed, ChangeKind::Unregistered, ChangeKind::DisposedUnregistered]
         {

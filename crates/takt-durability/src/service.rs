@@ -1,4 +1,4 @@
-//! The loop: who writes, what has come, what is safe, what is over.
+//! Main loop of the service: discovery of writers, intake, commits, relaying and cleanup.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,47 +12,50 @@ use crate::group::{Group, Key, is_of_a_service};
 use crate::store::{Batch, Committed, Store};
 use crate::{Options, Result};
 
-/// Between two looks at who writes and what is over; also how long a wish to stop may go unnoticed.
+/// Period of checks for new writers and ended topics; also the maximum delay of a stop request.
 const LOOK_PERIOD: Duration = Duration::from_millis(100);
-/// How long to ask for the type of a topic with keys.
+/// Timeout of the type lookup of a keyed topic.
 const TYPE_PATIENCE: takt::Duration = takt::Duration::from_secs(1);
-/// Types that are asked for at a time. The topics that follow wait for their turn.
+/// Maximum number of concurrent type lookups. Further topics wait.
 const LEARNING_MAX: usize = 16;
-/// Between two attempts to write to a disk that is full.
+/// Pause between two attempts to write to a full disk.
 const DISK_PATIENCE: Duration = Duration::from_secs(1);
-/// Notes that are kept until somebody reads them.
+/// Maximum number of notes that are kept until they are taken.
 const NOTES_MAX: usize = 256;
 
-/// What a service has.
+/// Statistics of a service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Topics, by name, type, partition and kind of durability.
+    /// Topics, by name, type, partition and durability kind.
     pub topics: usize,
-    /// Those of them that are served to late joiners.
+    /// Topics that are served to late joiners.
     pub served: usize,
     /// Samples and other changes.
     pub samples: usize,
-    /// Bytes of their payloads.
+    /// Bytes of payloads.
     pub bytes: u64,
-    /// Changes that came again, by another way.
+    /// Changes that arrived again by another path.
     pub repeated: u64,
-    /// Topics that are full now: their writers are not acknowledged.
+    /// Topics that are currently full: their writers are not acknowledged.
     pub full: usize,
-    /// Topics that have writers and are not kept since there are too many, or their endpoints were refused.
+    /// Topics that have writers and are not stored, since there are too many or their endpoints
+    /// were refused.
     pub refused_topics: u64,
-    /// Changes that other services passed on in the name of a living writer that has not come that far. They are not kept.
+    /// Changes that other services relayed in the name of a live writer that has not reached their
+    /// sequence number. They are not stored.
     pub doubted: u64,
-    /// Changes that are kept, and that the writer which serves the topic does not have: they are beyond its limits, or wait for room, or
-    /// for one that does.
+    /// Stored changes that the serving writer does not have: they exceed its limits, or wait for
+    /// room, or wait for a change that does.
     pub unserved: u64,
-    /// Writers that are not acknowledged any more, since a change of theirs cannot be kept.
+    /// Writers that are no longer acknowledged, since one of their changes cannot be stored.
     pub held_back: usize,
-    /// Transactions of the store.
+    /// Committed transactions of the store.
     pub commits: u64,
 }
 
-/// A durability service. It works in the thread that calls [`run`](Self::run) or [`step`](Self::step), besides those of its
-/// two participants: one that hears, and one that serves. They ignore each other.
+/// Durability service. It works in the thread that calls [`run`](Self::run) or
+/// [`step`](Self::step), and in the threads of its two participants. One participant subscribes and
+/// one serves. They ignore each other.
 #[derive(Debug)]
 pub struct Service {
     options: Options,
@@ -61,30 +64,30 @@ pub struct Service {
     store: Option<Store>,
     groups: BTreeMap<Key, Group>,
     refused: BTreeSet<Key>,
-    /// Topics with keys whose types have been asked for, and that are not heard yet.
+    /// Keyed topics whose type lookups are pending, and that have no reader yet.
     learning: BTreeMap<Key, Learning>,
-    /// How long to ask for the type of a topic with keys.
+    /// Timeout of the type lookup of a keyed topic.
     type_patience: takt::Duration,
     wakeup: WaitSet,
     looked: Option<Instant>,
-    /// What the next commit writes.
+    /// Changes for the next commit.
     batch: Batch,
-    /// When the last commit found no space on the disk.
+    /// Time of the last commit that found the disk full.
     disk_full: Option<Instant>,
     commits: u64,
     next_id: u32,
     notes: Vec<String>,
 }
 
-/// A topic whose type is being learned.
+/// Topic whose type is being looked up.
 #[derive(Debug)]
 struct Learning {
-    /// The writer that was asked for it.
+    /// Writer from which the type is requested.
     data: PublicationData,
     type_: TypeLearning,
 }
 
-/// A participant of the service. Its limits are those of the options.
+/// Applies the name and limits of the service to a participant builder.
 fn complete(builder: DomainParticipantBuilder, options: &Options, name: &str) -> DomainParticipantBuilder {
     let limits = Limits {
         endpoint_memory_bytes: usize::try_from(options.memory_bytes_max).unwrap_or(usize::MAX).saturating_mul(2),
@@ -93,7 +96,7 @@ fn complete(builder: DomainParticipantBuilder, options: &Options, name: &str) ->
     builder.name(name).runtime(Runtime::Shared).limits(limits).lease_duration(options.lease_duration)
 }
 
-/// A participant of the domain, interfaces and peers of the options.
+/// Returns a participant builder with the domain, interfaces and peers of the options.
 fn builder(options: &Options) -> DomainParticipantBuilder {
     let mut builder = DomainParticipant::builder(options.domain);
     if !options.interfaces.is_empty() {
@@ -106,17 +109,18 @@ fn builder(options: &Options) -> DomainParticipantBuilder {
 }
 
 impl Service {
-    /// Opens the store and joins the domain. What the store has is served when other services have been looked for.
+    /// Opens the store and joins the domain. Stored samples are served once discovery of other
+    /// services has had time.
     ///
     /// # Errors
-    /// [`Error::Store`](crate::Error::Store) if there is something wrong with the store, [`Error::Dds`](crate::Error::Dds) if
-    /// the domain cannot be joined.
+    /// [`Error::Store`](crate::Error::Store) if the store is unusable,
+    /// [`Error::Dds`](crate::Error::Dds) if the domain cannot be joined.
     pub fn new(options: Options) -> Result<Self> {
         Self::on(builder(&options), builder(&options), options)
     }
 
-    /// The same with prepared participants: their domain, interfaces and peers count, not those of the options. Name, runtime,
-    /// limits and lease are the service's own.
+    /// Creates a service with prepared participants. Their domain, interfaces and peers apply
+    /// instead of those of the options. Name, runtime, limits and lease are those of the service.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -125,7 +129,7 @@ impl Service {
         let serving = complete(serving, &options, "takt durability, serving").build()?;
         let hearing = complete(hearing, &options, "takt durability, hearing").build()?;
         hearing.ignore_participant(serving.guid())?;
-        // It would never be answered, and report a firewall.
+        // Its messages would never be answered, and it would be reported as blocked by a firewall.
         serving.ignore_participant(hearing.guid())?;
         let mut service = Self {
             options,
@@ -148,7 +152,7 @@ impl Service {
         Ok(service)
     }
 
-    /// The domain that is served.
+    /// Returns the domain id.
     #[must_use]
     pub fn domain_id(&self) -> u32 {
         self.serving.domain_id()
@@ -172,11 +176,12 @@ impl Service {
         Ok(())
     }
 
-    /// Works until `stop` is set.
+    /// Runs the service until `stop` is set.
     ///
     /// # Errors
-    /// [`Error::Store`](crate::Error::Store) if the disk refuses: then nothing more is acknowledged, and the service is over. A
-    /// disk that is full is no error: PERSISTENT topics are full until it has room.
+    /// [`Error::Store`](crate::Error::Store) if writing to the disk fails: nothing more is
+    /// acknowledged, and the service ends. A full disk is no error: PERSISTENT topics are full
+    /// until it has space.
     pub fn run(&mut self, stop: &AtomicBool) -> Result<()> {
         while !stop.load(Ordering::Relaxed) {
             self.step()?;
@@ -184,8 +189,8 @@ impl Service {
         Ok(())
     }
 
-    /// Waits for something to do, up to 100 ms, and does it: takes what has come, makes it safe in one transaction, passes it
-    /// on and acknowledges it.
+    /// Waits for work, up to 100 ms, and performs it: takes received changes, commits them in one
+    /// transaction, relays and acknowledges them.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -210,7 +215,7 @@ impl Service {
         Ok(())
     }
 
-    /// Takes what has come and makes it safe.
+    /// Takes received changes and commits them.
     fn keep(&mut self) -> Result<()> {
         let was_stuck: Vec<bool> = self.groups.values().map(Group::is_stuck).collect();
         let on_disk: u64 = self.groups.values().filter(|group| group.is_persistent()).map(|g| g.index.bytes()).sum();
@@ -228,7 +233,7 @@ impl Service {
         }
         self.commit()?;
         for (group, was_stuck) in self.groups.values().zip(was_stuck) {
-            // What waits for room must not wake us.
+            // Changes that wait for room must not wake the loop.
             let Some(reader) = group.reader.as_ref().filter(|_| was_stuck != group.is_stuck()) else { continue };
             match group.is_stuck() {
                 true => self.wakeup.detach(reader.as_any().status_condition())?,
@@ -238,7 +243,7 @@ impl Service {
         Ok(())
     }
 
-    /// Writes the batch, which stays for another attempt if the disk is full.
+    /// Commits the batch, which remains for another attempt if the disk is full.
     fn commit(&mut self) -> Result<()> {
         self.groups.values_mut().filter(|group| !group.is_persistent()).for_each(Group::mark_committed);
         if self.disk_full.is_some_and(|since| since.elapsed() < DISK_PATIENCE) {
@@ -265,7 +270,7 @@ impl Service {
         Ok(())
     }
 
-    /// Who writes, and what is over.
+    /// Looks for new writers and ended topics.
     fn look(&mut self) -> Result<()> {
         let publications = self.hearing.discovered_publications()?;
         let (mut announced, mut written, mut to_hear) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
@@ -302,7 +307,7 @@ impl Service {
         self.end_idle_topics()
     }
 
-    /// Ends topics that have no writers and of which nothing is kept. Topics that were refused are tried again then.
+    /// Ends topics that have no writers and no stored changes. Refused topics are then tried again.
     fn end_idle_topics(&mut self) -> Result<()> {
         let patience = self.options.lease_duration;
         let over = self.groups.iter_mut().filter_map(|(key, group)| group.is_over(patience).then(|| key.clone()));
@@ -324,7 +329,7 @@ impl Service {
         Ok(())
     }
 
-    /// Begins to hear a topic, or asks for its type if it has keys.
+    /// Begins with a topic: creates its reader, or requests its type if it is keyed.
     fn begin(&mut self, key: Key, data: &PublicationData) -> Result<()> {
         let topic = &data.topic_name;
         let unborn = self.learning.keys().filter(|key| !self.groups.contains_key(key)).count();
@@ -334,7 +339,7 @@ impl Service {
             return Ok(());
         }
         let has_key = data.guid.entity_id.has_key();
-        // Without keys, or with their hashes on the wire, the type is of no interest.
+        // The type is not needed without keys, or when key hashes are sent.
         if !has_key || data.type_information.is_none() {
             return self.hear(key, data, &DynamicTypeSupport::opaque(&data.type_name, has_key));
         }
@@ -350,7 +355,7 @@ impl Service {
         }
     }
 
-    /// Hears the topics whose types have come, and those whose types are not to be had. Does not wait.
+    /// Creates readers of the topics whose types have arrived or are unavailable. Does not wait.
     fn learn_types(&mut self) -> Result<()> {
         let polled = self.learning.iter_mut().map(|(key, learning)| (key.clone(), learning.type_.poll()));
         for (key, learned) in polled.collect::<Vec<_>>() {
@@ -375,7 +380,7 @@ impl Service {
         self.hear(key, data, &type_)
     }
 
-    /// Begins to hear a topic whose type is known, or of no interest.
+    /// Creates the reader of a topic whose type is known or not needed.
     fn hear(&mut self, key: Key, data: &PublicationData, type_: &DynamicTypeSupport) -> Result<()> {
         let topic = data.topic_name.clone();
         let is_new = !self.groups.contains_key(&key);
@@ -392,7 +397,7 @@ impl Service {
         if let Some(reader) = &group.reader {
             let condition = reader.as_any().status_condition();
             condition.set_enabled_statuses(StatusMask::DATA_AVAILABLE);
-            // What waits for room must not wake us.
+            // Changes that wait for room must not wake the loop.
             if !group.is_stuck() {
                 self.wakeup.attach(condition)?;
             }
@@ -407,7 +412,7 @@ impl Service {
         Ok(())
     }
 
-    /// What the service has.
+    /// Returns the statistics of the service.
     #[must_use]
     pub fn totals(&self) -> Totals {
         let groups = || self.groups.values();
@@ -426,7 +431,7 @@ impl Service {
         }
     }
 
-    /// What has happened since this was last called, a line each.
+    /// Takes the notes since the last call, one line each.
     pub fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }
@@ -443,7 +448,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn participants_of_a_service_neither_meet_nor_take_each_other_for_unreachable() {
+    fn participants_of_a_service_ignore_each_other_without_reporting_unreachability() {
         let interfaces = vec!["lo".to_owned()];
         let domain = takt_testkit::domain::domain();
         let options = Options { domain, interfaces, peers: vec!["127.0.0.1".to_owned()], ..Options::default() };
@@ -459,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn topic_whose_type_is_not_answered_keeps_no_other_topic_waiting() {
+    fn topic_with_unanswered_type_lookup_does_not_delay_other_topics() {
         use takt::qos::{DataWriterQos, PublisherQos, Reliability, TopicQos};
         use takt_testkit::waiting::until;
 
@@ -486,7 +491,7 @@ mod tests {
         let options = Options { domain, ..Options::default() };
         let mut service = Service::on(builder(), builder(), options).expect("a service");
         service.type_patience = takt::Duration::from_secs(20);
-        // It answers only while it is driven.
+        // The participant answers only while it is driven.
         let lease = Duration::from_secs(600);
         let silent = builder().runtime(Runtime::Inline).lease_duration(lease).build().expect("participant");
         let _unanswered = writer::<Number>(&silent, "Numbers");

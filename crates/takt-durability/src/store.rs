@@ -1,19 +1,21 @@
-//! The file: one redb database in the store's directory. Every change of it is one transaction, synchronised to the disk when
-//! [`Store::commit`] returns; a process that is killed, or a machine that stops, loses nothing older.
+//! Persistent store: one redb database file in the store's directory. Every commit is one
+//! transaction, synchronized to the disk when [`Store::commit`] returns. After a killed process or
+//! a power failure, all committed changes remain.
 //!
 //! | table | key | value |
 //! |---|---|---|
-//! | `format` | `"version"` | the version of this layout |
-//! | `topics` | id | announcement of the writer that the topic was first heard of from, as RTPS puts it |
+//! | `format` | `"version"` | version of this layout |
+//! | `topics` | id | RTPS-encoded announcement of the first discovered writer of the topic |
 //! | `changes` | topic, number | [`Record`] |
-//! | `origins` | topic, writer | the last number that came of it |
+//! | `origins` | topic, writer | last received sequence number of the writer |
 //!
-//! The checksum of every page is verified when the file is opened. A file that is none of these, of another version, torn,
-//! altered or in use is refused; nothing is repaired by guessing. Directory and file are for their owner alone: a directory is made
-//! with mode 0700, a file with 0600. An existing file gets mode 0600; an existing directory that others may write is named.
+//! The checksum of every page is verified when the file is opened. A file that is no store, of
+//! another version, torn, altered or in use is refused; nothing is repaired. Directory and file are
+//! accessible to their owner only: a directory is created with mode 0700, a file with 0600. An
+//! existing file gets mode 0600; an existing directory that others may write is reported.
 //!
-//! A disk without space is no error of a commit: the database is closed, nothing of the batch is on the disk, and the next
-//! commit opens it again.
+//! A full disk is no error of a commit: the database is closed, none of the batch is on the disk,
+//! and the next commit opens the database again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display};
@@ -32,18 +34,19 @@ const FORMAT: TableDefinition<'_, &str, u32> = TableDefinition::new("format");
 const TOPICS: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("topics");
 const CHANGES: TableDefinition<'_, (u32, u64), &[u8]> = TableDefinition::new("changes");
 const ORIGINS: TableDefinition<'_, (u32, [u8; 16]), i64> = TableDefinition::new("origins");
-/// Version 1 had no mark for changes that other services passed on; it is read, and written as this one.
+/// Layout version. Version 1 had no mark for relayed changes; it is read, and rewritten as this
+/// version.
 const VERSION: u32 = 2;
-/// The file's name in its directory.
+/// Name of the file in its directory.
 const FILE: &str = "durability.redb";
 
-/// What one commit changes.
+/// Changes of one commit.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     pub(crate) topics: Vec<(u32, PublicationData)>,
     pub(crate) kept: Vec<(u32, u64, Record)>,
     pub(crate) removed: Vec<(u32, u64)>,
-    /// Topics that go, with all that is theirs.
+    /// Ended topics, which are removed with all of their records.
     pub(crate) ended: Vec<u32>,
     origins: BTreeMap<(u32, [u8; 16]), i64>,
     forgotten: BTreeSet<(u32, [u8; 16])>,
@@ -56,14 +59,14 @@ impl Batch {
         is_nothing_new && removed.is_empty() && ended.is_empty() && forgotten.is_empty()
     }
 
-    /// An original writer of a topic has come up to this number.
+    /// Sets the last received sequence number of an original writer of a topic.
     pub(crate) fn set_origin(&mut self, topic: u32, writer: Guid, last: i64) {
         let key = (topic, writer.to_bytes());
         self.forgotten.remove(&key);
         self.origins.insert(key, last);
     }
 
-    /// An original writer of a topic is forgotten.
+    /// Removes an original writer of a topic.
     pub(crate) fn forget_origin(&mut self, topic: u32, writer: Guid) {
         let key = (topic, writer.to_bytes());
         self.origins.remove(&key);
@@ -71,28 +74,28 @@ impl Batch {
     }
 }
 
-/// A topic as it was kept.
+/// Topic as stored.
 #[derive(Debug)]
 pub(crate) struct StoredTopic {
     pub(crate) id: u32,
     pub(crate) announcement: PublicationData,
-    /// In order.
+    /// Changes in order of their numbers.
     pub(crate) changes: Vec<(u64, Record)>,
     pub(crate) origins: Vec<(Guid, i64)>,
 }
 
-/// What a commit came to.
+/// Outcome of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Committed {
-    /// All of the batch is on the disk.
+    /// The whole batch is on the disk.
     Safe,
-    /// The disk is full, and nothing of the batch is on it.
+    /// The disk is full, and none of the batch is on it.
     NoSpace,
 }
 
 #[derive(Debug)]
 pub(crate) struct Store {
-    /// None after a commit that found no space.
+    /// Open database; `None` after a commit that found the disk full.
     database: Option<Database>,
     path: PathBuf,
     remarks: Vec<String>,
@@ -108,21 +111,21 @@ fn failure(path: &Path, what: impl Display) -> Error {
     Error::Store { path: path.to_owned(), what: what.to_string() }
 }
 
-/// Whether a file system has no space, or no more for this user or file.
+/// Reports whether the file system has no space, or the quota or file size limit is reached.
 fn is_no_space(error: &redb::Error) -> bool {
     let kinds = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded, ErrorKind::FileTooLarge];
     matches!(error, redb::Error::Io(error) if kinds.contains(&error.kind()))
 }
 
-/// Makes the directory and an empty file if there are none, for their owner alone. Returns what is open to others, and whether
-/// the file is new.
+/// Creates the directory and an empty file if they are missing, accessible to the owner only.
+/// Returns remarks about permissions that are too open, and whether the file is new.
 fn prepare(directory: &Path, path: &Path) -> std::io::Result<(Vec<String>, bool)> {
     let mut remarks = Vec::new();
     if !directory.exists() {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     }
     let mode = fs::metadata(directory)?.permissions().mode() & 0o7777;
-    // With the sticky bit others cannot replace what is not theirs.
+    // With the sticky bit, other users cannot replace files of the owner.
     if mode & 0o022 != 0 && mode & 0o1000 == 0 {
         let directory = directory.display();
         remarks
@@ -142,17 +145,19 @@ fn prepare(directory: &Path, path: &Path) -> std::io::Result<(Vec<String>, bool)
 }
 
 impl Store {
-    /// Opens the store of a directory, which is made if it is not there, and verifies it. Reads all of the file.
+    /// Opens the store of a directory, which is created if missing, and verifies it. Reads the
+    /// whole file.
     ///
     /// # Errors
-    /// [`Error::Store`] for a file that is no store, is damaged, of another version, or used by another process.
+    /// [`Error::Store`] for a file that is no store, is damaged, of another version, or in use by
+    /// another process.
     pub(crate) fn open(directory: &Path) -> Result<Self> {
         let path = directory.join(FILE);
         let (remarks, is_new) = prepare(directory, &path).map_err(|error| failure(directory, error))?;
         let mut store = Self { database: None, path, remarks };
         let opened = store.open_database();
         if opened.is_err() && is_new {
-            // A file that could not be filled would be refused from then on.
+            // An incomplete file would be refused from then on.
             fs::remove_file(&store.path).map_err(|error| store.fail(error))?;
         }
         opened.map(|()| store)
@@ -177,7 +182,7 @@ impl Store {
         Ok(())
     }
 
-    /// What has to be said about the store since this was last called.
+    /// Takes the remarks about the store since the last call.
     pub(crate) fn take_remarks(&mut self) -> Vec<String> {
         std::mem::take(&mut self.remarks)
     }
@@ -205,7 +210,7 @@ impl Store {
         transaction.commit().map_err(|error| self.fail(error))
     }
 
-    /// Everything that is kept.
+    /// Returns all stored topics.
     pub(crate) fn load(&mut self) -> Result<Vec<StoredTopic>> {
         let topics = self.read()?;
         let records = || topics.iter().flat_map(|topic| &topic.changes);
@@ -254,10 +259,11 @@ impl Store {
         Ok(topics.into_values().collect())
     }
 
-    /// Writes a batch. It is on the disk when this returns [`Committed::Safe`], all of it; otherwise nothing is.
+    /// Commits a batch. All of it is on the disk when this returns [`Committed::Safe`]; otherwise
+    /// none of it is.
     ///
     /// # Errors
-    /// [`Error::Store`] for what is not a lack of space.
+    /// [`Error::Store`] for every failure except a full disk.
     pub(crate) fn commit(&mut self, batch: &Batch) -> Result<Committed> {
         let database = match self.database.take() {
             Some(database) => Ok(database),
@@ -268,7 +274,7 @@ impl Store {
                 self.database = Some(database);
                 Ok(Committed::Safe)
             }
-            // After an error of the file system redb goes on only with the file opened again.
+            // After a file system error redb continues only when the file is opened again.
             Err(error) if is_no_space(&error) => Ok(Committed::NoSpace),
             Err(error) => Err(self.fail(error)),
         }
@@ -287,7 +293,7 @@ fn write(database: &Database, batch: &Batch) -> std::result::Result<(), redb::Er
         for (topic, number, record) in &batch.kept {
             changes.insert((*topic, *number), record.to_bytes().as_slice())?;
         }
-        // What came and gave way within one batch is removed here.
+        // Removes changes that were stored and evicted within one batch.
         for key in &batch.removed {
             changes.remove(key)?;
         }

@@ -1,8 +1,9 @@
-//! Compares the time that protection adds to a sample with the time of the cipher alone. Two participants in memory exchange
-//! samples; there is no transport.
+//! Benchmark of the time that protection adds to a sample, compared with the time of the bare
+//! cipher. Two participants in memory exchange samples; there is no transport.
 //!
-//! Every round measures a pair without security, one for each protection, and the bare cipher, one behind the other. The best
-//! rounds count. `cargo bench -p takt-security --bench cost`; `-- 5 1024` for five rounds of samples of 1,024 octets.
+//! Every round measures a pair without security, a pair for each protection, and the bare cipher,
+//! one after another. The best rounds count. `cargo bench -p takt-security --bench cost`;
+//! `-- 5 1024` for five rounds of samples of 1,024 octets.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 #[path = "../tests/it/identities.rs"]
@@ -25,18 +26,18 @@ use identities::{Identity, rule, topic};
 use network::{Network, address, config, payload, reader_spec, writer_spec};
 
 const ROUNDS: usize = 20;
-/// Octets that one measurement carries, and samples at the most and the least.
+/// Octets that one measurement carries, and the maximum and minimum number of samples.
 const OCTETS: usize = 8 << 20;
 const SAMPLES: (usize, usize) = (8, 4_000);
 const SIZES: [usize; 4] = [64, 1 << 10, 64 << 10, 1 << 20];
-/// That of loopback.
+/// MTU of the loopback interface.
 const MTU: usize = 65_536;
 
 const NONE: ProtectionKind = ProtectionKind::None;
 const SIGN: ProtectionKind = ProtectionKind::Sign;
 const ENCRYPT: ProtectionKind = ProtectionKind::Encrypt;
 
-/// A name, `rtps`, `metadata` and `data`.
+/// Name, `rtps`, `metadata` and `data` protection of each configuration.
 const PROTECTIONS: [(&str, ProtectionKind, ProtectionKind, BasicProtectionKind); 6] = [
     ("data SIGN", NONE, NONE, BasicProtectionKind::Sign),
     ("data ENCRYPT", NONE, NONE, BasicProtectionKind::Encrypt),
@@ -46,7 +47,7 @@ const PROTECTIONS: [(&str, ProtectionKind, ProtectionKind, BasicProtectionKind);
     ("rtps ENCRYPT", ENCRYPT, NONE, BasicProtectionKind::None),
 ];
 
-/// Two participants that are matched.
+/// Two matched participants.
 struct Pair {
     network: Network,
     writer: WriterHandle,
@@ -80,7 +81,7 @@ impl Pair {
         Self { network, writer, reader, frame: vec![0; 65_507] }
     }
 
-    /// Nanoseconds for each of so many samples, from `write` to `take`.
+    /// Returns the nanoseconds per sample, from `write` to `take`.
     fn measure(&mut self, sample: &[u8], count: usize) -> f64 {
         let mut nanos = 0;
         for _ in 0..count {
@@ -115,7 +116,7 @@ impl Pair {
         assert_eq!(black_box(taken.unwrap().payload).len(), sample.len());
     }
 
-    /// Acknowledgements, which are not measured.
+    /// Exchanges acknowledgments, which are not measured.
     fn answer(&mut self) {
         let Self { network, frame, .. } = self;
         network.now = takt_core::Instant(network.now.0 + 1_000);
@@ -133,7 +134,7 @@ impl Pair {
     }
 }
 
-/// AES-256-GCM of one buffer, there and back.
+/// AES-256-GCM of one buffer, encrypted and decrypted.
 struct Bare {
     contexts: [CipherCtx; 2],
     octets: Vec<u8>,

@@ -1,9 +1,11 @@
-//! Measures the time until two participants have authenticated one another and matched their builtin endpoints. The time is that of
-//! both sides together. It is compared with the time without security, and with the time that OpenSSL takes for the signatures and
-//! key agreements of a handshake.
+//! Benchmark of the time until two participants have authenticated each other and matched their
+//! builtin endpoints. The result is the processing time of both sides together. It is compared with
+//! the time without security, and with the time of OpenSSL for the signatures and key agreements of
+//! a handshake.
 //!
-//! Two participants in memory; there is no transport. Every round measures all of them in turn, and the best rounds count.
-//! `cargo bench -p takt-security --bench handshake`; `-- 5` for five rounds.
+//! Two participants run in memory; there is no transport. Every round measures all cases in turn,
+//! and the best rounds count. `cargo bench -p takt-security --bench handshake`; `-- 5` for five
+//! rounds.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 #[path = "../tests/it/identities.rs"]
@@ -33,12 +35,12 @@ use network::{Network, config};
 
 const ROUNDS: usize = 50;
 
-/// Each side signs once, checks the signature of the other and makes a key.
+/// Each side signs once, verifies the signature of the peer and derives a key.
 const SIDES: usize = 2;
-/// Each checks certificate and permissions of the other. All authorities have keys on P-256.
+/// Each side verifies certificate and permissions of the peer. All authorities have keys on P-256.
 const OF_AUTHORITIES: usize = 4;
 
-/// Microseconds until two new participants have validated one another.
+/// Returns the microseconds until two new participants have authenticated each other.
 fn meet(algorithm: Option<KeyAlgorithm>) -> f64 {
     let mut network = Network::new();
     let rule = rule(
@@ -77,7 +79,8 @@ fn check(key: &PKey<Private>, signature: &[u8]) {
     assert!(verifier.verify_oneshot(signature, &[7; 500]).unwrap());
 }
 
-/// Microseconds that the library needs for the signatures and key agreements of a handshake.
+/// Returns the microseconds that OpenSSL needs for the signatures and key agreements of a
+/// handshake.
 fn bare(key: &PKey<Private>, (authority, of_authority): (&PKey<Private>, &[u8])) -> f64 {
     let start = Clock::now();
     for _ in 0..SIDES {

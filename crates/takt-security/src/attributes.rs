@@ -1,9 +1,9 @@
 //! Security attributes of participants and endpoints, and their masks in discovery
 //! (DDS-SEC 1.1 §7.2.7, §7.2.8, §9.4.2).
 //!
-//! Two entities match only if their masks are equal, unless one of them is not valid: then its
-//! owner has not said what it protects. PIDs 0x1005 (participants) and 0x1004 (endpoints) carry the
-//! attributes and the mask of the plugin, each with its valid bit.
+//! Two entities match only if their masks are equal. A mask without its valid bit matches every
+//! mask. PIDs 0x1005 (participants) and 0x1004 (endpoints) carry two masks, that of the attributes
+//! and that of the plugin, each with its valid bit.
 
 use takt_wire::{Cursor, Endianness, EntityId};
 
@@ -12,7 +12,7 @@ use crate::documents::{DomainRule, ProtectionKind, TopicRule};
 use crate::error::{ErrorKind, Result, SecurityError};
 use crate::keys::TransformKind;
 
-/// The bit of a mask that says that the others mean something.
+/// Bit of a mask that declares its other bits valid.
 pub const VALID: u32 = 1 << 31;
 
 /// Names of the bits of a mask.
@@ -43,12 +43,12 @@ const ENDPOINT_PLUGIN: Names = &[
     (1 << 2, "is_submessage_origin_authenticated"),
 ];
 
-/// Both masks of an entity, as discovery carries them.
+/// Both masks of an entity, as announced in discovery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SecurityInfo {
-    /// Attributes that the specification defines.
+    /// Attributes defined by the specification.
     pub attributes: u32,
-    /// Attributes of the plugins.
+    /// Attributes defined by the plugins.
     pub plugin_attributes: u32,
 }
 
@@ -56,7 +56,7 @@ impl SecurityInfo {
     /// Reads the value of a parameter.
     ///
     /// # Errors
-    /// It has fewer than eight octets.
+    /// The value has fewer than eight octets.
     pub fn parse(cursor: &mut Cursor<'_>) -> Result<Self> {
         Ok(Self { attributes: cursor.u32()?, plugin_attributes: cursor.u32()? })
     }
@@ -69,30 +69,34 @@ impl SecurityInfo {
         writer.into_octets()
     }
 
-    /// Do two participants protect alike? `None` stands for one that announced no masks.
+    /// Checks that two participants apply the same protection. `None` stands for a participant that
+    /// announced no masks.
     ///
     /// # Errors
-    /// The masks differ; the reason names each bit and the side that has it.
+    /// The masks differ; the reason names each differing bit and the side that sets it.
     pub fn check_participants(self, remote: Option<Self>) -> Result<()> {
         let found = self.differences(remote.unwrap_or_default(), [PARTICIPANT, PARTICIPANT_PLUGIN], SIDES);
         refuse("participant", found)
     }
 
-    /// Do two endpoints protect alike? `None` stands for one that announced no masks.
+    /// Checks that two endpoints apply the same protection. `None` stands for an endpoint that
+    /// announced no masks.
     ///
     /// # Errors
-    /// The masks differ; the reason names each bit and the side that has it.
+    /// The masks differ; the reason names each differing bit and the side that sets it.
     pub fn check_endpoints(self, remote: Option<Self>) -> Result<()> {
         refuse("endpoint", self.differences(remote.unwrap_or_default(), [ENDPOINT, ENDPOINT_PLUGIN], SIDES))
     }
 
-    /// What keeps the participants of two sides apart: each bit that only one of them has.
+    /// Describes the mask bits that only one of two participants sets; `None` if the masks are
+    /// compatible.
     pub fn differences_of_participants(self, other: Self, sides: [&str; 2]) -> Option<String> {
         let sides = sides.map(|side| format!("side of {side}"));
         self.differences(other, [PARTICIPANT, PARTICIPANT_PLUGIN], [&sides[0], &sides[1]])
     }
 
-    /// The same of two endpoints.
+    /// Describes the mask bits that only one of two endpoints sets; `None` if the masks are
+    /// compatible.
     pub fn differences_of_endpoints(self, other: Self, sides: [&str; 2]) -> Option<String> {
         let sides = sides.map(|side| format!("side of {side}"));
         self.differences(other, [ENDPOINT, ENDPOINT_PLUGIN], [&sides[0], &sides[1]])
@@ -115,7 +119,7 @@ impl SecurityInfo {
     }
 }
 
-/// What [`SecurityInfo::check_participants`] calls the two.
+/// Names of the two sides in the errors of [`SecurityInfo::check_participants`].
 const SIDES: [&str; 2] = ["local side", "remote side"];
 
 fn refuse(what: &str, differences: Option<String>) -> Result<()> {
@@ -136,12 +140,12 @@ impl From<SecurityInfo> for takt_wire::discovery::SecurityInfo {
     }
 }
 
-/// What a participant protects.
+/// Protection attributes of a participant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ParticipantAttributes {
-    /// Do unauthenticated participants match topics that are not protected?
+    /// Whether unauthenticated participants may match endpoints of unprotected topics.
     pub allows_unauthenticated: bool,
-    /// Does joining need a grant?
+    /// Whether joining the domain requires a grant.
     pub is_access_protected: bool,
     /// Protection of whole messages.
     pub rtps: ProtectionKind,
@@ -152,7 +156,7 @@ pub struct ParticipantAttributes {
 }
 
 impl ParticipantAttributes {
-    /// The attributes that a rule of the governance gives.
+    /// Returns the attributes that a governance rule specifies.
     pub const fn of(rule: &DomainRule) -> Self {
         Self {
             allows_unauthenticated: rule.allow_unauthenticated_participants,
@@ -163,7 +167,7 @@ impl ParticipantAttributes {
         }
     }
 
-    /// The masks.
+    /// Returns the masks.
     pub fn info(&self) -> SecurityInfo {
         let kinds = [self.rtps, self.discovery, self.liveliness];
         let bits = |has: fn(ProtectionKind) -> bool| {
@@ -174,16 +178,16 @@ impl ParticipantAttributes {
     }
 }
 
-/// What an endpoint protects.
+/// Protection attributes of an endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EndpointAttributes {
-    /// Do readers need a grant?
+    /// Whether readers require a grant.
     pub is_read_protected: bool,
-    /// Do writers need a grant?
+    /// Whether writers require a grant.
     pub is_write_protected: bool,
-    /// Is it announced by secure discovery?
+    /// Whether secure discovery announces the endpoint.
     pub is_discovery_protected: bool,
-    /// Is its liveliness asserted by secure messages?
+    /// Whether secure messages assert the liveliness of the endpoint.
     pub is_liveliness_protected: bool,
     /// Protection of submessages.
     pub submessage: ProtectionKind,
@@ -192,7 +196,7 @@ pub struct EndpointAttributes {
 }
 
 impl EndpointAttributes {
-    /// The attributes that a rule of the governance gives.
+    /// Returns the attributes that a governance rule specifies.
     pub const fn of(rule: &TopicRule) -> Self {
         Self {
             is_read_protected: rule.enable_read_access_control,
@@ -204,22 +208,22 @@ impl EndpointAttributes {
         }
     }
 
-    /// The attributes of a builtin endpoint of DDS Security; `None` for other endpoints.
+    /// Returns the attributes of a builtin endpoint of DDS Security; `None` for other endpoints.
     pub fn of_builtin(entity_id: EntityId, participant: &ParticipantAttributes) -> Option<Self> {
         let submessage = match entity_id.0 {
             // Secure discovery of publications, subscriptions and participants.
             [0xff, 0x00, 0x03 | 0x04, 0xc2 | 0xc7] | [0xff, 0x01, 0x01, 0xc2 | 0xc7] => participant.discovery,
             [0xff, 0x02, 0x00, 0xc2 | 0xc7] => participant.liveliness,
-            // The volatile channel is encrypted whatever the governance says.
+            // The volatile endpoints are encrypted regardless of the governance.
             [0xff, 0x02, 0x02, 0xc3 | 0xc4] => ProtectionKind::Encrypt,
-            // The stateless channel never is.
+            // The stateless endpoints are never protected.
             [0x00, 0x02, 0x01, 0xc3 | 0xc4] => ProtectionKind::None,
             _ => return None,
         };
         Some(Self { submessage, ..Self::default() })
     }
 
-    /// The masks.
+    /// Returns the masks.
     pub fn info(&self) -> SecurityInfo {
         let bits =
             |flags: &[bool]| flags.iter().enumerate().map(|(index, flag)| u32::from(*flag) << index).sum::<u32>();
@@ -242,7 +246,7 @@ impl EndpointAttributes {
 }
 
 impl ProtectionKind {
-    /// The kind of key that this protection needs, of 256 or of 128 bits.
+    /// Returns the transform kind that this protection needs, with 256-bit or 128-bit keys.
     pub const fn transform_kind(self, has_256_bits: bool) -> TransformKind {
         match (self.is_protected(), self.is_encrypted(), has_256_bits) {
             (false, _, _) => TransformKind::None,
@@ -278,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn masks_have_the_bits_of_the_specification() {
+    fn masks_have_the_bits_of_the_specification_when_attributes_are_set() {
         let info = participant().info();
         assert_eq!((info.attributes, info.plugin_attributes), (0x8000_0007, 0x8000_002b));
         let info = endpoint().info();
@@ -295,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn difference_is_named_with_its_side() {
+    fn error_names_differing_bits_and_their_side() {
         let local = participant().info();
         let text = |remote: ParticipantAttributes| {
             local.check_participants(Some(remote.info())).expect_err("differ").to_string()
@@ -317,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn masks_that_are_not_valid_match_everything() {
+    fn masks_without_valid_bit_match_every_mask() {
         let local = participant().info();
         assert_eq!(local.check_participants(Some(local)), Ok(()));
         assert_eq!(local.check_participants(None), Ok(()));
@@ -328,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn builtin_endpoints_follow_their_participant() {
+    fn builtin_endpoints_inherit_the_protection_of_their_participant() {
         let kind = |id| EndpointAttributes::of_builtin(EntityId(id), &participant()).map(|found| found.submessage);
         for id in [[0xff, 0, 3, 0xc2], [0xff, 0, 4, 0xc7], [0xff, 1, 1, 0xc2]] {
             assert_eq!(kind(id), Some(ProtectionKind::Encrypt), "{id:02x?}");
@@ -340,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_of_keys_follow_the_protection() {
+    fn transform_kind_follows_the_protection_and_key_length() {
         assert_eq!(ProtectionKind::None.transform_kind(true), TransformKind::None);
         assert_eq!(ProtectionKind::Sign.transform_kind(false), TransformKind::Aes128Gmac);
         assert_eq!(ProtectionKind::SignWithOriginAuthentication.transform_kind(true), TransformKind::Aes256Gmac);

@@ -1,6 +1,6 @@
 //! Writer of plain CDR (XCDR1) for tokens and messages of DDS Security.
 //!
-//! Alignment counts from the start of the writer's octets. Readers use [`takt_wire::Cursor`].
+//! Alignment counts from the first octet that the writer wrote. Parsers use [`takt_wire::Cursor`].
 
 use takt_wire::Endianness;
 
@@ -41,7 +41,7 @@ impl CdrWriter {
         }
     }
 
-    /// A count; everything that is written here is shorter than 2^32 by the limits of its source.
+    /// Writes a count. All written data is shorter than 2^32 by the limits of its source.
     pub(crate) fn count(&mut self, count: usize) {
         self.u32(u32::try_from(count).expect("limits keep counts below 2^32"));
     }

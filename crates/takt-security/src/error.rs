@@ -1,10 +1,10 @@
-//! Refusals, each with a kind that callers branch on and a text for the log.
+//! Errors of the security plugins: a kind for callers to branch on and a text for the log.
 
 use std::fmt;
 
 use openssl::error::ErrorStack;
 
-/// The stage that refused an input.
+/// Stage that refused an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -31,26 +31,27 @@ pub struct SecurityError {
     reason: String,
 }
 
-/// The result of everything in this crate but the transformations.
+/// Result of everything in this crate except the transformations.
 pub type Result<T> = std::result::Result<T, SecurityError>;
 
 impl SecurityError {
-    /// A refusal of `kind`; the reason names the entity, the value found and the value expected.
+    /// Creates an error of `kind`. The reason names the entity, the value found and the value
+    /// expected.
     pub fn new(kind: ErrorKind, reason: impl Into<String>) -> Self {
         Self { kind, reason: reason.into() }
     }
 
-    /// The stage that refused.
+    /// Returns the stage that refused the input.
     pub const fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// The reason without the kind.
+    /// Returns the reason without the kind.
     pub fn reason(&self) -> &str {
         &self.reason
     }
 
-    /// The same refusal with `context` in front of its reason.
+    /// Returns the error with `context` prepended to its reason.
     #[must_use]
     pub fn context(self, context: &str) -> Self {
         Self { kind: self.kind, reason: format!("{context}: {}", self.reason) }
@@ -77,13 +78,13 @@ impl From<ErrorStack> for SecurityError {
     }
 }
 
-/// The reasons of OpenSSL, last first, without its file names and codes.
+/// Returns the error reasons of OpenSSL, last first, without its file names and codes.
 pub(crate) fn library_text(stack: &ErrorStack) -> String {
     let reasons: Vec<&str> = stack.errors().iter().rev().filter_map(|error| error.reason()).collect();
     if reasons.is_empty() { "OpenSSL fails without a reason".to_owned() } else { reasons.join(", ") }
 }
 
-/// A function that turns a failure of OpenSSL into a refusal of `kind` with a context.
+/// Returns a function that converts a failure of OpenSSL into an error of `kind` with a context.
 pub(crate) fn failed(kind: ErrorKind, context: &'static str) -> impl Fn(ErrorStack) -> SecurityError {
     move |stack| SecurityError::new(kind, format!("{context}: {}", library_text(&stack)))
 }
@@ -93,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusal_keeps_its_kind_when_context_is_added() {
+    fn error_keeps_its_kind_when_context_is_added() {
         let error = SecurityError::new(ErrorKind::Limit, "17 tokens, at most 16").context("participant 01");
         assert_eq!(
             (error.kind(), error.to_string().as_str()),
@@ -102,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn failure_of_the_library_has_its_reason() {
+    fn openssl_failure_includes_its_reason() {
         let stack = openssl::x509::X509::from_pem(b"no certificate").expect_err("it is none");
         let error = failed(ErrorKind::Certificate, "certificate")(stack);
         assert_eq!((error.kind(), error.reason()), (ErrorKind::Certificate, "certificate: no start line"));

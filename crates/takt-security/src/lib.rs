@@ -1,46 +1,49 @@
-//! The plugins of DDS Security 1.1, without input, output, clock or thread.
+//! Plugins of DDS Security 1.1: authentication, access control and cryptography, sans-IO.
 //!
 //! - [`identity`]: certificates, keys, authorities, revocation, GUID prefixes.
-//! - [`documents`]: signed governance and permissions, and what they decide.
-//! - [`attributes`]: the masks of participants and endpoints, and why two differ.
+//! - [`documents`]: signed governance and permissions documents, and the decisions they lead to.
+//! - [`attributes`]: security attribute masks of participants and endpoints, and their comparison.
 //! - [`handshake`]: authentication of two participants.
 //! - [`keys`]: key material, session keys, key tokens.
 //! - [`transform`]: protection of payloads, submessages and messages.
-//! - [`plugin`]: all of these as the one object that a participant of `takt-core` is given.
+//! - [`plugin`]: all of these as one object that a participant of `takt-core` takes.
 //! - [`token`], [`message`]: the wire forms of tokens and of the messages that carry them.
-//! - [`tools`]: makers of authorities, identities and signed documents.
+//! - [`tools`]: creation of authorities, identities and signed documents.
 //!
 //! Invariants:
-//! - time is an argument: seconds since 1970 for validity, a monotonic duration for time-outs;
-//! - every size and count that a sender chooses is bounded before memory is taken;
-//! - bad octets end in an error with its reason, never in a panic;
-//! - sealing and opening take no memory while a session lasts.
+//! - time is an argument: seconds since 1970 for validity, a monotonic duration for timeouts;
+//! - every size and count that a sender chooses is checked before memory is allocated;
+//! - malformed octets end in an error with its reason, never in a panic;
+//! - sealing and opening allocate no memory while a session lasts.
 //!
 //! # Order of a session
 //!
-//! What a participant does with a remote one, and the module that knows how:
+//! A participant takes these steps with each remote participant:
 //!
 //! 1. It compares the masks of both ([`attributes::SecurityInfo::check_participants`]).
-//! 2. It runs a [`handshake::Handshake`] on the stateless channel.
-//! 3. It checks the permissions that the handshake brought ([`documents::AccessControl`]).
-//! 4. It derives the key of the volatile channel ([`keys::SharedSecret`]), and sends key tokens
-//!    there. An initiator sends them behind its Final: a replier drops what comes before.
-//! 5. It opens what the remote participant protects with the key that the crypto header names
-//!    ([`transform::peek_message`], [`transform::peek_submessage`]), once its token has come.
+//! 2. It runs a [`handshake::Handshake`] on the builtin stateless endpoints.
+//! 3. It checks the permissions that the handshake delivered ([`documents::AccessControl`]).
+//! 4. It derives the key of the builtin volatile endpoints ([`keys::SharedSecret`]) and sends key
+//!    tokens over them. An initiator sends the tokens after its Final message: a replier drops
+//!    tokens that arrive earlier.
+//! 5. It opens messages of the remote participant with the key that the crypto header names
+//!    ([`transform::peek_message`], [`transform::peek_submessage`]), once the key token has
+//!    arrived.
 //!
-//! Certificates and permissions expire during a session: steps 1 and 3 may be repeated at any time. Others take their
-//! place by [`plugin::Renewer`].
+//! Certificates and permissions expire during a session: steps 1 and 3 may be repeated at any time.
+//! A [`plugin::Renewer`] replaces them.
 //!
-//! Not here: OCSP, and what DDS Security 1.2 added.
+//! Not implemented: OCSP, and the additions of DDS Security 1.2.
 //!
 //! # Cryptographic library
 //!
-//! AES-GCM of a session is `ring`'s: a call takes a third of the time that one of OpenSSL takes for a
-//! short message. Every other primitive is OpenSSL's, by the crate `openssl`. Of the libraries for Rust it alone has
-//! X.509 path checks at a given time, PKCS#7 with S/MIME, ECDH on P-256, the MODP-2048-256 group
-//! of RFC 5114, RSA-PSS, ECDSA and AES-GCM with GMAC. CycloneDDS and Fast DDS use it as well. It is
-//! the library of the system: security updates reach Takt without a new build. Random numbers are
-//! its own, too: the one input of this crate that is no argument.
+//! AES-GCM of a session uses `ring`: a call takes a third of the time of the same call to OpenSSL
+//! for a short message. Every other primitive uses OpenSSL, through the crate `openssl`. It is the
+//! only library for Rust that has all of these: X.509 path checks at a given time, PKCS#7 with
+//! S/MIME, ECDH on P-256, the MODP-2048-256 group of RFC 5114, RSA-PSS, ECDSA and AES-GCM with
+//! GMAC. CycloneDDS and Fast DDS use OpenSSL as well. The library of the system is linked: security
+//! updates reach Takt without a rebuild. OpenSSL also generates the random numbers: they are the
+//! only input of this crate that is no argument.
 #![forbid(unsafe_code)]
 
 pub mod attributes;

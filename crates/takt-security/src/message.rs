@@ -1,8 +1,8 @@
-//! `ParticipantGenericMessage`: the samples of the stateless and of the volatile channel
+//! `ParticipantGenericMessage`: samples of the builtin stateless and volatile endpoints
 //! (DDS-SEC 1.1 §7.4.3, §7.4.4).
 //!
 //! A message is one serialized payload with its encapsulation header, at most [`MESSAGE_LEN_MAX`]
-//! octets. Parsing borrows, and its only memory is the list of tokens.
+//! octets. Parsing borrows from the payload and allocates only the list of tokens.
 
 use takt_wire::{Cursor, Endianness, Guid};
 
@@ -10,12 +10,12 @@ use crate::cdr::CdrWriter;
 use crate::error::{ErrorKind, Result, SecurityError};
 use crate::token::{Token, text, token_count};
 
-/// Octets of a message, encapsulation header included.
+/// Maximum length of a message in octets, encapsulation header included.
 pub const MESSAGE_LEN_MAX: usize = 65_536;
 
-/// Class of the message that announces the wish to authenticate.
+/// Class of the message that requests authentication.
 pub const CLASS_AUTH_REQUEST: &str = "dds.sec.auth_request";
-/// Class of the three messages of the handshake.
+/// Class of the three handshake messages.
 pub const CLASS_AUTH: &str = "dds.sec.auth";
 /// Class of the key tokens of a participant.
 pub const CLASS_PARTICIPANT_CRYPTO_TOKENS: &str = "dds.sec.participant_crypto_tokens";
@@ -23,39 +23,40 @@ pub const CLASS_PARTICIPANT_CRYPTO_TOKENS: &str = "dds.sec.participant_crypto_to
 pub const CLASS_WRITER_CRYPTO_TOKENS: &str = "dds.sec.datawriter_crypto_tokens";
 /// Class of the key tokens of a reader.
 pub const CLASS_READER_CRYPTO_TOKENS: &str = "dds.sec.datareader_crypto_tokens";
-/// Class of the message by which a participant of this vendor shows another certificate on the volatile channel.
+/// Class of the Takt-specific message with which a participant presents a new certificate over the
+/// volatile endpoints.
 pub const CLASS_RENEWAL: &str = "takt.sec.renewal";
-/// Class of the message, without tokens, by which the other participant accepts that certificate.
+/// Class of the message, without tokens, with which the peer accepts the new certificate.
 pub const CLASS_RENEWAL_ACCEPTED: &str = "takt.sec.renewal_accepted";
 
 const ENCAPSULATION_CDR_BE: [u8; 4] = [0, 0, 0, 0];
 const ENCAPSULATION_CDR_LE: [u8; 4] = [0, 1, 0, 0];
 
-/// A message by its writer and a number that grows.
+/// Identity of a message: its writer and an increasing sequence number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MessageIdentity {
-    /// The writer, or all zero.
+    /// GUID of the writer, or all zero.
     pub source: Guid,
-    /// From 1; 0 with the unknown writer.
+    /// Sequence number, starting at 1; 0 if the writer is unknown.
     pub sequence_number: i64,
 }
 
-/// A message of the stateless or of the volatile channel.
+/// Message of the builtin stateless or volatile endpoints.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GenericMessage<'a> {
-    /// This message.
+    /// Identity of this message.
     pub identity: MessageIdentity,
-    /// The message that this one answers, or all zero.
+    /// Identity of the message that this one answers, or all zero.
     pub related: MessageIdentity,
-    /// The participant that the message is for; all zero for every participant.
+    /// Participant to which the message is addressed; all zero for every participant.
     pub destination_participant: Guid,
-    /// The endpoint that key tokens are for.
+    /// Endpoint to which key tokens are addressed.
     pub destination_endpoint: Guid,
-    /// The endpoint that key tokens are of.
+    /// Endpoint to which key tokens belong.
     pub source_endpoint: Guid,
-    /// One of the `CLASS_` constants.
+    /// Message class: one of the `CLASS_` constants.
     pub class_id: &'a str,
-    /// The tokens.
+    /// Tokens of the message.
     pub tokens: Vec<Token<'a>>,
 }
 
@@ -63,7 +64,8 @@ impl<'a> GenericMessage<'a> {
     /// Reads a serialized payload.
     ///
     /// # Errors
-    /// It is too long, no CDR of either byte order, ends early, or has too many tokens.
+    /// The payload is too long, is not CDR of either byte order, ends early, or has too many
+    /// tokens.
     pub fn parse(payload: &'a [u8]) -> Result<Self> {
         if payload.len() > MESSAGE_LEN_MAX {
             let reason = format!("message of {} octets, at most {MESSAGE_LEN_MAX}", payload.len());
@@ -158,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_stand_where_the_specification_has_them() {
+    fn fields_have_the_offsets_of_the_specification() {
         let payload = example().to_payload_in(Endianness::Big);
         assert_eq!(payload[..4], [0, 0, 0, 0]);
         assert_eq!(payload[20..28], 7_i64.to_be_bytes());
@@ -169,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_encapsulation_and_size_are_refused() {
+    fn wrong_encapsulation_and_excessive_size_are_refused() {
         let mut payload = example().to_payload();
         payload[1] = 3;
         assert_eq!(GenericMessage::parse(&payload).expect_err("parameter list").kind(), ErrorKind::Malformed);

@@ -12,14 +12,14 @@ use takt_wire::{Cursor, Endianness};
 use crate::cdr::CdrWriter;
 use crate::error::{ErrorKind, Result, SecurityError};
 
-/// Properties of one kind in one token.
+/// Maximum number of properties of one kind in one token.
 pub const PROPERTIES_MAX: usize = 16;
-/// Octets of a class id, of a name of a property, and of the value of a property that is text.
+/// Maximum length in octets of a class id, of a property name, and of the value of a text property.
 pub const TEXT_LEN_MAX: usize = 1_024;
-/// Tokens in one message. Key tokens of an endpoint need two.
+/// Maximum number of tokens in one message. Key tokens of an endpoint need two.
 pub const TOKENS_MAX: usize = 8;
 
-/// A token that borrows what it was parsed from, or what it is written from.
+/// Token that borrows the octets from which it was parsed, or the values that it will serialize.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Token<'a> {
     /// Plugin, version and kind, for instance `DDS:Auth:PKI-DH:1.0+Req`.
@@ -31,7 +31,7 @@ pub struct Token<'a> {
 }
 
 impl<'a> Token<'a> {
-    /// A token without properties.
+    /// Creates a token without properties.
     pub fn new(class_id: impl Into<Cow<'a, str>>) -> Self {
         Self { class_id: class_id.into(), ..Self::default() }
     }
@@ -50,12 +50,12 @@ impl<'a> Token<'a> {
         self
     }
 
-    /// The value of a property that is text.
+    /// Returns the value of a text property.
     pub fn property(&self, name: &str) -> Option<&str> {
         self.properties.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_ref())
     }
 
-    /// The value of a binary property.
+    /// Returns the value of a binary property.
     pub fn octets(&self, name: &str) -> Option<&[u8]> {
         self.binary_properties.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_ref())
     }
@@ -78,7 +78,7 @@ impl<'a> Token<'a> {
         Ok(token)
     }
 
-    /// Writes the token to octets of its own, as the value of a parameter.
+    /// Serializes the token into new octets, as the value of a parameter.
     pub fn to_octets(&self, endianness: Endianness) -> Vec<u8> {
         let mut writer = CdrWriter::new(endianness);
         self.write(&mut writer);
@@ -103,7 +103,7 @@ impl From<Token<'_>> for EncodedToken {
     }
 }
 
-/// Writes a `BinaryPropertySeq`: the form that handshake hashes and signatures cover.
+/// Writes a `BinaryPropertySeq`: the form over which handshake hashes and signatures are computed.
 pub(crate) fn write_binary_properties<'a>(
     writer: &mut CdrWriter,
     properties: impl ExactSizeIterator<Item = (&'a str, &'a [u8])>,
@@ -121,11 +121,11 @@ fn aligned_count(cursor: &mut Cursor<'_>, element_len_min: usize) -> Result<usiz
 }
 
 fn property_count(cursor: &mut Cursor<'_>) -> Result<usize> {
-    // A name takes its length and a NUL, a value at least its length.
+    // A name occupies at least its length and a NUL, a value at least its length.
     bounded("properties of a token", aligned_count(cursor, 9)?, PROPERTIES_MAX)
 }
 
-/// The number of tokens in a list.
+/// Reads the number of tokens in a list.
 pub(crate) fn token_count(cursor: &mut Cursor<'_>) -> Result<usize> {
     bounded("tokens of a message", aligned_count(cursor, 13)?, TOKENS_MAX)
 }
@@ -135,8 +135,10 @@ fn octet_sequence<'a>(cursor: &mut Cursor<'a>) -> Result<&'a [u8]> {
     Ok(cursor.bytes(len)?)
 }
 
-/// INTEROP(CycloneDDS 0.10): a token that is absent is one with an empty class id, whose string
-/// may have length zero.
+/// Reads a string.
+///
+/// INTEROP(CycloneDDS 0.10): an absent token is sent as a token with an empty class id, whose
+/// string may have length zero.
 pub(crate) fn text<'a>(cursor: &mut Cursor<'a>) -> Result<&'a str> {
     let mut ahead = *cursor;
     ahead.align(4)?;
@@ -180,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn token_without_properties_is_twelve_octets_behind_its_class() {
+    fn token_without_properties_has_eight_octets_after_its_class() {
         let octets = Token::new("abc").to_octets(Endianness::Big);
         assert_eq!(octets, [0, 0, 0, 4, b'a', b'b', b'c', 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         let nil = [0; 12];
@@ -188,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_that_the_sender_invents_are_refused_before_memory_is_taken() {
+    fn excessive_counts_are_refused_before_allocation() {
         let mut octets = Token::new("abc").to_octets(Endianness::Big);
         octets[8..12].copy_from_slice(&u32::MAX.to_be_bytes());
         assert_eq!(

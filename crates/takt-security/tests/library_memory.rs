@@ -1,6 +1,6 @@
-//! Sealing and opening take no memory of OpenSSL's while a session lasts.
+//! Test that sealing and opening allocate no OpenSSL memory while a session lasts.
 //!
-//! A program of its own: the allocator of OpenSSL can be replaced only before its first use.
+//! It is a separate program: the allocator of OpenSSL can be replaced only before its first use.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,8 +39,9 @@ extern "C" fn counting_free(block: *mut c_void, _: *const c_char, _: c_int) {
 }
 
 #[test]
-fn sealing_and_opening_take_no_memory_of_the_library() {
-    // SAFETY: the functions have the signatures that OpenSSL asks for, and it has not allocated yet.
+fn sealing_and_opening_allocate_no_openssl_memory() {
+    // SAFETY: the functions have the signatures that OpenSSL requires, and it has not allocated
+    // yet.
     let is_set = unsafe { CRYPTO_set_mem_functions(counting_malloc, counting_realloc, counting_free) };
     assert_eq!(is_set, 1, "OpenSSL was used before");
     for kind in TransformKind::PROTECTING {

@@ -1,4 +1,5 @@
-//! A headless Chromium for tests of pages, driven by ChromeDriver (WebDriver, W3C Recommendation of 2018).
+//! Headless Chromium for tests of web pages, driven by ChromeDriver (WebDriver, W3C Recommendation
+//! of 2018).
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 use crate::require;
 use crate::waiting::{LIMIT, lines, receive};
 
-/// A Chromium with one window, which ends with this.
+/// Chromium process with one window, ended on drop.
 #[derive(Debug)]
 pub struct Browser {
     driver: Child,
@@ -21,10 +22,10 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Starts one with further flags. `name` tells the browsers of a test process apart.
+    /// Starts a browser with additional flags. `name` distinguishes the browsers of a test process.
     ///
     /// # Panics
-    /// It does not start.
+    /// The browser does not start.
     #[must_use]
     pub fn start(name: &str, flags: &[&str]) -> Self {
         let mut driver =
@@ -52,7 +53,7 @@ impl Browser {
         let head = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n", self.at);
         write!(socket, "{head}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}", body.len())
             .expect("there is room");
-        // The connection may stay open behind the answer.
+        // The connection may stay open after the response.
         let (mut reader, mut len) = (BufReader::new(socket), 0);
         loop {
             let mut line = String::new();
@@ -83,12 +84,12 @@ impl Browser {
         self.of_session("url", &json!({ "url": url }));
     }
 
-    /// Sends a command of the DevTools protocol.
+    /// Sends a DevTools protocol command.
     pub fn command(&self, name: &str, parameters: &Value) -> Value {
         self.of_session("goog/cdp/execute", &json!({ "cmd": name, "params": parameters }))
     }
 
-    /// The value of an expression in the page.
+    /// Evaluates an expression in the page.
     pub fn value(&self, expression: &str) -> Value {
         self.of_session("execute/sync", &json!({ "script": format!("return {expression}"), "args": [] }))
     }
@@ -107,14 +108,14 @@ impl Browser {
         self.until(&format!("document.getElementById({}).textContent.includes({})", json!(id), json!(text)));
     }
 
-    /// Keys to the element that has the focus.
+    /// Sends keys to the focused element.
     pub fn press(&self, keys: &str) {
         let active = self.exchange("GET", &format!("/session/{}/element/active", self.session), "");
         let element = active.as_object().and_then(|all| all.values().next()?.as_str()).expect("an element").to_owned();
         self.of_session(&format!("element/{element}/value"), &json!({ "text": keys }));
     }
 
-    /// What the browser complains about.
+    /// Returns the messages in the browser's log.
     #[must_use]
     pub fn complaints(&self) -> Vec<Value> {
         let log = self.of_session("se/log", &json!({ "type": "browser" }));
@@ -127,17 +128,17 @@ impl Drop for Browser {
         if !self.session.is_empty() && !std::thread::panicking() {
             self.exchange("DELETE", &format!("/session/{}", self.session), "");
         }
-        // It ends by itself if the session could not.
+        // The driver terminates on its own if the session could not be ended.
         let _ = self.driver.kill();
         let _ = self.driver.wait();
         let _ = std::fs::remove_dir_all(&self.profile);
     }
 }
 
-/// Whether Chromium and its driver are installed.
+/// Checks that Chromium and its driver are installed.
 ///
 /// # Errors
-/// What is missing.
+/// The error names the missing program.
 pub fn can_browse() -> Result<(), String> {
     require::program("chromium").and_then(|()| require::program("chromedriver"))
 }

@@ -1,5 +1,6 @@
-//! Counts a thread's system calls: the kernel tells a second thread of each one before it is made (the notifications of seccomp), which
-//! notes it and lets it go on. Takes Linux 5.5, and root or `no_new_privs`, which it sets.
+//! Counter of a thread's system calls. By seccomp notifications the kernel notifies a second thread
+//! before each call, which records the call and lets it continue. Requires Linux 5.5, and root or
+//! `no_new_privs`, which it sets.
 
 use std::io;
 use std::ops::Range;
@@ -7,7 +8,7 @@ use std::sync::atomic::{AtomicI32, AtomicI64, AtomicUsize, Ordering};
 
 use crate::not_run;
 
-/// Of `linux/seccomp.h`.
+/// Constants of `linux/seccomp.h`.
 const SET_MODE_FILTER: libc::c_long = 1;
 const FLAG_NEW_LISTENER: libc::c_long = 1 << 3;
 const RET_USER_NOTIF: u32 = 0x7fc0_0000;
@@ -15,19 +16,19 @@ const NOTIF_RECV: libc::c_ulong = 0xc050_2100;
 const NOTIF_SEND: libc::c_ulong = 0xc018_2101;
 const FLAG_CONTINUE: u32 = 1;
 
-/// Calls that are remembered; of further ones the number alone.
+/// Maximum number of recorded calls; further ones are only counted.
 const NUMBERS: usize = 1 << 16;
 
-/// What the watched thread has called.
+/// System calls of the watched thread.
 pub struct Calls {
     numbers: Vec<AtomicI64>,
     count: AtomicUsize,
-    /// Where the kernel tells of calls; -1 until that is known, -2 if it cannot be had.
+    /// Descriptor of the seccomp listener; -1 until it is known, -2 if it is unavailable.
     listener: AtomicI32,
 }
 
 impl Calls {
-    /// The numbers of the system calls that `work` makes.
+    /// Returns the numbers of the system calls that `work` makes.
     pub fn of(&self, work: impl FnOnce()) -> Vec<i64> {
         let before = self.count.load(Ordering::Acquire);
         work();
@@ -40,11 +41,13 @@ impl Calls {
         self.numbers[range].iter().map(|number| number.load(Ordering::Relaxed)).collect()
     }
 
-    /// From now on the second thread is told of the calling thread's calls.
+    /// Installs the filter: from here on the second thread is notified of the calling thread's
+    /// system calls.
     fn begin(&self) {
         let mut filter = libc::sock_filter { code: 0x06, jt: 0, jf: 0, k: RET_USER_NOTIF };
         let program = libc::sock_fprog { len: 1, filter: &mut filter };
-        // SAFETY: both affect this thread only; the program is one instruction, which is there during the call.
+        // SAFETY: both calls affect this thread only; the filter program is one instruction that
+        // outlives the call.
         let listener = unsafe {
             libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
             libc::syscall(libc::SYS_seccomp, SET_MODE_FILTER, FLAG_NEW_LISTENER, &program)
@@ -52,7 +55,7 @@ impl Calls {
         self.listener.store(if listener < 0 { -2 } else { listener as i32 }, Ordering::Release);
     }
 
-    /// Notes all calls until the watched thread is gone.
+    /// Records all calls until the watched thread has ended.
     fn note(&self) {
         let listener = loop {
             match self.listener.load(Ordering::Acquire) {
@@ -63,12 +66,12 @@ impl Calls {
         };
         let mut poll = libc::pollfd { fd: listener, events: libc::POLLIN, revents: 0 };
         loop {
-            // SAFETY: one descriptor to be waited for.
+            // SAFETY: the pointer refers to one valid poll descriptor.
             unsafe { libc::poll(&mut poll, 1, -1) };
             if poll.revents & libc::POLLIN != 0 {
                 self.note_one(listener);
             } else if poll.revents != 0 {
-                // SAFETY: nobody else has it.
+                // SAFETY: the descriptor has no other owner.
                 unsafe { libc::close(listener) };
                 return;
             }
@@ -76,7 +79,8 @@ impl Calls {
     }
 
     fn note_one(&self, listener: i32) {
-        // SAFETY: all-zero is a valid value of these C structures, and what the kernel wants; it reads and writes them alone.
+        // SAFETY: all-zero is a valid value of these C structures, and required by the kernel,
+        // which accesses only them.
         unsafe {
             let mut told: libc::seccomp_notif = std::mem::zeroed();
             if libc::ioctl(listener, NOTIF_RECV, &mut told) != 0 {
@@ -89,14 +93,14 @@ impl Calls {
             self.count.store(at + 1, Ordering::Release);
             let mut answer: libc::seccomp_notif_resp = std::mem::zeroed();
             (answer.id, answer.flags) = (told.id, FLAG_CONTINUE);
-            // It fails if the thread was killed meanwhile.
+            // The call fails if the thread was killed meanwhile.
             libc::ioctl(listener, NOTIF_SEND, &mut answer);
         }
     }
 }
 
-/// Runs something on a thread whose system calls are counted. Where the kernel refuses notifications it reports that the test
-/// cannot run, and returns `None`.
+/// Runs a closure on a thread whose system calls are counted. If the kernel refuses notifications
+/// it reports that the test cannot run, and returns `None`.
 pub fn watched<R: Send>(errand: impl FnOnce(&Calls) -> R + Send) -> Option<R> {
     let calls = Calls {
         numbers: (0..NUMBERS).map(|_| AtomicI64::new(0)).collect(),
@@ -122,7 +126,7 @@ mod tests {
     use super::watched;
 
     #[test]
-    fn calls_are_counted_and_made() {
+    fn watched_calls_are_counted_and_executed() {
         let counted = watched(|calls| {
             let mut pid = 0;
             // SAFETY: both calls take no argument and cannot fail.

@@ -1,4 +1,5 @@
-//! DDS domains of the host's loopback: each test has one of its own while it runs, whatever else runs at the same time.
+//! DDS domains for tests on the host's loopback: each test has exclusive use of its domain while it
+//! runs.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -7,19 +8,20 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Well-known ports (RTPS 2.5 §9.6.2) outside 32768 to 60999, from which the kernel takes ports for sockets that name none. The
-/// domains between are left to tests that name theirs on a command line, and those from 228 on to programs with one such test.
+/// Domain ids whose well-known ports (RTPS 2.5 §9.6.2) are outside 32768 to 60999, the range of
+/// ephemeral ports. The ids between are for tests that name theirs on a command line, and those
+/// from 228 on for programs with one such test.
 const DOMAINS: [std::ops::Range<u32>; 2] = [1..100, 216..228];
 
-/// No test waits longer than this for a domain.
+/// Maximum wait for a domain.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A domain that no other test uses, of this process or another: tests that run at the same time would discover each other on
-/// loopback. It is the test's own until its thread ends.
+/// Returns a domain that no other test of this or another process uses: concurrent tests would
+/// otherwise discover each other on loopback. It is reserved until the calling thread ends.
 ///
 /// # Panics
 ///
-/// If other tests of this network namespace have all domains for 60 s.
+/// Other tests of this network namespace occupy all domains for 60 s.
 pub fn domain() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let all: Vec<u32> = DOMAINS.into_iter().flatten().collect();
@@ -34,11 +36,12 @@ pub fn domain() -> u32 {
     panic!("other tests have all domains");
 }
 
-/// Waits until no other test has this domain, and reserves it until the calling thread ends. The thread may claim it again.
+/// Waits until no other test uses this domain, and reserves it until the calling thread ends. The
+/// thread may claim it again.
 ///
 /// # Panics
 ///
-/// If another test of this network namespace has it for 60 s.
+/// Another test of this network namespace occupies it for 60 s.
 pub fn claim(domain: u32) {
     let deadline = Instant::now() + PATIENCE;
     while !has(domain) && !reserve(domain) {
@@ -48,16 +51,17 @@ pub fn claim(domain: u32) {
 }
 
 thread_local! {
-    /// A bound name reserves a domain in this network namespace, for no longer than the process lives.
+    /// Bound socket names, each of which reserves a domain in this network namespace, at most until
+    /// the process ends.
     static RESERVED: RefCell<BTreeMap<u32, UnixListener>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// Whether this thread has reserved the domain.
+/// Reports whether this thread has reserved the domain.
 fn has(domain: u32) -> bool {
     RESERVED.with_borrow(|reserved| reserved.contains_key(&domain))
 }
 
-/// Reserves the domain for this thread; `false` if another one has it.
+/// Reserves the domain for this thread; returns `false` if another one has it.
 fn reserve(domain: u32) -> bool {
     let name = SocketAddr::from_abstract_name(format!("takt-test-domain-{domain}")).expect("a short name");
     let Ok(socket) = UnixListener::bind_addr(&name) else { return false };
@@ -72,13 +76,13 @@ mod tests {
     use super::{DOMAINS, claim, domain, reserve};
     use crate::waiting::{join, receive};
 
-    /// Whether a thread of its own can reserve the domain now.
+    /// Reports whether a new thread can reserve the domain.
     fn is_free(domain: u32) -> bool {
         std::thread::spawn(move || reserve(domain)).join().expect("no panic")
     }
 
     #[test]
-    fn domain_is_of_one_thread_until_it_ends() {
+    fn domain_is_reserved_until_its_thread_ends() {
         let (tell, told) = mpsc::channel();
         let (let_go, wait) = mpsc::channel::<()>();
         let thread = std::thread::spawn(move || {
@@ -91,7 +95,8 @@ mod tests {
         assert!(!is_free(one) && !is_free(other));
         drop(let_go);
         join("the domains are let go", thread);
-        // It waits where a process that another test starts has the socket until it runs its program.
+        // Claiming waits while a process started by another test holds the inherited socket until
+        // it executes its program.
         claim(one);
         claim(one);
         assert!(!is_free(one));

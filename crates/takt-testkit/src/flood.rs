@@ -1,4 +1,4 @@
-//! An overload of a network: datagrams at a rate, from a thread that ends with its value.
+//! Network overload for tests: datagrams at a constant rate, from a thread that ends on drop.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use crate::waiting;
 
-/// Octets of a datagram.
+/// Length of a datagram in octets.
 const LEN: usize = 1400;
 
-/// For so long nothing has come when a [`Sink`] ends.
+/// Time without datagrams after which a [`Sink`] ends.
 const SILENCE: Duration = Duration::from_millis(500);
 
-/// A thread that runs until its value is dropped.
+/// Thread that runs until its value is dropped.
 struct Worker {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -41,19 +41,20 @@ impl Drop for Worker {
     }
 }
 
-/// Sends datagrams.
+/// Sender of datagrams at a constant rate.
 pub struct Flood {
     worker: Worker,
     sent: Arc<AtomicU64>,
 }
 
 impl Flood {
-    /// Begins, with datagrams of 1,400 octets. `bits_per_second` counts these octets; what a delay of the thread kept back follows at once.
+    /// Starts sending datagrams of 1,400 octets. `bits_per_second` counts these octets. Datagrams
+    /// that a delayed thread missed are sent immediately afterward.
     pub fn start(from: UdpSocket, to: SocketAddr, bits_per_second: u64) -> Self {
         Self::start_with(from, to, bits_per_second / 8, LEN)
     }
 
-    /// The same with so many datagrams of `len` octets a second.
+    /// Starts sending this number of datagrams of `len` octets per second.
     pub fn start_packets(from: UdpSocket, to: SocketAddr, packets_per_second: u64, len: usize) -> Self {
         Self::start_with(from, to, packets_per_second * len as u64, len)
     }
@@ -76,21 +77,21 @@ impl Flood {
         Self { worker, sent }
     }
 
-    /// Ends; how many datagrams were sent.
+    /// Stops sending; returns the number of sent datagrams.
     pub fn end(mut self) -> u64 {
         self.worker.end();
         self.sent.load(Ordering::Relaxed)
     }
 }
 
-/// Takes and counts datagrams.
+/// Receiver that counts datagrams.
 pub struct Sink {
     worker: Worker,
     received: Arc<AtomicU64>,
 }
 
 impl Sink {
-    /// Begins.
+    /// Starts receiving.
     pub fn start(socket: UdpSocket) -> Self {
         let received = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&received);
@@ -108,12 +109,12 @@ impl Sink {
         Self { worker, received }
     }
 
-    /// How many datagrams came by now.
+    /// Returns the number of datagrams received so far.
     pub fn received(&self) -> u64 {
         self.received.load(Ordering::Relaxed)
     }
 
-    /// Ends after 500 ms in which nothing came; how many datagrams came.
+    /// Ends after 500 ms without datagrams; returns the number of received datagrams.
     pub fn end(mut self) -> u64 {
         self.worker.end();
         self.received()

@@ -1,8 +1,10 @@
-//! Texts of networks, as `takt_lab` and the controller of `takt-sdn` read them: hosts with one interface, bridges of Open vSwitch, links.
+//! Texts of network descriptions for `takt_lab` and the controller of `takt-sdn`: hosts with one
+//! interface, Open vSwitch bridges, links.
 
 use std::fmt::Write;
 
-/// Classes of `takt_lab` that are those of the model `ovs-netdev`, the last but for `other` first in urgency.
+/// Traffic classes of `takt_lab` for the model `ovs-netdev`, most urgent first, except that `other`
+/// comes last.
 pub const CLASSES: &str = r#"
 [[classes]]
 name = "first"
@@ -25,7 +27,7 @@ name = "other"
 frames = 256
 "#;
 
-/// One urgent class and the rest.
+/// One urgent class and the remaining traffic.
 pub const TWO_CLASSES: &str = r#"
 [[classes]]
 name = "urgent"
@@ -36,10 +38,11 @@ name = "other"
 frames = 256
 "#;
 
-/// The address of the controller, in the namespace of the switches.
+/// Address of the controller, in the namespace of the switches.
 const CONTROLLER: &str = "tcp:127.0.0.1:6653";
 
-/// A network. Ports of a switch are numbered from 1, in the order of [`host`](Self::host) and [`link`](Self::link).
+/// Network description. Switch ports are numbered from 1, in the order of the calls of
+/// [`host`](Self::host) and [`link`](Self::link).
 #[derive(Clone, Debug, Default)]
 pub struct LabText {
     settings: String,
@@ -50,12 +53,13 @@ pub struct LabText {
 }
 
 impl LabText {
-    /// A network of these switches, which know a controller at TCP port 6653 of their namespace.
+    /// Creates a network of these switches, which connect to a controller at TCP port 6653 of their
+    /// namespace.
     pub fn controlled(switches: &[&str]) -> Self {
         Self::default().add_switches(switches, &format!("controller = \"{CONTROLLER}\"\n"))
     }
 
-    /// A network of these switches, which forward by themselves.
+    /// Creates a network of these switches, which forward without a controller.
     pub fn of(switches: &[&str]) -> Self {
         Self::default().add_switches(switches, "")
     }
@@ -65,25 +69,27 @@ impl LabText {
         self
     }
 
-    /// The switches forward at this real-time priority, before everything else on the machine. A switch that waits for a processor hands
-    /// its meters all at once what came one by one.
+    /// Sets the real-time priority of the switches, above everything else on the machine. A switch
+    /// that waits for a processor would pass to its meters, in one burst, frames that arrived one
+    /// by one.
     pub fn switch_priority(mut self, priority: u8) -> Self {
         append(&mut self.settings, format_args!("switch_priority = {priority}\n"));
         self
     }
 
-    /// The classes of links with a rate.
+    /// Sets the classes of links with a rate.
     pub fn classes(mut self, classes: &str) -> Self {
         self.classes = classes.to_owned();
         self
     }
 
-    /// A host with the interface `eth0`, which has these addresses, separated by spaces, and a link to a switch.
+    /// Adds a host with the interface `eth0`, its addresses, separated by spaces, and a link to a
+    /// switch.
     pub fn host(self, name: &str, addresses: &str, switch: &str) -> Self {
         self.add_host(name, addresses).link(&format!("{name}:eth0"), switch)
     }
 
-    /// The same, and frames to the host leave the switch at this rate.
+    /// Adds a host to which the switch sends frames at this rate.
     pub fn host_of_rate(self, name: &str, addresses: &str, switch: &str, rate: &str) -> Self {
         self.add_host(name, addresses).link_of_rate(switch, &format!("{name}:eth0"), rate)
     }
@@ -94,31 +100,31 @@ impl LabText {
         self
     }
 
-    /// A link between two ends, each a switch or `HOST:eth0`.
+    /// Adds a link between two ends, each a switch or `HOST:eth0`.
     pub fn link(mut self, one: &str, other: &str) -> Self {
         append(&mut self.links, format_args!("[[links]]\nends = [\"{one}\", \"{other}\"]\n"));
         self
     }
 
-    /// The same, of a rate, such as `20 Mbit/s`.
+    /// Adds a link with a rate, such as `20 Mbit/s`.
     pub fn link_of_rate(self, one: &str, other: &str, rate: &str) -> Self {
         let mut text = self.link(one, other);
         append(&mut text.links, format_args!("rate = \"{rate}\"\n"));
         text
     }
 
-    /// The file, without a name.
+    /// Returns the file without a name.
     pub fn body(&self) -> String {
         [&self.settings, &self.classes, &self.hosts, &self.switches, &self.links].map(String::as_str).concat()
     }
 
-    /// The file of a lab that has the name of the test and this process.
+    /// Returns the file of a lab named after the test and this process.
     pub fn text(&self, test: &str) -> String {
         format!("name = \"{}\"\n{}", lab_name(test), self.body())
     }
 }
 
-/// The name of a lab of one test of this process.
+/// Returns the name of the lab of a test of this process.
 pub fn lab_name(test: &str) -> String {
     format!("{test}-{}", std::process::id())
 }
@@ -127,7 +133,8 @@ fn append(text: &mut String, more: std::fmt::Arguments<'_>) {
     text.write_fmt(more).expect("a string takes everything");
 }
 
-/// The description of the network for the controller: all switches have the classes of [`CLASSES`] and ports of this rate.
+/// Returns the network description for the controller: all switches have the classes of [`CLASSES`]
+/// and ports of this rate.
 pub fn network_text(rate_bps: u64) -> String {
     format!("[[switch]]\ndatapath_id = \"*\"\nmodel = \"ovs-netdev\"\nrate_bps = {rate_bps}\n")
 }
@@ -137,7 +144,7 @@ mod tests {
     use super::LabText;
 
     #[test]
-    fn parts_stand_in_the_order_of_the_file() {
+    fn parts_appear_in_file_order() {
         let text = LabText::controlled(&["s1"])
             .host("left", "10.7.0.1/24 fd07::1/64", "s1")
             .host_of_rate("right", "10.7.0.2/24", "s1", "20 Mbit/s")

@@ -1,9 +1,10 @@
-//! Support for Takt's tests: reports of tests that cannot run, checks of what a test needs from the machine, and what tests of several
-//! crates share.
+//! Support for Takt's tests: reports of tests that cannot run, checks of requirements on the
+//! machine, and helpers that several crates share.
 //!
-//! A test that returns early counts as passed with libtest. A test whose precondition is not met calls [`not_run`], so that the
-//! runner (`cargo xtask test`) counts it as skipped and lists its reason. The checks in [`require`] ask the kernel itself and
-//! use no code of Takt: an error of the code under test is never a reason to skip.
+//! A test that returns early counts as passed in libtest. A test whose precondition is not met
+//! calls [`not_run`], so that the runner (`cargo xtask test`) counts it as skipped and lists its
+//! reason. The checks in [`require`] query the kernel directly and use no code of Takt: an error of
+//! the code under test is never a reason to skip.
 
 pub mod browser;
 pub mod counting_calls;

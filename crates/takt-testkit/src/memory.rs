@@ -1,6 +1,7 @@
-//! An allocator that counts, per thread, so that tests of one program can run side by side.
+//! Counting allocator for tests. It counts per thread, so that tests of one program can run in
+//! parallel.
 //!
-//! A test program installs it, and asks [`allocations`] and [`peak_octets`]:
+//! A test program installs it, and calls [`allocations`] and [`peak_octets`]:
 //!
 //! ```
 //! #[global_allocator]
@@ -16,10 +17,10 @@ thread_local! {
     static PEAK: Cell<isize> = const { Cell::new(0) };
 }
 
-/// The system's allocator, counted.
+/// System allocator with counters.
 pub struct Counting;
 
-/// A thread that ends has no counters any more, and no test that would ask for them.
+/// A thread that is ending has no counters any more, and no test that reads them.
 fn allocated(octets: usize) {
     let _ = ALLOCATIONS.try_with(|allocations| allocations.set(allocations.get() + 1));
     let _ = LIVE.try_with(|live| {
@@ -32,11 +33,11 @@ fn freed(octets: usize) {
     let _ = LIVE.try_with(|live| live.set(live.get() - octets.cast_signed()));
 }
 
-// SAFETY: every call is passed on to the system's allocator unchanged; counting allocates nothing.
+// SAFETY: every call is passed on to the system allocator unchanged; counting allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         allocated(layout.size());
-        // SAFETY: the caller's promises are those that `System` asks for.
+        // SAFETY: the caller guarantees what `System` requires.
         unsafe { System.alloc(layout) }
     }
 
@@ -46,7 +47,7 @@ unsafe impl GlobalAlloc for Counting {
         unsafe { System.alloc_zeroed(layout) }
     }
 
-    /// Counts both blocks at a time, as if it had moved.
+    /// Counts both blocks at once, as if the block had moved.
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         allocated(size);
         freed(layout.size());
@@ -61,14 +62,15 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// How often this thread allocates in `run`; 0 unless the program has installed [`Counting`].
+/// Returns the number of allocations of this thread in `run`; 0 unless the program has installed
+/// [`Counting`].
 pub fn allocations(run: impl FnOnce()) -> u64 {
     let before = ALLOCATIONS.get();
     run();
     ALLOCATIONS.get() - before
 }
 
-/// How much more memory than before this thread holds at most in `run`, in octets.
+/// Returns the peak memory in octets that this thread allocates in `run`, relative to its start.
 pub fn peak_octets(run: impl FnOnce()) -> usize {
     let before = LIVE.get();
     PEAK.set(before);

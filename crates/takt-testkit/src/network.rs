@@ -1,7 +1,8 @@
-//! A network of the test's own: hosts, each a network namespace with one interface, `eth0`, at one bridge.
+//! Test network of hosts, each a network namespace with one interface, `eth0`, connected to one
+//! bridge.
 //!
-//! Nothing of it has a name outside: a namespace lives as long as a thread, socket or descriptor of it, so that
-//! whatever becomes of a test, nothing is left.
+//! Namespaces have no names: one lives as long as its threads, sockets and descriptors. Nothing
+//! remains however a test ends.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -15,25 +16,25 @@ use std::time::Duration;
 
 use crate::{not_run, require};
 
-/// The bridge and what hangs on it.
+/// Network with its bridge.
 pub struct Network {
     bridge: Host,
     hosts: AtomicU8,
     mtu: usize,
 }
 
-/// One host: its namespace.
+/// Host with its network namespace.
 #[derive(Clone)]
 pub struct Host {
     namespace: Arc<File>,
 }
 
-/// Reports that the test cannot run if no network namespaces can be made.
+/// Checks that network namespaces can be created; otherwise reports that the test cannot run.
 fn is_possible() -> Option<()> {
     require::network_namespaces().map_err(not_run).ok()
 }
 
-/// Moves this thread to a new namespace; a descriptor of it.
+/// Moves this thread to a new namespace; returns its descriptor.
 fn new_namespace() -> io::Result<File> {
     // SAFETY: no pointers; affects this thread only.
     if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
@@ -42,12 +43,12 @@ fn new_namespace() -> io::Result<File> {
     File::open("/proc/thread-self/ns/net")
 }
 
-/// Runs `f` on a thread of its own, which may move to another namespace.
+/// Runs `f` on a new thread, which may move to another namespace.
 fn apart<R: Send>(f: impl FnOnce() -> R + Send) -> R {
     std::thread::scope(|scope| scope.spawn(f).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
 }
 
-/// Runs commands of iproute2, one a line, in this thread's namespace.
+/// Runs iproute2 commands, one per line, in this thread's namespace.
 pub fn ip(lines: &str) {
     let mut child = Command::new("ip")
         .args(["-batch", "-"])
@@ -63,27 +64,29 @@ pub fn ip(lines: &str) {
     assert!(output.status.success(), "ip {lines}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// A line for [`ip`] that makes an interface of this thread's namespace transmit now, if both ends of its link are up.
+/// Returns a line for [`ip`] that lets an interface of this thread's namespace transmit
+/// immediately, if both ends of its link are up.
 ///
-/// The end that came up first drops what it sends until the kernel has handled the change of its carrier, which it does
-/// once a second for all interfaces of the machine. A query of one interface handles that one's at once, from Linux 6.8 on.
+/// The end that came up first drops frames until the kernel has handled its carrier change. The
+/// kernel does this once a second for all interfaces of the machine. From Linux 6.8 on, a query of
+/// an interface handles its change immediately.
 fn activate(interface: &str) -> String {
     format!("link show dev {interface}\n")
 }
 
 impl Network {
-    /// An empty network of the usual MTU. Without the permission to make one it reports that the test cannot run, and returns
-    /// `None`.
+    /// Creates an empty network with the default MTU. Without the required privileges it reports
+    /// that the test cannot run, and returns `None`.
     pub fn new() -> Option<Self> {
         Self::of_mtu(1500)
     }
 
-    /// One of this MTU.
+    /// Creates a network with this MTU.
     pub fn of_mtu(mtu: usize) -> Option<Self> {
         is_possible()?;
         let bridge = apart(|| {
             let namespace = new_namespace().expect("it may");
-            // Groups are flooded: nobody here asks who is a member.
+            // Multicast is flooded: there is no querier for group membership.
             ip("link set lo up
                 link add br0 type bridge mcast_snooping 0
                 addr add 10.77.0.254/24 dev br0
@@ -93,8 +96,8 @@ impl Network {
         Some(Self { bridge: Host::new(bridge), hosts: AtomicU8::new(0), mtu })
     }
 
-    /// A further host, the `n`-th with the address 10.77.0.`n`. It resolves the addresses of others when it needs them, or
-    /// knows those of all hosts from the start.
+    /// Adds a host, the `n`-th with the address 10.77.0.`n`. It resolves the addresses of others on
+    /// demand, or has static entries for all hosts.
     pub fn host(&self, knows_all: bool) -> Host {
         let n = self.hosts.fetch_add(1, Ordering::Relaxed) + 1;
         let bridge = format!("/proc/{}/fd/{}", std::process::id(), self.bridge.namespace.as_raw_fd());
@@ -128,13 +131,13 @@ impl Network {
         host
     }
 
-    /// How many frames the bridge could not hand to a host, or the host not take.
+    /// Returns the number of frames dropped between the bridge and its hosts.
     pub fn drops(&self) -> u64 {
         self.bridge.drops()
     }
 }
 
-/// Waits until the way from one to the other, at `address`, is open, both ways: links come up when they like.
+/// Waits until both hosts reach each other at `address`: links need time to come up.
 fn answer(here: &UdpSocket, there: &UdpSocket, address: Ipv4Addr) {
     let port = there.local_addr().expect("it is bound").port();
     let mut buffer = [0; 8];
@@ -142,7 +145,7 @@ fn answer(here: &UdpSocket, there: &UdpSocket, address: Ipv4Addr) {
         socket.set_read_timeout(Some(Duration::from_millis(10))).expect("a timeout");
     }
     for _ in 0..2000 {
-        // It fails as long as there is no link.
+        // The call fails as long as there is no link.
         drop(here.send_to(b"there?", (address, port)));
         if let Ok((_, from)) = there.recv_from(&mut buffer) {
             drop(there.send_to(b"here", from));
@@ -154,11 +157,11 @@ fn answer(here: &UdpSocket, there: &UdpSocket, address: Ipv4Addr) {
     panic!("the host does not reach {address}");
 }
 
-/// While it lives, its thread is in the namespace of a host.
+/// Guard that keeps its thread in the namespace of a host.
 #[must_use]
 pub struct Inside {
     outside: File,
-    /// It is dropped where it was made.
+    /// Makes the guard neither `Send` nor `Sync`: it must be dropped on its thread.
     _this_thread: PhantomData<*const ()>,
 }
 
@@ -170,7 +173,7 @@ impl Drop for Inside {
 
 /// Moves this thread to a network namespace.
 fn move_to(namespace: &File) {
-    // SAFETY: the descriptor is one of a network namespace; affects this thread only.
+    // SAFETY: the descriptor refers to a network namespace; affects this thread only.
     let entered = unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) };
     assert_eq!(entered, 0, "{}", io::Error::last_os_error());
 }
@@ -180,7 +183,7 @@ impl Host {
         Self { namespace: Arc::new(namespace) }
     }
 
-    /// Runs something in the host's namespace, on a thread of its own.
+    /// Runs a closure in the host's namespace, on a new thread.
     pub fn run<R: Send>(&self, errand: impl FnOnce() -> R + Send) -> R {
         apart(|| {
             move_to(&self.namespace);
@@ -188,17 +191,19 @@ impl Host {
         })
     }
 
-    /// Moves this thread to the host's namespace, until the value that is returned is dropped.
+    /// Moves this thread to the host's namespace until the returned value is dropped.
     pub fn enter(&self) -> Inside {
         let outside = File::open("/proc/thread-self/ns/net").expect("proc is mounted");
         move_to(&self.namespace);
         Inside { outside, _this_thread: PhantomData }
     }
 
-    /// How many frames the kernel counts as dropped at the host's interfaces, received and sent.
+    /// Returns the number of frames that the kernel counts as dropped at the host's interfaces,
+    /// received and sent.
     pub fn drops(&self) -> u64 {
         let table = self.run(|| std::fs::read_to_string("/proc/thread-self/net/dev").expect("proc is mounted"));
-        // proc(5): after the name octets, packets, errors and drops received with four more figures, then the same sent.
+        // proc(5): the name, then octets, packets, errors, drops and four more figures for received
+        // frames, then the same for sent ones.
         let figures =
             table.lines().filter_map(|line| line.split_once(':')).map(|(_, figures)| figures.split_whitespace());
         let drops = figures.flat_map(|line| line.enumerate().filter(|(at, _)| [3, 11].contains(at)));
@@ -206,9 +211,10 @@ impl Host {
     }
 }
 
-/// Two hosts with nothing but a wire between them, of so many queues each way. Their addresses are 10.77.0.1 and 10.77.0.2, and
-/// fd77::1 and fd77::2; they know each other's. Without the permission to make them it reports that the test cannot run, and
-/// returns `None`.
+/// Creates two hosts that are connected by one veth pair, with this number of queues in each
+/// direction. Their addresses are 10.77.0.1 and 10.77.0.2, and fd77::1 and fd77::2; they have
+/// static neighbor entries for each other. Without the required privileges it reports that the test
+/// cannot run, and returns `None`.
 pub fn wire(queues: u32) -> Option<[Host; 2]> {
     is_possible()?;
     let hosts = [(); 2].map(|()| Host::new(apart(|| new_namespace().expect("it may"))));
@@ -216,7 +222,7 @@ pub fn wire(queues: u32) -> Option<[Host; 2]> {
     Some(hosts)
 }
 
-/// Lays the wire between two hosts, who are as before.
+/// Creates or replaces the veth pair between two hosts, which keep their addresses.
 pub fn lay(hosts: &[Host; 2], queues: u32) {
     let there = format!("/proc/{}/fd/{}", std::process::id(), hosts[1].namespace.as_raw_fd());
     hosts[0].run(|| {

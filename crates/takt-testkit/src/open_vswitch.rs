@@ -1,17 +1,19 @@
-//! Open vSwitch for one test: a database and a switch with a directory of their own, in the namespace of the thread that starts them.
+//! Open vSwitch for one test: a database and a switch with a separate directory, in the namespace
+//! of the starting thread.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The two processes, ended by their ids when this is dropped. A test asks [`open_vswitch`](crate::require::open_vswitch) before.
+/// Database and switch processes, ended by their ids on drop. A test first checks
+/// [`open_vswitch`](crate::require::open_vswitch).
 pub struct OpenVSwitch {
     directory: PathBuf,
     processes: Vec<Child>,
 }
 
 impl OpenVSwitch {
-    /// Starts `ovsdb-server` with an empty database, and `ovs-vswitchd` without a datapath of the kernel.
+    /// Starts `ovsdb-server` with an empty database, and `ovs-vswitchd` without a kernel datapath.
     pub fn start() -> Self {
         static STARTED: AtomicU32 = AtomicU32::new(0);
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
@@ -28,18 +30,19 @@ impl OpenVSwitch {
         started
     }
 
-    /// A file of theirs, such as the socket of a bridge, `s1.mgmt`.
+    /// Returns the path of one of their files, such as the socket of a bridge, `s1.mgmt`.
     pub fn path(&self, name: &str) -> PathBuf {
         self.directory.join(name)
     }
 
-    /// The socket of the database.
+    /// Returns the socket of the database.
     pub fn database(&self) -> PathBuf {
         self.path("db.sock")
     }
 
-    /// What `ovs-vsctl` prints for these words, without quotes. It waits up to a minute for the database, and for the switch to do as
-    /// the database says, unless it is asked not to.
+    /// Runs `ovs-vsctl` with these words, and returns its output without quotes. It waits up to a
+    /// minute for the database, and for the switch to apply the configuration, unless a word
+    /// disables that.
     pub fn vsctl(&self, words: &[&str]) -> String {
         let database = format!("--db=unix:{}", self.database().display());
         let mut command = self.command("ovs-vsctl");

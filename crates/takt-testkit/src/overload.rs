@@ -1,8 +1,9 @@
-//! Tests that overload a network, one at a time.
+//! Mutual exclusion of tests that overload a network.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Keeps the overload of other tests away: switches and floods of several have real-time priority, and take the processors from one another.
+/// Locks out the overload of other tests: switches and floods of several tests have real-time
+/// priority, and would compete for the processors.
 pub fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)

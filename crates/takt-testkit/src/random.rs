@@ -1,11 +1,11 @@
-//! Numbers that follow from a seed, for the inputs of tests.
+//! Pseudorandom numbers from a seed, for test inputs.
 
-/// SplitMix64. A test that fails prints its seed.
+/// SplitMix64 generator. A failing test prints its seed.
 #[derive(Clone, Debug)]
 pub struct Random(pub u64);
 
 impl Random {
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -15,17 +15,17 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// From 0 to `bound`, which is at least 1 and not included.
+    /// Returns a number from 0 to `bound`, which is at least 1 and not included.
     pub fn below(&mut self, bound: usize) -> usize {
         (self.next() % bound as u64) as usize
     }
 
-    /// From `low` to `high`, both included.
+    /// Returns a number from `low` to `high`, both included.
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.next() % (high - low + 1)
     }
 
-    /// True once in `n` on average.
+    /// Returns true once in `n` calls on average.
     pub fn one_in(&mut self, n: u64) -> bool {
         self.next().is_multiple_of(n)
     }
@@ -36,7 +36,7 @@ mod tests {
     use super::Random;
 
     #[test]
-    fn numbers_follow_from_the_seed_within_their_bounds() {
+    fn numbers_depend_on_the_seed_and_stay_within_bounds() {
         let (mut a, mut b) = (Random(7), Random(7));
         assert_eq!([a.next(), a.next()], [b.next(), b.next()]);
         assert!((0..1000).all(|_| a.below(3) < 3 && (4..=6).contains(&a.between(4, 6))));

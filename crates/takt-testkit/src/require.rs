@@ -1,21 +1,22 @@
-//! Preconditions of tests. Each asks the kernel or the file system without any code of Takt; the error says what is missing.
+//! Preconditions of tests. Each check queries the kernel or the file system without any code of
+//! Takt; the error names the missing precondition.
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// The effective user is root.
+/// Checks that the effective user is root.
 pub fn root() -> Result<(), String> {
-    // SAFETY: no pointers; it cannot fail.
+    // SAFETY: no pointers; the call cannot fail.
     match unsafe { libc::geteuid() } {
         0 => Ok(()),
         user => Err(format!("not root (user {user})")),
     }
 }
 
-/// This process may make network namespaces, and iproute2 is installed to fill them. The kernel is asked once: a namespace is
-/// not removed at once.
+/// Checks that this process may create network namespaces, and that iproute2 is installed. The
+/// kernel is queried once per process, since it removes namespaces with a delay.
 pub fn network_namespaces() -> Result<(), String> {
     static ANSWER: OnceLock<Result<(), String>> = OnceLock::new();
     let ask = || {
@@ -25,18 +26,18 @@ pub fn network_namespaces() -> Result<(), String> {
     ANSWER.get_or_init(ask).clone()
 }
 
-/// This process may make mount namespaces, and mount in them.
+/// Checks that this process may create mount namespaces, and mount in them.
 pub fn mount_namespaces() -> Result<(), String> {
     unshared(libc::CLONE_NEWNS).map_err(|why| format!("no mount namespace can be made: {why}"))?;
     program("unshare").and_then(|()| program("mount"))
 }
 
-/// This process may make time namespaces.
+/// Checks that this process may create time namespaces.
 pub fn time_namespaces() -> Result<(), String> {
     unshared(libc::CLONE_NEWTIME).map_err(|why| format!("no time namespace can be made: {why}"))
 }
 
-/// A thread of its own moves to new namespaces of this kind, and ends.
+/// Moves a new thread to new namespaces of this kind, and ends it.
 fn unshared(kind: i32) -> io::Result<()> {
     let attempt = std::thread::spawn(move || {
         // SAFETY: no pointers; affects this thread only.
@@ -48,7 +49,7 @@ fn unshared(kind: i32) -> io::Result<()> {
     attempt.join().expect("the thread does not panic")
 }
 
-/// The kernel has AF_XDP and this process may open such a socket.
+/// Checks that the kernel supports AF_XDP and this process may open such a socket.
 pub fn af_xdp() -> Result<(), String> {
     socket(libc::AF_XDP, libc::SOCK_RAW, 0).map(drop).map_err(|why| format!("no AF_XDP socket can be opened: {why}"))
 }
@@ -63,7 +64,7 @@ fn socket(family: i32, kind: i32, protocol: i32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
-/// The kernel's release is at least this one.
+/// Checks that the kernel release is at least this one.
 pub fn kernel(major: u32, minor: u32) -> Result<(), String> {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease")
         .map_err(|why| format!("the kernel's release cannot be read: {why}"))?;
@@ -80,21 +81,21 @@ fn is_at_least(release: &str, major: u32, minor: u32) -> bool {
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (major, minor)
 }
 
-/// Root, network namespaces, and Open vSwitch to run in them.
+/// Checks for root, network namespaces, and Open vSwitch.
 pub fn open_vswitch() -> Result<(), String> {
     root()?;
     network_namespaces()?;
     ["ovsdb-server", "ovs-vswitchd", "ovs-vsctl", "ovsdb-tool"].into_iter().try_for_each(program)
 }
 
-/// A program of this name is in `PATH`.
+/// Checks that a program of this name is in `PATH`.
 pub fn program(name: &str) -> Result<(), String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let is_there = std::env::split_paths(&path).any(|directory| directory.join(name).is_file());
     if is_there { Ok(()) } else { Err(format!("{name} is not installed")) }
 }
 
-/// A file or device of this path exists.
+/// Checks that a file or device of this path exists.
 pub fn file(path: &str) -> Result<(), String> {
     if Path::new(path).exists() { Ok(()) } else { Err(format!("there is no {path}")) }
 }
@@ -104,7 +105,7 @@ mod tests {
     use super::{is_at_least, program};
 
     #[test]
-    fn releases_compare_by_number() {
+    fn kernel_releases_compare_numerically() {
         for (release, major, minor, expected) in [
             ("6.18.44-fc-v595", 6, 6, true),
             ("6.6.0", 6, 6, true),
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_program_is_named() {
+    fn error_names_the_missing_program() {
         assert_eq!(program("sh"), Ok(()));
         assert_eq!(program("takt-no-such-program"), Err("takt-no-such-program is not installed".to_owned()));
     }

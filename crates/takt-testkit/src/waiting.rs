@@ -1,7 +1,9 @@
-//! Waiting with a limit: for a condition, a value, a message of another thread, the end of a thread or of a process.
+//! Bounded waits for a condition, a value, a message of another thread, or the end of a thread or
+//! process.
 //!
-//! Each function panics at [`LIMIT`] and says what it waited for. A test that waits without a limit hangs when what it waits for fails, and
-//! with it the run of all tests. [`OnDrop`] ends the threads of a scope when the closure of the scope panics.
+//! Each function panics at [`LIMIT`] and names the condition. A test that waits without a limit
+//! hangs when the condition fails, and with it the whole test run. [`OnDrop`] ends the threads of a
+//! scope when the closure of the scope panics.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -11,23 +13,26 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// No test waits longer. It is many times what a busy machine takes, and no bound on time that a test asserts.
+/// Maximum wait. It is many times the duration on a busy machine, and not a time bound that a test
+/// asserts.
 pub const LIMIT: Duration = Duration::from_secs(120);
 
-/// A condition that is met soon is seen at once: for so long the thread only yields.
+/// Time for which the thread only yields, so that a condition that soon holds is noticed without
+/// delay.
 const EAGER: Duration = Duration::from_millis(1);
 
 /// Waits until the condition holds.
 ///
 /// # Panics
 ///
-/// If it does not hold within [`LIMIT`]. The message has `what`: the condition, in words.
+/// The condition does not hold within [`LIMIT`]. The message contains `what`, which describes the
+/// condition.
 #[track_caller]
 pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
     until_some(what, || condition().then_some(()));
 }
 
-/// Waits until there is a value.
+/// Waits until `look` returns a value.
 ///
 /// # Panics
 ///
@@ -37,7 +42,7 @@ pub fn until_some<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
     look_until(LIMIT, look).unwrap_or_else(|| missed(what))
 }
 
-/// Waits until a look finds a value. Until then it finds something else, and the message has the last of it.
+/// Waits until `look` succeeds. The panic message contains its last error.
 ///
 /// # Panics
 ///
@@ -49,11 +54,11 @@ pub fn until_seen<T, E: Debug>(what: &str, mut look: impl FnMut() -> Result<T, E
     found.unwrap_or_else(|| missed(&format!("{what}; found {last:?}")))
 }
 
-/// The next message of another thread.
+/// Returns the next message of another thread.
 ///
 /// # Panics
 ///
-/// If none comes within [`LIMIT`], or the other thread has dropped its sender.
+/// No message arrives within [`LIMIT`], or the other thread has dropped its sender.
 #[track_caller]
 pub fn receive<T>(what: &str, messages: &Receiver<T>) -> T {
     match messages.recv_timeout(LIMIT) {
@@ -63,31 +68,32 @@ pub fn receive<T>(what: &str, messages: &Receiver<T>) -> T {
     }
 }
 
-/// The lines of a stream of a process, read on a thread of its own: [`receive`] has a limit, the stream has none. What is not received
-/// does not block the process.
+/// Reads the lines of a process's stream on a separate thread: [`receive`] has a limit, the stream
+/// has none. Unreceived lines do not block the process.
 pub fn lines(stream: impl Read + Send + 'static) -> Receiver<String> {
     let (sender, lines) = channel();
     std::thread::spawn(move || {
         for line in BufReader::new(stream).lines().map_while(Result::ok) {
-            // The test may have what it wants.
+            // The test may already have what it needs.
             drop(sender.send(line));
         }
     });
     lines
 }
 
-/// Waits for the end of a thread; what it returned.
+/// Waits for the end of a thread; returns its result.
 ///
 /// # Panics
 ///
-/// If the thread panicked, with its panic, or has not ended within [`LIMIT`]. It is left behind then.
+/// The thread panicked (its panic is resumed), or has not ended within [`LIMIT`]. It then keeps
+/// running.
 #[track_caller]
 pub fn join<T>(what: &str, thread: JoinHandle<T>) -> T {
     until(what, || thread.is_finished());
     thread.join().unwrap_or_else(|panic: Box<dyn Any + Send>| std::panic::resume_unwind(panic))
 }
 
-/// Calls something that may block for ever, on a thread of its own; what it returned.
+/// Calls a possibly blocking function on a new thread; returns its result.
 ///
 /// # Panics
 ///
@@ -101,17 +107,18 @@ pub fn within_limit<T: Send + 'static>(what: &str, call: impl FnOnce() -> T + Se
 ///
 /// # Panics
 ///
-/// If it has not ended within [`LIMIT`]. It is killed then.
+/// The process has not ended within [`LIMIT`]. It is then killed.
 #[track_caller]
 pub fn wait(what: &str, process: &mut Child) -> ExitStatus {
     wait_for(LIMIT, process).unwrap_or_else(|| missed(what))
 }
 
-/// Runs a program to its end; what it wrote, and how it ended. Its standard input is as the command has it.
+/// Runs a program to its end; returns its output and exit status. Its standard input is that of the
+/// command.
 ///
 /// # Panics
 ///
-/// If the program cannot be started, or has not ended within [`LIMIT`]. It is killed then.
+/// The program cannot be started, or has not ended within [`LIMIT`]. It is then killed.
 #[track_caller]
 pub fn output(command: &mut Command) -> Output {
     let what = format!("{command:?} ends");
@@ -126,7 +133,7 @@ pub fn output(command: &mut Command) -> Output {
     Output { status, stdout: join(&what, stdout), stderr: join(&what, stderr) }
 }
 
-/// Reads a stream to its end, on a thread of its own.
+/// Reads a stream to its end on a separate thread.
 fn read_all(mut stream: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
     std::thread::spawn(move || {
         let mut octets = Vec::new();
@@ -135,8 +142,9 @@ fn read_all(mut stream: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
     })
 }
 
-/// Calls a closure when it is dropped, also by a panic. In the closure of a `thread::scope` it sets the flags and closes the entities that
-/// threads of the scope wait for: the scope ends only when they have.
+/// Calls a closure on drop, also during a panic. In the closure of a `thread::scope` it sets the
+/// flags and closes the entities for which threads of the scope wait, since the scope ends only
+/// when these threads have ended.
 #[must_use]
 pub struct OnDrop<F: FnMut()>(pub F);
 
@@ -187,7 +195,7 @@ mod tests {
 
     use super::{OnDrop, join, look_until, missed, output, receive, until, until_some, wait_for};
 
-    /// The message of a panic.
+    /// Returns the message of a panic.
     fn message(call: impl FnOnce()) -> String {
         let panic = catch_unwind(AssertUnwindSafe(call)).expect_err("it panics");
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
@@ -208,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn thread_that_panicked_is_named_at_once() {
+    fn panic_of_a_thread_is_reported_immediately() {
         let (sender, messages) = mpsc::channel::<()>();
         let thread = std::thread::spawn(move || {
             drop(sender);
@@ -226,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn output_has_both_streams_whole() {
+    fn output_contains_both_streams_completely() {
         let made = output(Command::new("sh").args(["-c", "head -c 200000 /dev/zero; echo no >&2; exit 3"]));
         assert_eq!((made.stdout.len(), &made.stderr[..], made.status.code()), (200_000, &b"no\n"[..], Some(3)));
     }

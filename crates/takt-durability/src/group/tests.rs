@@ -1,11 +1,11 @@
-//! What a topic keeps under a disk budget, and whom it believes about original writers.
+//! Tests of stored changes under a disk budget, and of the credibility of original writers.
 
 use super::*;
 use crate::record::tests::record;
 use takt::qos::DurabilityService;
 use takt::relay::ChangeKind;
 
-/// A PERSISTENT topic whose history is this.
+/// Returns a PERSISTENT topic with this history.
 fn persistent(history: History) -> Group {
     let mut data = PublicationData { topic_name: "T".to_owned(), ..PublicationData::default() };
     data.qos.durability = Durability::Persistent;
@@ -13,7 +13,7 @@ fn persistent(history: History) -> Group {
     Group::new(1, data, &Options::default())
 }
 
-/// Keeps these records, `disk_bytes` on disk, and returns the limit that stands in the way.
+/// Stores these records, at most `disk_bytes` on disk, and returns the limit that prevents it.
 fn keep(group: &mut Group, records: impl IntoIterator<Item = Record>, disk_bytes: u64) -> Option<&'static str> {
     group.waiting.extend(records);
     let mut room = disk_bytes.saturating_sub(group.index.bytes());
@@ -21,20 +21,20 @@ fn keep(group: &mut Group, records: impl IntoIterator<Item = Record>, disk_bytes
 }
 
 #[test]
-fn full_disk_budget_replaces_what_keep_last_would_replace() {
+fn full_disk_budget_still_replaces_samples_by_keep_last() {
     let mut group = persistent(History::KeepLast(1));
     let changes = |sn: std::ops::RangeInclusive<i64>| sn.map(|sn| record(1, sn, 0, ChangeKind::Alive));
     assert_eq!(keep(&mut group, changes(1..=50), 15), None, "each of 10 octets replaces one of 10");
     assert_eq!((group.index.len(), group.index.last_of(Guid::from_bytes([1; 16]))), (1, 50));
     assert_eq!(keep(&mut group, [record(1, 51, 9, ChangeKind::Alive)], 15), Some("disk"), "another instance");
     group.waiting.clear();
-    // The budget is smaller than what a former run kept.
+    // The budget is smaller than the changes that an earlier run stored.
     assert_eq!(keep(&mut group, changes(51..=60), 5), None);
     assert_eq!(group.index.len(), 1);
 }
 
 #[test]
-fn original_writers_that_have_gone_and_hold_nothing_are_forgotten_but_the_last() {
+fn departed_writers_without_samples_are_forgotten_except_the_latest() {
     let mut group = persistent(History::KeepLast(1));
     let of = |writer: u64| {
         let mut bytes = [0; 16];
@@ -61,7 +61,7 @@ fn original_writers_that_have_gone_and_hold_nothing_are_forgotten_but_the_last()
 }
 
 #[test]
-fn number_that_a_living_writer_has_not_reached_is_not_kept() {
+fn relayed_number_beyond_its_live_writer_is_not_stored() {
     let mut group = persistent(History::KeepAll);
     let relayed = |sn| Record { is_relayed: true, ..record(1, sn, 0, ChangeKind::Alive) };
     group.waiting.extend([relayed(500 + LEAD_MAX), relayed(i64::MAX)]);
@@ -71,7 +71,7 @@ fn number_that_a_living_writer_has_not_reached_is_not_kept() {
 }
 
 #[test]
-fn forged_number_of_before_the_writer_was_known_does_not_silence_it() {
+fn forged_number_received_before_discovery_does_not_block_the_writer() {
     let mut group = persistent(History::KeepAll);
     let own = |sn| record(1, sn, 0, ChangeKind::Alive);
     let forged = Record { is_relayed: true, ..own(i64::MAX) };
@@ -86,7 +86,7 @@ fn forged_number_of_before_the_writer_was_known_does_not_silence_it() {
 }
 
 #[test]
-fn credible_changes_of_other_services_outlive_the_correction_of_a_forged_number() {
+fn credible_relayed_changes_remain_when_a_forged_number_is_corrected() {
     let mut group = persistent(History::KeepAll);
     let own = |sn| record(1, sn, 0, ChangeKind::Alive);
     let relayed = |sn| Record { is_relayed: true, ..own(sn) };
@@ -100,7 +100,7 @@ fn credible_changes_of_other_services_outlive_the_correction_of_a_forged_number(
 }
 
 #[test]
-fn numbers_of_a_writer_that_has_announced_them_are_repeated() {
+fn announced_numbers_of_a_writer_count_as_repeated() {
     let mut group = persistent(History::KeepAll);
     let relayed = |sn| Record { is_relayed: true, ..record(1, sn, 0, ChangeKind::Alive) };
     assert_eq!(keep(&mut group, (1..=2_000).map(relayed), 100_000), None);
@@ -111,11 +111,11 @@ fn numbers_of_a_writer_that_has_announced_them_are_repeated() {
 }
 
 #[test]
-fn repeated_changes_do_not_replace_what_another_writer_wrote_later() {
+fn repeated_changes_do_not_replace_later_changes_of_another_writer() {
     let mut group = persistent(History::KeepLast(1));
     let of = |writer| (1..=3).map(move |sn| record(writer, sn, 0, ChangeKind::Alive));
     assert_eq!(keep(&mut group, of(1).chain(of(2)), 1_000), None);
-    // The history of the first writer comes again; nothing of it is kept any more.
+    // The history of the first writer arrives again; none of it is stored any more.
     group.waiting.extend(of(1));
     let mut room = 1_000;
     let kept = group.keep_what_is_credible(&mut room, &mut Batch::default(), |_| Ok(Some(3)));
@@ -125,7 +125,7 @@ fn repeated_changes_do_not_replace_what_another_writer_wrote_later() {
 }
 
 #[test]
-fn topic_without_writers_and_changes_is_over_after_the_patience() {
+fn topic_without_writers_and_changes_ends_after_its_idle_time() {
     let mut group = persistent(History::KeepLast(1));
     assert!(!group.is_over(Duration::from_secs(3600)));
     assert!(group.is_over(Duration::ZERO));
@@ -136,7 +136,8 @@ fn topic_without_writers_and_changes_is_over_after_the_patience() {
     assert!(!group.is_over(Duration::ZERO));
 }
 
-/// Offers what is committed to a writer that has room for what `has_room` says, and returns what that has taken: original writer and number.
+/// Offers committed changes to a writer that has room for those that satisfy `has_room`. Returns
+/// original writer and number of the accepted changes.
 fn passed_on(group: &mut Group, has_room: impl Fn(&Record) -> bool) -> Vec<(u8, i64)> {
     let mut taken = Vec::new();
     group.mark_committed();
@@ -150,7 +151,7 @@ fn passed_on(group: &mut Group, has_room: impl Fn(&Record) -> bool) -> Vec<(u8, 
 }
 
 #[test]
-fn changes_without_room_at_the_writer_are_passed_on_in_order_and_once_when_it_has_room() {
+fn changes_without_room_are_relayed_once_and_in_order_when_there_is_room() {
     let mut group = persistent(History::KeepAll);
     let of = |writer, sn, instance| record(writer, sn, instance, ChangeKind::Alive);
     let records = [of(1, 1, 1), of(1, 2, 2), of(2, 1, 2), of(1, 3, 3), of(3, 1, 4)];
@@ -168,7 +169,7 @@ fn changes_without_room_at_the_writer_are_passed_on_in_order_and_once_when_it_ha
 }
 
 #[test]
-fn changes_that_find_room_wait_for_none_of_another_writer_and_instance() {
+fn changes_with_room_do_not_wait_for_other_writers_and_instances() {
     let mut group = persistent(History::KeepLast(1));
     let records = (0..100).map(|number| record(number, 1, number, ChangeKind::Alive));
     assert_eq!(keep(&mut group, records, 10_000), None);
@@ -179,7 +180,7 @@ fn changes_that_find_room_wait_for_none_of_another_writer_and_instance() {
 }
 
 #[test]
-fn repeated_attempt_ends_after_so_many_refusals_and_the_next_one_goes_on_behind_them() {
+fn repeated_attempt_ends_after_the_refusal_limit_and_the_next_one_continues_after_it() {
     let mut group = persistent(History::KeepAll);
     let records = (0..40).map(|number| record(number, 1, number, ChangeKind::Alive));
     assert_eq!(keep(&mut group, records, 10_000), None);
@@ -200,7 +201,7 @@ fn repeated_attempt_ends_after_so_many_refusals_and_the_next_one_goes_on_behind_
 }
 
 #[test]
-fn topic_that_was_first_announced_in_xml_is_served_once_samples_in_xcdr_are_kept() {
+fn topic_first_announced_in_xml_is_served_once_xcdr_samples_are_stored() {
     let interfaces = ["lo"];
     let domain = takt_testkit::domain::domain();
     let participant = DomainParticipant::builder(domain).interfaces(interfaces).build().expect("participant");
@@ -220,7 +221,7 @@ fn topic_that_was_first_announced_in_xml_is_served_once_samples_in_xcdr_are_kept
 }
 
 #[test]
-fn topic_that_was_first_announced_in_xml_is_served_after_a_restart_in_the_representation_of_what_is_kept() {
+fn topic_first_announced_in_xml_is_served_after_a_restart_in_the_stored_representation() {
     let participant =
         DomainParticipant::builder(takt_testkit::domain::domain()).interfaces(["lo"]).build().expect("participant");
     for (encapsulation, expected) in [([0, 1], DataRepresentation::xcdr1()), ([0, 7], DataRepresentation::xcdr2())] {
@@ -242,7 +243,7 @@ fn topic_that_was_first_announced_in_xml_is_served_after_a_restart_in_the_repres
 }
 
 #[test]
-fn topic_that_cannot_be_served_is_tried_again_after_the_pause_and_named_once() {
+fn topic_that_cannot_be_served_is_retried_after_the_pause_and_reported_once() {
     let domain = takt_testkit::domain::domain();
     let participant = DomainParticipant::builder(domain).interfaces(["lo"]).build().expect("participant");
     let mut group = persistent(History::KeepAll);

@@ -1,4 +1,4 @@
-//! What the store gives back, and what it refuses.
+//! Tests of stored data after reopening, and of refused files.
 
 use super::*;
 use crate::record::tests::record;
@@ -16,7 +16,7 @@ fn batch(numbers: std::ops::Range<u64>) -> Batch {
 }
 
 #[test]
-fn what_was_committed_comes_back_in_order() {
+fn committed_changes_are_restored_in_order() {
     let directory = Directory::new("store");
     let mut store = Store::open(directory.path()).expect("a new store");
     assert!(store.load().expect("an empty store").is_empty());
@@ -36,7 +36,7 @@ fn what_was_committed_comes_back_in_order() {
 }
 
 #[test]
-fn one_process_uses_a_store() {
+fn store_is_refused_while_another_process_uses_it() {
     let directory = Directory::new("store");
     let _store = Store::open(directory.path()).expect("a new store");
     let error = Store::open(directory.path()).expect_err("in use").to_string();
@@ -44,7 +44,7 @@ fn one_process_uses_a_store() {
 }
 
 #[test]
-fn a_foreign_file_is_refused() {
+fn file_of_another_format_is_refused() {
     for (name, bytes) in [("text", b"once upon a time".repeat(1000)), ("zeroes", vec![0; 10_000]), ("short", vec![1])] {
         let directory = Directory::new("store");
         std::fs::write(directory.file(FILE), &bytes).expect("a file");
@@ -55,7 +55,7 @@ fn a_foreign_file_is_refused() {
 }
 
 #[test]
-fn another_database_or_version_is_refused() {
+fn other_database_or_version_is_refused() {
     let directory = Directory::new("store");
     let database = Database::create(directory.file(FILE)).expect("a database");
     let transaction = database.begin_write().expect("a transaction");
@@ -77,7 +77,7 @@ fn another_database_or_version_is_refused() {
 }
 
 #[test]
-fn a_torn_file_is_refused() {
+fn torn_file_is_refused() {
     let directory = Directory::new("store");
     let mut store = Store::open(directory.path()).expect("a new store");
     store.commit(&batch(0..2_000)).expect("room");
@@ -91,7 +91,7 @@ fn a_torn_file_is_refused() {
 }
 
 #[test]
-fn a_record_that_is_none_is_an_error_and_not_left_out() {
+fn malformed_record_is_an_error() {
     let directory = Directory::new("store");
     let mut store = Store::open(directory.path()).expect("a new store");
     store.commit(&batch(0..3)).expect("room");
@@ -107,7 +107,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn directory_and_file_are_for_their_owner_alone() {
+fn directory_and_file_are_accessible_to_their_owner_only() {
     let parent = Directory::new("store");
     let directory = parent.file("store");
     let mut store = Store::open(&directory).expect("a new store");
@@ -116,7 +116,7 @@ fn directory_and_file_are_for_their_owner_alone() {
 }
 
 #[test]
-fn open_file_is_tightened_and_open_directory_named() {
+fn accessible_file_gets_mode_0600_and_accessible_directory_is_reported() {
     let directory = Directory::new("store");
     drop(Store::open(directory.path()).expect("a new store"));
     fs::set_permissions(directory.file(FILE), Permissions::from_mode(0o644)).expect("it is ours");
@@ -130,7 +130,7 @@ fn open_file_is_tightened_and_open_directory_named() {
 }
 
 #[test]
-fn altered_octet_of_what_is_kept_is_found() {
+fn altered_octet_is_detected() {
     let directory = Directory::new("store");
     let mut store = Store::open(directory.path()).expect("a new store");
     store.commit(&batch(0..2_000)).expect("room");
@@ -147,7 +147,7 @@ fn altered_octet_of_what_is_kept_is_found() {
 }
 
 #[test]
-fn garbage_in_an_empty_store_is_refused_or_harmless_and_what_is_found_is_said() {
+fn garbage_in_an_empty_store_is_refused_or_ignored_with_a_remark() {
     let directory = Directory::new("store");
     drop(Store::open(directory.path()).expect("a new store"));
     let whole = fs::read(directory.file(FILE)).expect("the file");
@@ -173,7 +173,7 @@ fn garbage_in_an_empty_store_is_refused_or_harmless_and_what_is_found_is_said() 
 }
 
 #[test]
-fn store_of_version_1_is_read_and_becomes_version_2() {
+fn store_of_version_1_is_converted_to_version_2() {
     let directory = Directory::new("store");
     let mut store = Store::open(directory.path()).expect("a new store");
     store.commit(&batch(0..3)).expect("room");
@@ -188,7 +188,7 @@ fn store_of_version_1_is_read_and_becomes_version_2() {
 }
 
 #[test]
-fn topic_that_ended_leaves_nothing() {
+fn ended_topic_leaves_no_records() {
     let directory = Directory::new("store");
     let mut store = Store::open(directory.path()).expect("a new store");
     let mut first = batch(0..30);

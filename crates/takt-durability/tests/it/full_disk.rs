@@ -1,6 +1,7 @@
-//! A disk that is full: nothing that was said to be safe is lost, what is kept is served, and it goes on when there is space.
+//! Tests with a full disk: no committed sample is lost, stored samples are served, and the service
+//! continues when there is space.
 //!
-//! The disk is a tmpfs of 4 MiB in a mount namespace, which takes root.
+//! The disk is a tmpfs of 4 MiB in a mount namespace, which requires root.
 
 use crate::support::*;
 use std::process::Command;
@@ -10,7 +11,7 @@ use takt::{DataReader, DataWriter, DdsType, DomainParticipant};
 use takt_durability::{Options, Service};
 use takt_testkit::{not_run, require};
 
-/// In the environment of the process that has a mount namespace of its own.
+/// Environment variable that marks the process inside the mount namespace.
 const INSIDE: &str = "TAKT_TEST_FULL_DISK";
 
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
@@ -42,7 +43,7 @@ fn reader_of_pages(participant: &DomainParticipant) -> DataReader<Page> {
     subscriber.create_datareader(&topic, qos).expect("reader")
 }
 
-/// Runs the service until this is so.
+/// Runs the service until the condition holds.
 fn step_until(service: &mut Service, notes: &mut Vec<String>, what: &str, mut is_so: impl FnMut(&[String]) -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !is_so(notes) {
@@ -61,14 +62,14 @@ fn full_disk_makes_persistent_topics_full_until_there_is_space_again() {
 }
 
 #[test]
-fn topic_that_is_heard_while_the_disk_is_full_ends_and_the_service_goes_on() {
+fn topic_discovered_while_the_disk_is_full_ends_and_the_service_continues() {
     in_a_mount_namespace(
-        "full_disk::topic_that_is_heard_while_the_disk_is_full_ends_and_the_service_goes_on",
+        "full_disk::topic_discovered_while_the_disk_is_full_ends_and_the_service_continues",
         hear_and_end,
     );
 }
 
-/// Runs a test in a process of its own, which may mount what it likes.
+/// Runs a test in a separate process with its own mount namespace.
 fn in_a_mount_namespace(name: &str, test: fn()) {
     if std::env::var_os(INSIDE).is_some() {
         return test();
@@ -83,7 +84,7 @@ fn in_a_mount_namespace(name: &str, test: fn()) {
     assert!(ended.status.success(), "{}", String::from_utf8_lossy(&[ended.stdout, ended.stderr].concat()));
 }
 
-/// A topic of the store, of which nothing is kept, has a writer for a moment while nothing can be written.
+/// Creates and removes a writer of a stored topic without changes while the disk is full.
 fn hear_and_end() {
     let (domain, directory) = (domain(), Directory::new("durability"));
     run("mount", &["-t", "tmpfs", "-o", "size=4m", "none", &directory.path().display().to_string()]);
@@ -152,7 +153,7 @@ fn fill_and_recover() {
     });
     let safe = writer.durable_upto().expect("open").expect("the service is there").0 as u32;
     assert!(safe >= 1 && safe < write_pages(0), "{safe}");
-    // TRANSIENT topics go on, and what is safe is served.
+    // TRANSIENT topics continue, and committed samples are served.
     write(&transient, 0..20);
     let subscriber = participant(domain);
     let reader = reader_of_pages(&subscriber);
@@ -176,7 +177,7 @@ fn fill_and_recover() {
         "nothing is said to be safe that is not"
     );
 
-    // A service that starts on the full disk has what was safe.
+    // A service that starts on the full disk has the committed samples.
     drop(service);
     let mut service = Service::new(options(domain, Some(&directory))).expect("what is kept can be read");
     assert!(service.totals().samples >= safe as usize, "{:?}", service.totals());
@@ -191,7 +192,7 @@ fn fill_and_recover() {
     assert_eq!(service.totals().samples, written as usize, "each once");
 }
 
-/// Whether the writer waits for the service already.
+/// Reports whether the writer already waits for the service.
 fn writer_is_ahead(writer: &DataWriter<Page>, written: u32) -> bool {
     writer.durable_upto().expect("open").is_none_or(|sn| (sn.0 as u32) + 100 < written)
 }

@@ -1,4 +1,4 @@
-//! What does not fit is refused, said and counted.
+//! Tests of limits: excess samples and topics are refused, reported and counted.
 
 use crate::support::*;
 use std::time::{Duration, Instant};
@@ -7,9 +7,9 @@ use takt_durability::{Options, Service};
 use takt_testkit::waiting::until_seen;
 
 #[test]
-fn what_finds_no_room_is_not_acknowledged_and_what_is_there_stays() {
+fn samples_without_room_are_not_acknowledged_and_stored_ones_stay() {
     let (domain, directory) = (domain(), Directory::new("durability"));
-    // Number is 8 octets, with its encapsulation header 12.
+    // A Number has 8 octets, 12 with its encapsulation header.
     let options = Options { disk_bytes_max: 12 * 50, ..options(domain, Some(&directory)) };
     let publisher = participant(domain);
     let writer = writer(&publisher, writer_qos(Durability::Persistent, keep_all()));
@@ -39,7 +39,7 @@ fn what_finds_no_room_is_not_acknowledged_and_what_is_there_stays() {
 }
 
 #[test]
-fn topics_that_are_not_wanted_or_too_many_are_left_alone() {
+fn excluded_and_excess_topics_are_ignored() {
     let domain = domain();
     let publisher = participant(domain);
     let _writer = writer(&publisher, writer_qos(Durability::Transient, keep_all()));
@@ -60,7 +60,7 @@ fn topics_that_are_not_wanted_or_too_many_are_left_alone() {
 }
 
 #[test]
-fn persistent_topics_need_a_store() {
+fn persistent_topics_are_ignored_without_a_store() {
     let domain = domain();
     let publisher = participant(domain);
     let writer = writer(&publisher, writer_qos(Durability::Persistent, keep_all()));
@@ -73,7 +73,7 @@ fn persistent_topics_need_a_store() {
     assert_eq!(writer.durable_upto().expect("open"), None, "nobody tells it so");
 }
 
-/// A writer of another topic.
+/// Returns a writer of another topic.
 fn writer_of(participant: &takt::DomainParticipant, topic: &str, durability: Durability) -> takt::DataWriter<Number> {
     let topic = participant.create_topic(topic, TopicQos::default()).expect("topic");
     let publisher = participant.create_publisher(PublisherQos::default()).expect("publisher");
@@ -81,7 +81,7 @@ fn writer_of(participant: &takt::DomainParticipant, topic: &str, durability: Dur
 }
 
 #[test]
-fn topic_without_writers_and_samples_ends_and_makes_room_for_another() {
+fn topic_without_writers_and_samples_ends_and_another_can_begin() {
     for durability in [Durability::Transient, Durability::Persistent] {
         let (domain, directory) = (domain(), Directory::new("durability"));
         let options = Options { topics_max: 1, ..options(domain, Some(&directory)) };
@@ -119,7 +119,7 @@ fn topic_without_writers_and_samples_ends_and_makes_room_for_another() {
 }
 
 #[test]
-fn two_services_with_nothing_to_serve_end_a_topic() {
+fn two_services_without_samples_end_a_topic() {
     let domain = domain();
     let publisher = participant(domain);
     let writer = writer(&publisher, writer_qos(Durability::Transient, keep_all()));
@@ -138,7 +138,7 @@ fn two_services_with_nothing_to_serve_end_a_topic() {
 }
 
 #[test]
-fn forged_sample_in_the_name_of_a_writer_does_not_silence_it() {
+fn forged_sample_of_a_writer_does_not_block_it() {
     use takt::relay::*;
     let (domain, directory) = (domain(), Directory::new("durability"));
     let publisher = participant(domain);
@@ -170,7 +170,7 @@ fn forged_sample_in_the_name_of_a_writer_does_not_silence_it() {
     await_durability(&writer);
     let totals = service.stop();
     assert_eq!((totals.samples, totals.doubted), (50, 1), "{totals:?}");
-    // The same after a restart.
+    // The same holds after a restart.
     let service = Running::start(options(domain, Some(&directory)));
     write(&writer, 50..60);
     await_durability(&writer);
@@ -178,7 +178,7 @@ fn forged_sample_in_the_name_of_a_writer_does_not_silence_it() {
 }
 
 #[test]
-fn idle_service_neither_commits_nor_notes_anything() {
+fn idle_service_commits_and_notes_nothing() {
     let (domain, directory) = (domain(), Directory::new("durability"));
     let publisher = participant(domain);
     let writer = writer(&publisher, writer_qos(Durability::Persistent, keep_all()));
@@ -191,7 +191,7 @@ fn idle_service_neither_commits_nor_notes_anything() {
     assert!(service.totals().commits >= 1, "{:?}", service.totals());
     let (totals, notes) = (service.totals(), service.take_notes());
     assert!(notes.iter().any(|note| note.contains("served, 20 changes")), "{notes:?}");
-    // It looks for new writers every 100 ms.
+    // The service looks for new writers every 100 ms.
     let until = Instant::now() + Duration::from_secs(1);
     while Instant::now() < until {
         service.step().expect("nothing is stored");
@@ -200,13 +200,13 @@ fn idle_service_neither_commits_nor_notes_anything() {
 }
 
 #[test]
-fn changes_without_room_at_the_serving_writer_are_counted_and_the_others_served() {
+fn changes_without_room_at_the_serving_writer_are_counted_and_others_served() {
     let domain = domain();
     let options = Options { memory_bytes_max: 8 * 1024, ..options(domain, None) };
     let publisher = participant(domain);
     let writer = writer(&publisher, writer_qos(Durability::Transient, keep_all()));
     let service = Running::start(options);
-    // Number is 8 octets, with its encapsulation header 12.
+    // A Number has 8 octets, 12 with its encapsulation header.
     write(&writer, 0..600);
     await_durability(&writer);
     drop((writer, publisher));
@@ -220,19 +220,19 @@ fn changes_without_room_at_the_serving_writer_are_counted_and_the_others_served(
 }
 
 #[test]
-fn changes_without_room_at_the_serving_writer_are_served_in_order_and_once_when_it_has_room() {
+fn changes_without_room_are_served_once_and_in_order_when_there_is_room() {
     let domain = domain();
     let options = Options { memory_bytes_max: 8 * 1024, ..options(domain, None) };
     let publisher = participant(domain);
     let writer = writer(&publisher, writer_qos(Durability::Transient, keep_all()));
     let mut service = Service::new(options).expect("a service");
-    // Number is 8 octets, with its encapsulation header 12.
+    // A Number has 8 octets, 12 with its encapsulation header.
     write(&writer, 0..600);
     until("a full writer", || {
         service.step().expect("nothing is stored");
         service.totals().samples == 600 && service.totals().unserved > 0
     });
-    // What is left of them fits into the serving writer.
+    // The remaining samples fit into the serving writer.
     for key in 0..6 {
         let gone = Number { key, value: 0 };
         writer.dispose(&gone).expect("room");

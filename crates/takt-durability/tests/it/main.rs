@@ -1,4 +1,4 @@
-//! The durability service on loopback: what outlives whom.
+//! Tests of the durability service on loopback: samples outlive their writers and services.
 
 mod full_disk;
 mod limits;

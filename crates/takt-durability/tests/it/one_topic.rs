@@ -1,4 +1,4 @@
-//! What concerns one topic, or one sample of it, harms no other topic and ends no service.
+//! Tests that a problem of one topic or sample affects no other topic and does not end the service.
 
 use crate::support::*;
 use std::time::Instant;
@@ -17,7 +17,7 @@ fn pages(participant: &DomainParticipant) -> DataWriter<Page> {
     publisher.create_datawriter(&topic, writer_qos(Durability::Persistent, keep_all())).expect("writer")
 }
 
-/// Runs the service until this is so, and returns what it has said.
+/// Runs the service until the condition holds, and returns its notes.
 fn step_until(service: &mut Service, what: &str, mut is_so: impl FnMut(&Service) -> bool) -> Vec<String> {
     let (deadline, mut notes) = (Instant::now() + PATIENCE, Vec::new());
     while !is_so(service) {
@@ -33,7 +33,7 @@ fn said<'a>(notes: &'a [String], what: &str) -> Vec<&'a String> {
 }
 
 #[test]
-fn stored_sample_beyond_the_memory_is_named_once_and_all_others_are_served() {
+fn stored_sample_beyond_the_memory_limit_is_reported_once_and_others_are_served() {
     let (domain, directory) = (domain(), Directory::new("durability"));
     let publisher = participant(domain);
     let (pages, numbers) = (pages(&publisher), writer(&publisher, writer_qos(Durability::Persistent, keep_all())));
@@ -46,7 +46,7 @@ fn stored_sample_beyond_the_memory_is_named_once_and_all_others_are_served() {
     await_durability(&numbers);
     assert_eq!(service.stop().samples, 24);
     drop((pages, numbers, publisher));
-    // The writer that serves has twice as much.
+    // The serving writer has twice as much memory.
     let small = Options { memory_bytes_max: 8 << 10, ..options(domain, Some(&directory)) };
     let mut service = Service::new(small).expect("a service");
     let notes = step_until(&mut service, "both topics", |service| service.totals().served == 2);
@@ -70,7 +70,7 @@ fn stored_sample_beyond_the_memory_is_named_once_and_all_others_are_served() {
 }
 
 #[test]
-fn restart_with_fewer_instances_serves_those_that_fit() {
+fn restart_with_fewer_instances_serves_as_many_as_the_limit() {
     let (domain, directory) = (domain(), Directory::new("durability"));
     let publisher = participant(domain);
     let numbers = writer(&publisher, writer_qos(Durability::Persistent, keep_all()));
@@ -87,7 +87,7 @@ fn restart_with_fewer_instances_serves_those_that_fit() {
 }
 
 #[test]
-fn topic_that_no_writer_can_serve_is_named_once_and_ends_nothing() {
+fn topic_without_serving_writer_is_reported_once_and_the_service_continues() {
     let domain = domain();
     let publisher = participant(domain);
     let _writer = writer(&publisher, writer_qos(Durability::Transient, keep_all()));
@@ -109,7 +109,7 @@ fn topic_that_no_writer_can_serve_is_named_once_and_ends_nothing() {
 }
 
 #[test]
-fn history_of_a_writer_with_a_contract_is_served_whole_and_at_once() {
+fn history_of_a_writer_with_a_contract_is_served_completely_without_delay() {
     let domain = domain();
     let mut qos = writer_qos(Durability::Transient, keep_all());
     let separation = Some(takt::Duration::from_millis(20));
@@ -142,7 +142,7 @@ fn history_of_a_writer_with_a_contract_is_served_whole_and_at_once() {
 }
 
 #[test]
-fn sample_that_cannot_be_kept_is_never_said_to_be_safe_and_holds_back_its_writer_alone() {
+fn sample_that_cannot_be_stored_is_never_acknowledged_and_blocks_only_its_writer() {
     let (domain, directory) = (domain(), Directory::new("durability"));
     let publisher = participant(domain);
     let (first, second) = (pages(&publisher), pages(&publisher));

@@ -1,10 +1,10 @@
-//! Samples outlive their writer, and PERSISTENT ones the service (DDS 1.4 §2.2.3.4).
+//! Tests that samples outlive their writer, and PERSISTENT ones the service (DDS 1.4 §2.2.3.4).
 
 use crate::support::*;
 use takt::qos::*;
 
 #[test]
-fn a_late_joiner_gets_what_a_dead_writer_left() {
+fn late_joiner_gets_the_samples_of_a_departed_writer() {
     for durability in [Durability::Transient, Durability::Persistent] {
         let (domain, directory) = (domain(), Directory::new("durability"));
         let service = Running::start(options(domain, Some(&directory)));
@@ -28,7 +28,7 @@ fn a_late_joiner_gets_what_a_dead_writer_left() {
 }
 
 #[test]
-fn a_reader_of_both_writer_and_service_gets_each_sample_once_and_in_order() {
+fn reader_of_writer_and_service_gets_each_sample_once_and_in_order() {
     let domain = domain();
     let service = Running::start(options(domain, None));
     let publisher = participant(domain);
@@ -54,7 +54,7 @@ fn a_reader_of_both_writer_and_service_gets_each_sample_once_and_in_order() {
 }
 
 #[test]
-fn a_service_that_comes_back_has_what_it_had() {
+fn restarted_service_serves_its_stored_samples() {
     let (domain, directory) = (domain(), Directory::new("durability"));
     let publisher = participant(domain);
     let writer = writer(&publisher, writer_qos(Durability::Persistent, keep_all()));
@@ -74,7 +74,7 @@ fn a_service_that_comes_back_has_what_it_had() {
 }
 
 #[test]
-fn transient_samples_do_not_survive_their_service() {
+fn transient_samples_are_lost_when_their_service_ends() {
     let (domain, directory) = (domain(), Directory::new("durability"));
     let publisher = participant(domain);
     let writer = writer(&publisher, writer_qos(Durability::Transient, keep_all()));
@@ -87,7 +87,7 @@ fn transient_samples_do_not_survive_their_service() {
 }
 
 #[test]
-fn the_service_keeps_by_durability_service_and_not_by_the_writers_history() {
+fn service_history_follows_durability_service_and_not_the_history_of_the_writer() {
     let domain = domain();
     let _service = Running::start(options(domain, None));
     let publisher = participant(domain);
@@ -102,7 +102,7 @@ fn the_service_keeps_by_durability_service_and_not_by_the_writers_history() {
 }
 
 #[test]
-fn a_disposed_instance_is_forgotten_after_the_cleanup_delay() {
+fn disposed_instance_is_removed_after_the_cleanup_delay() {
     let (domain, directory) = (domain(), Directory::new("durability"));
     let service = Running::start(options(domain, Some(&directory)));
     let publisher = participant(domain);
@@ -126,7 +126,7 @@ fn a_disposed_instance_is_forgotten_after_the_cleanup_delay() {
 }
 
 #[test]
-fn without_a_service_the_writer_serves_its_history_itself() {
+fn writer_serves_its_own_history_without_a_service() {
     let domain = domain();
     let publisher = participant(domain);
     let writer = writer(&publisher, writer_qos(Durability::Persistent, keep_all()));
@@ -139,9 +139,10 @@ fn without_a_service_the_writer_serves_its_history_itself() {
     assert!(values(&samples).into_iter().eq(0..100));
 }
 
-/// LATENCY_BUDGET is compared when they match (DDS 1.4 §2.2.3.8): the service asks for what the writer offers.
+/// LATENCY_BUDGET is compared at matching (DDS 1.4 §2.2.3.8): the service requests the value that
+/// the writer offers.
 #[test]
-fn service_keeps_what_a_writer_with_a_latency_budget_wrote() {
+fn service_stores_samples_of_a_writer_with_a_latency_budget() {
     let domain = domain();
     let service = Running::start(options(domain, None));
     let publisher = participant(domain);

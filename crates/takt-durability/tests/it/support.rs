@@ -1,4 +1,4 @@
-//! What the tests share: a domain and a directory each, services in threads, writers and late joiners.
+//! Test support: separate domains and directories, services in threads, writers and late joiners.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ pub use takt_testkit::directory::Directory;
 pub use takt_testkit::domain::domain;
 pub use takt_testkit::waiting::until;
 
-/// No test waits longer than this for a condition; it is a failure then, not a slow machine.
+/// Maximum wait for a condition. Exceeding it is a failure, not a slow machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
@@ -22,7 +22,7 @@ pub struct Number {
     pub value: u32,
 }
 
-/// A participant on loopback that is believed in for a second after its death.
+/// Returns a participant on loopback with a lease of one second.
 pub fn participant(domain: u32) -> DomainParticipant {
     let builder = DomainParticipant::builder(domain).interfaces(["lo"]).peers(["127.0.0.1"]);
     builder.lease_duration(Duration::from_secs(2)).build().expect("participant")
@@ -40,7 +40,7 @@ pub fn options(domain: u32, store: Option<&Directory>) -> Options {
     }
 }
 
-/// A service that runs until it is dropped.
+/// Service that runs until it is dropped.
 pub struct Running {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Totals>>,
@@ -58,7 +58,7 @@ impl Running {
         Self { stop, thread: Some(thread) }
     }
 
-    /// Ends it and tells what it had.
+    /// Stops the service and returns its statistics.
     pub fn stop(mut self) -> Totals {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.take().expect("it is stopped once").join().expect("it did not fail")
@@ -115,12 +115,12 @@ pub fn write(writer: &DataWriter<Number>, values: std::ops::Range<u32>) {
     }
 }
 
-/// Waits until services have made all safe.
+/// Waits until services have acknowledged everything.
 pub fn await_durability(writer: &DataWriter<Number>) {
     writer.wait_for_durability(PATIENCE).expect("a service keeps it");
 }
 
-/// Takes until `count` values have come, and a moment longer to see that no more do.
+/// Takes until `count` values have arrived, then waits briefly to check that no more arrive.
 pub fn take(reader: &DataReader<Number>, count: usize) -> Vec<Sample<Number>> {
     let mut samples = Vec::new();
     let deadline = Instant::now() + PATIENCE;

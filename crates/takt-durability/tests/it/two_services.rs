@@ -1,10 +1,10 @@
-//! Two services on one domain: each has what the other had, and one is enough.
+//! Tests of two services in one domain: each obtains the samples of the other, and one suffices.
 
 use crate::support::*;
 use takt::qos::*;
 
 #[test]
-fn a_service_catches_up_from_the_other_one_and_goes_on_without_it() {
+fn service_catches_up_from_another_one_and_continues_without_it() {
     let (domain, first_store, second_store) = (domain(), Directory::new("durability"), Directory::new("durability"));
     let first = Running::start(options(domain, Some(&first_store)));
     let publisher = participant(domain);
@@ -19,7 +19,8 @@ fn a_service_catches_up_from_the_other_one_and_goes_on_without_it() {
     until("both", || writer.durability_services().expect("open").len() == 2);
     write(&writer, 200..300);
     await_durability(&writer);
-    // Serving begins when all has been caught up; a reader that needs both writers' history shows that it has.
+    // Serving begins when the service has caught up; a reader that needs the history of both
+    // writers shows this.
     let witness = participant(domain);
     let reader = reader(&witness, Durability::Persistent);
     until("three", || reader.matched_publications().expect("open").len() == 3);
@@ -30,7 +31,7 @@ fn a_service_catches_up_from_the_other_one_and_goes_on_without_it() {
 
     let subscriber = participant(domain);
     let samples = take(&crate::support::reader(&subscriber, Durability::Persistent), 300);
-    // Which writer comes first is anybody's guess: each writer's samples are in order.
+    // The order of the two writers is unspecified: only the samples of each writer are ordered.
     let (earlier, later): (Vec<u32>, Vec<u32>) = values(&samples).into_iter().partition(|value| *value < 200);
     assert!(earlier.into_iter().eq(0..200) && later.into_iter().eq(200..300), "{:?}", values(&samples));
     let totals = second.stop();
@@ -38,7 +39,7 @@ fn a_service_catches_up_from_the_other_one_and_goes_on_without_it() {
 }
 
 #[test]
-fn a_service_that_was_away_gets_what_it_missed() {
+fn restarted_service_gets_the_samples_it_missed() {
     let (domain, first_store, second_store) = (domain(), Directory::new("durability"), Directory::new("durability"));
     let publisher = participant(domain);
     let writer = writer(&publisher, writer_qos(Durability::Persistent, keep_all()));

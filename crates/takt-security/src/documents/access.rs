@@ -1,10 +1,11 @@
-//! Access control of one participant: the rule of its domain, and grants of local and remote subjects.
+//! Access control of one participant: the governance rule of its domain, and grants of local and
+//! remote subjects.
 
 use super::{Action, Decision, DomainRule, Governance, Permissions, Query, TopicRule, verify};
 use crate::error::{ErrorKind, Result, SecurityError};
 use crate::identity::{Authority, SubjectName, UnixSeconds};
 
-/// The verified governance of a domain. Permissions are checked by the same authority.
+/// Verified governance of a domain. The same authority verifies permissions.
 #[derive(Debug)]
 pub struct AccessControl {
     authority: Authority,
@@ -13,44 +14,45 @@ pub struct AccessControl {
 }
 
 impl AccessControl {
-    /// Verifies and reads a governance document.
+    /// Verifies and parses a governance document.
     ///
     /// # Errors
-    /// The signature is not of the authority, the text is no governance, or has no rule for the domain.
+    /// The signature is not by the authority, the text is no governance document, or it has no rule
+    /// for the domain.
     pub fn new(authority: Authority, governance: &[u8], domain_id: u32, now: UnixSeconds) -> Result<Self> {
         let text = verify(governance, &authority, now).map_err(|error| error.context("governance"))?;
         let rule = Governance::parse(&text)?.domain_rule(domain_id)?.clone();
         Ok(Self { authority, domain_id, rule })
     }
 
-    /// The domain.
+    /// Returns the domain id.
     pub const fn domain_id(&self) -> u32 {
         self.domain_id
     }
 
-    /// The rule of the domain.
+    /// Returns the rule of the domain.
     pub const fn domain_rule(&self) -> &DomainRule {
         &self.rule
     }
 
-    /// The permissions authority.
+    /// Returns the permissions authority.
     pub const fn authority(&self) -> &Authority {
         &self.authority
     }
 
-    /// Verifies and reads the permissions of a participant, local or remote.
+    /// Verifies and parses the permissions of a local or remote participant.
     ///
     /// # Errors
-    /// The signature is not of the authority, or the text is no permissions document.
+    /// The signature is not by the authority, or the text is no permissions document.
     pub fn permissions(&self, document: &[u8], now: UnixSeconds) -> Result<Permissions> {
         let text = verify(document, &self.authority, now).map_err(|error| error.context("permissions"))?;
         Permissions::parse(&text)
     }
 
-    /// May the subject join the domain?
+    /// Checks that the subject may join the domain.
     ///
     /// # Errors
-    /// It has no grant that is valid now, or none for this domain.
+    /// The subject has no grant that is valid now, or none for this domain.
     pub fn check_participant(&self, permissions: &Permissions, subject: &SubjectName, now: UnixSeconds) -> Result<()> {
         if !self.rule.enable_join_access_control {
             return Ok(());
@@ -64,10 +66,11 @@ impl AccessControl {
         Ok(())
     }
 
-    /// May the subject have this endpoint? The domain of the query is that of the participant.
+    /// Decides whether the subject may create this endpoint. The domain of the query is that of the
+    /// participant.
     ///
     /// # Errors
-    /// No rule of the governance has the topic, or access is controlled and there is no valid grant.
+    /// No governance rule matches the topic, or access is controlled and there is no valid grant.
     pub fn decide(
         &self,
         permissions: &Permissions,

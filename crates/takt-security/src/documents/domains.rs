@@ -5,7 +5,7 @@ use std::fmt;
 use super::xml::{Element, Fields};
 use crate::error::Result;
 
-/// The largest domain id that RTPS has ports for.
+/// Largest domain id for which RTPS defines ports.
 ///
 /// INTEROP(CycloneDDS 0.10): refuses documents with domain ids above 230.
 pub const DOMAIN_ID_MAX: u32 = 232;
@@ -15,7 +15,7 @@ pub const DOMAIN_ID_MAX: u32 = 232;
 pub struct DomainSet(pub Vec<(u32, u32)>);
 
 impl DomainSet {
-    /// Is the domain in one of the ranges?
+    /// Reports whether the domain is in one of the ranges.
     pub fn contains(&self, domain_id: u32) -> bool {
         self.0.iter().any(|(low, high)| (*low..=*high).contains(&domain_id))
     }

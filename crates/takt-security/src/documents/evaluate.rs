@@ -1,26 +1,26 @@
-//! Decisions of a grant, with the rule that decided (DDS-SEC 1.1 §9.4.1.3.2.3).
+//! Decisions of a grant, with the deciding rule (DDS-SEC 1.1 §9.4.1.3.2.3).
 //!
-//! An allow rule applies if it has *all* partitions and data tags of the endpoint; without
-//! `<partitions>` it has the default partition only. A deny rule applies if it has *one* of them;
-//! without `<partitions>` or `<data_tags>` it applies to all.
+//! An allow rule applies if it lists *all* partitions and data tags of the endpoint; without
+//! `<partitions>` it lists only the default partition. A deny rule applies if it lists *one* of
+//! them; without `<partitions>` or `<data_tags>` it applies to all.
 
 use takt_wire::partition::fnmatch;
 
 use super::{Criteria, Effect, Grant, Rule};
 
-/// What an endpoint is for.
+/// Action for which an endpoint needs permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Writing.
     Publish,
     /// Reading.
     Subscribe,
-    /// Forwarding what others wrote.
+    /// Forwarding samples of other writers.
     Relay,
 }
 
 impl Action {
-    /// The element of the permissions document.
+    /// Returns the name of the element in the permissions document.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Publish => "publish",
@@ -30,32 +30,32 @@ impl Action {
     }
 }
 
-/// An endpoint that asks for permission.
+/// Endpoint for which permission is requested.
 #[derive(Clone, Copy, Debug)]
 pub struct Query<'a> {
-    /// What it is for.
+    /// Action of the endpoint.
     pub action: Action,
-    /// The domain.
+    /// Domain id.
     pub domain_id: u32,
-    /// The topic.
+    /// Name of the topic.
     pub topic_name: &'a str,
-    /// The partitions of its publisher or subscriber; empty for the default partition.
+    /// Partitions of the publisher or subscriber; empty for the default partition.
     pub partitions: &'a [&'a str],
-    /// Its data tags.
+    /// Data tags of the endpoint.
     pub data_tags: &'a [(&'a str, &'a str)],
 }
 
-/// An answer with its reason.
+/// Decision with its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// Is the action permitted?
+    /// Whether the action is permitted.
     pub is_allowed: bool,
-    /// The rule that decided, and why.
+    /// Deciding rule, and the reason.
     pub reason: String,
 }
 
 impl Grant {
-    /// Decides by the first rule that applies. Validity is the business of [`Grant::validity`].
+    /// Decides by the first rule that applies. [`Grant::validity`] checks the validity period.
     pub fn decide(&self, query: &Query<'_>) -> Decision {
         let applied = self.rules.iter().find_map(|rule| Some((rule, rule.matching_topic(query)?)));
         let (effect, cause) = match applied {
@@ -80,7 +80,7 @@ impl Grant {
         Decision { is_allowed, reason }
     }
 
-    /// Can the subject do anything in this domain?
+    /// Reports whether the grant permits any action in this domain.
     pub fn joins(&self, domain_id: u32) -> bool {
         let has_rule = |rule: &Rule| rule.effect == Effect::Allow && rule.domains.contains(domain_id);
         self.default == Effect::Allow || self.rules.iter().any(has_rule)
@@ -95,7 +95,7 @@ impl Rule {
         }
     }
 
-    /// The expression by which the rule applies to a query.
+    /// Returns the expression by which the rule applies to a query.
     fn matching_topic(&self, query: &Query<'_>) -> Option<&str> {
         if !self.domains.contains(query.domain_id) {
             return None;

@@ -1,4 +1,4 @@
-//! The governance document: protection of a domain and of its topics (DDS-SEC 1.1 §9.4.1.2).
+//! Governance document: protection of a domain and of its topics (DDS-SEC 1.1 §9.4.1.2).
 
 use takt_wire::partition::fnmatch;
 
@@ -9,16 +9,16 @@ use crate::error::{ErrorKind, Result, SecurityError};
 /// Protection of messages and submessages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProtectionKind {
-    /// Clear and unauthenticated.
+    /// Plain and unauthenticated.
     #[default]
     None,
     /// Authenticated.
     Sign,
     /// Authenticated and encrypted.
     Encrypt,
-    /// Authenticated, with a code per receiver.
+    /// Authenticated, with receiver-specific codes.
     SignWithOriginAuthentication,
-    /// Authenticated and encrypted, with a code per receiver.
+    /// Authenticated and encrypted, with receiver-specific codes.
     EncryptWithOriginAuthentication,
 }
 
@@ -32,22 +32,22 @@ impl ProtectionKind {
         (Self::EncryptWithOriginAuthentication, "ENCRYPT_WITH_ORIGIN_AUTHENTICATION"),
     ];
 
-    /// Is anything protected?
+    /// Reports whether the kind protects at all.
     pub const fn is_protected(self) -> bool {
         !matches!(self, Self::None)
     }
 
-    /// Is the content encrypted?
+    /// Reports whether the content is encrypted.
     pub const fn is_encrypted(self) -> bool {
         matches!(self, Self::Encrypt | Self::EncryptWithOriginAuthentication)
     }
 
-    /// Does each receiver get a code of its own?
+    /// Reports whether messages carry receiver-specific codes.
     pub const fn has_origin_authentication(self) -> bool {
         matches!(self, Self::SignWithOriginAuthentication | Self::EncryptWithOriginAuthentication)
     }
 
-    /// The name in documents.
+    /// Returns the name in documents.
     pub fn name(self) -> &'static str {
         Self::NAMES.iter().find(|(kind, _)| *kind == self).map_or("NONE", |(_, name)| name)
     }
@@ -64,17 +64,17 @@ impl ProtectionKind {
 /// Protection of payloads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BasicProtectionKind {
-    /// Clear and unauthenticated.
+    /// Plain and unauthenticated.
     #[default]
     None,
     /// Authenticated.
     Sign,
-    /// Authenticated and encrypted, keys of instances included.
+    /// Authenticated and encrypted, instance keys included.
     Encrypt,
 }
 
 impl BasicProtectionKind {
-    /// The kind of protection of whole submessages that protects as much.
+    /// Returns the submessage protection kind of the same strength.
     pub const fn widened(self) -> ProtectionKind {
         match self {
             Self::None => ProtectionKind::None,
@@ -83,7 +83,7 @@ impl BasicProtectionKind {
         }
     }
 
-    /// The name in documents.
+    /// Returns the name in documents.
     pub fn name(self) -> &'static str {
         self.widened().name()
     }
@@ -98,44 +98,44 @@ impl BasicProtectionKind {
     }
 }
 
-/// The rules of all domains.
+/// Governance rules of all domains.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Governance {
-    /// The first rule whose domains contain a domain holds for it.
+    /// Domain rules. The first rule that contains a domain applies to it.
     pub domain_rules: Vec<DomainRule>,
 }
 
-/// The rule of some domains.
+/// Governance rule of a set of domains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DomainRule {
-    /// The domains.
+    /// Domains to which the rule applies.
     pub domains: DomainSet,
-    /// Do participants that cannot authenticate match topics that are not protected?
+    /// Whether participants that cannot authenticate may match endpoints of unprotected topics.
     pub allow_unauthenticated_participants: bool,
-    /// Does a participant need a grant to join?
+    /// Whether a participant needs a grant to join.
     pub enable_join_access_control: bool,
-    /// Protection of discovery of topics that ask for it.
+    /// Protection of discovery, for topics that enable it.
     pub discovery_protection_kind: ProtectionKind,
-    /// Protection of liveliness assertions of topics that ask for it.
+    /// Protection of liveliness assertions, for topics that enable it.
     pub liveliness_protection_kind: ProtectionKind,
     /// Protection of whole RTPS messages.
     pub rtps_protection_kind: ProtectionKind,
-    /// The first rule whose expression matches a topic holds for it.
+    /// Topic rules. The first rule whose expression matches a topic applies to it.
     pub topic_rules: Vec<TopicRule>,
 }
 
-/// The rule of some topics.
+/// Governance rule of a set of topics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicRule {
     /// Pattern of topic names.
     pub topic_expression: String,
-    /// Is discovery of these topics protected as the domain says?
+    /// Whether discovery of these topics has the protection of the domain rule.
     pub enable_discovery_protection: bool,
-    /// Is liveliness of these topics protected as the domain says?
+    /// Whether liveliness of these topics has the protection of the domain rule.
     pub enable_liveliness_protection: bool,
-    /// Does a reader need a grant?
+    /// Whether a reader needs a grant.
     pub enable_read_access_control: bool,
-    /// Does a writer need a grant?
+    /// Whether a writer needs a grant.
     pub enable_write_access_control: bool,
     /// Protection of submessages.
     pub metadata_protection_kind: ProtectionKind,
@@ -144,13 +144,13 @@ pub struct TopicRule {
 }
 
 impl Governance {
-    /// Reads the XML text.
+    /// Parses the XML text.
     ///
     /// # Errors
-    /// It is no governance document; the reason names line and element.
+    /// The text is no governance document; the reason names line and element.
     pub fn parse(text: &str) -> Result<Self> {
         read(text, |root| {
-            // Some writers of the schema of 2016 leave the element <dds> out.
+            // Some writers of the 2016 schema omit the element <dds>.
             let rules = match root.name() {
                 "dds" => Fields::of(root, &["domain_access_rules"])?.required("domain_access_rules")?,
                 "domain_access_rules" => root,
@@ -162,10 +162,10 @@ impl Governance {
         .map_err(|error| error.context("governance"))
     }
 
-    /// The rule of a domain.
+    /// Returns the rule of a domain.
     ///
     /// # Errors
-    /// No rule has it: a participant must not be created there.
+    /// No rule contains the domain: a participant must not be created in it.
     pub fn domain_rule(&self, domain_id: u32) -> Result<&DomainRule> {
         let found = self.domain_rules.iter().find(|rule| rule.domains.contains(domain_id));
         found.ok_or_else(|| {
@@ -175,7 +175,7 @@ impl Governance {
 }
 
 impl DomainRule {
-    /// The rule of a topic.
+    /// Returns the rule of a topic.
     ///
     /// # Errors
     /// No rule matches: endpoints of the topic must not be created.
@@ -226,7 +226,7 @@ fn topic_rule(element: Element<'_>) -> Result<TopicRule> {
             "data_protection_kind",
         ],
     )?;
-    // The schema of 2016 does not have it.
+    // The 2016 schema does not have this element.
     let liveliness = fields.optional("enable_liveliness_protection");
     Ok(TopicRule {
         topic_expression: fields.required("topic_expression")?.expression()?,

@@ -1,19 +1,19 @@
-//! The two MIME forms of a signed document (RFC 1847, RFC 8551): a detached signature, and one that
+//! MIME forms of a signed document (RFC 1847, RFC 8551): a detached signature, and a signature that
 //! contains its content.
 //!
-//! Read here and not by OpenSSL: the crate `openssl` panics on an error text that is not UTF-8, and
-//! OpenSSL quotes MIME headers in its error texts.
+//! OpenSSL does not parse the MIME headers: the crate `openssl` panics on an error text that is not
+//! UTF-8, and OpenSSL quotes MIME headers in its error texts.
 
 use openssl::base64::decode_block;
 
 use crate::error::{ErrorKind, Result, SecurityError, failed};
 
-/// A signature, and the content if the signature does not contain it.
+/// Signature, and the content if the signature is detached.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Signed {
-    /// PKCS#7 in DER.
+    /// PKCS#7 structure in DER.
     pub(super) signature: Vec<u8>,
-    /// With CR LF at the end of each line, as it was signed.
+    /// Signed content, with CR LF at the end of each line.
     pub(super) content: Option<Vec<u8>>,
 }
 
@@ -21,7 +21,7 @@ fn malformed(what: &str) -> SecurityError {
     SecurityError::new(ErrorKind::Malformed, format!("S/MIME: {what}"))
 }
 
-/// Reads a document.
+/// Parses a signed document.
 pub(super) fn parse(document: &[u8]) -> Result<Signed> {
     let lines: Vec<&[u8]> = document.split(|octet| *octet == b'\n').map(without_carriage_return).collect();
     let (header, body) = header(&lines).ok_or_else(|| malformed("no header"))?;
@@ -45,7 +45,7 @@ fn multipart(lines: &[&[u8]], content_type: &str) -> Result<Signed> {
     let first = next(0, &delimiter)?;
     let second = next(first + 1, &delimiter)?;
     let end = next(second + 1, &last)?;
-    // The line end in front of a boundary is part of the boundary.
+    // The line end before a boundary is part of the boundary.
     let content = lines[first + 1..second].join(&b"\r\n"[..]);
     let (_, body) = header(&lines[second + 1..end]).ok_or_else(|| malformed("signature without header"))?;
     Ok(Signed { signature: base64(body)?, content: Some(content) })
@@ -55,7 +55,7 @@ fn without_carriage_return(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// The fields in front of the first empty line, and the lines behind it.
+/// Returns the header fields before the first empty line, and the lines after it.
 fn header<'a>(lines: &'a [&'a [u8]]) -> Option<(Vec<String>, &'a [&'a [u8]])> {
     let end = lines.iter().position(|line| line.trim_ascii().is_empty())?;
     let mut fields: Vec<String> = Vec::new();
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_forms_are_read_with_any_line_ends() {
+    fn both_forms_are_parsed_with_any_line_ends() {
         let detached = "MIME-Version: 1.0\nContent-Type: multipart/signed; protocol=\"x\";\n\tBoundary=\"--B\"\n\npreamble\n\
             ----B\nContent-Type: text/plain\n\nline \u{fc}\n\n----B\nContent-Type: application/x\n\nAQID\nBA==\n\n----B--\n";
         let content = "Content-Type: text/plain\r\n\r\nline \u{fc}\r\n".as_bytes().to_vec();
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_signed_document_is_refused() {
+    fn malformed_signed_documents_are_refused() {
         for text in [
             "",
             "\n",

@@ -1,13 +1,13 @@
-//! Governance and permissions: signed XML documents and what they decide (DDS-SEC 1.1 §9.4).
+//! Governance and permissions: signed XML documents and access decisions (DDS-SEC 1.1 §9.4).
 //!
-//! A document is read in two steps. [`verify`] checks its S/MIME signature against the permissions
-//! authority and returns the XML text. [`Governance::parse`] and [`Permissions::parse`] read the
-//! text, of the schemas of 2016 and of 2017. An element that the schema does not have is an error:
-//! a rule that is not understood must not be left out.
+//! A document is processed in two steps. [`verify`] checks its S/MIME signature against the
+//! permissions authority and returns the XML text. [`Governance::parse`] and [`Permissions::parse`]
+//! parse the text, of the 2016 or the 2017 schema. An element outside the schema is an error: an
+//! unknown rule must not be ignored.
 //!
-//! Limits: [`DOCUMENT_LEN_MAX`] octets signed and unsigned, [`NODES_MAX`] nodes of XML, no DTD.
-//! An expression of a topic or of a partition is a pattern of POSIX `fnmatch` of at most
-//! [`EXPRESSION_LEN_MAX`] octets.
+//! Limits: [`DOCUMENT_LEN_MAX`] octets signed and unsigned, [`NODES_MAX`] XML nodes, no DTD. A
+//! topic or partition expression is a POSIX `fnmatch` pattern of at most [`EXPRESSION_LEN_MAX`]
+//! octets.
 
 mod access;
 mod domains;

@@ -1,4 +1,4 @@
-//! The permissions document: grants for subjects (DDS-SEC 1.1 §9.4.1.3).
+//! Permissions document: grants of subjects (DDS-SEC 1.1 §9.4.1.3).
 
 use super::DomainSet;
 use super::time::parse_date_time;
@@ -7,17 +7,17 @@ use crate::error::{ErrorKind, Result, SecurityError};
 use crate::identity::{SubjectName, UnixSeconds};
 use crate::token::Token;
 
-/// Grants, at most one of which is for a given subject at a given time.
+/// Grants, of which at most one is valid for a subject at a given time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Permissions {
-    /// In the order of the document.
+    /// Grants in the order of the document.
     pub grants: Vec<Grant>,
 }
 
-/// What one subject may do.
+/// Permissions of one subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// Name for logs.
+    /// Name of the grant, for logs.
     pub name: String,
     /// Subject name of the identity certificate.
     pub subject: SubjectName,
@@ -25,13 +25,13 @@ pub struct Grant {
     pub not_before: UnixSeconds,
     /// Last second of validity.
     pub not_after: UnixSeconds,
-    /// The first rule that applies decides.
+    /// Rules. The first rule that applies decides.
     pub rules: Vec<Rule>,
-    /// What holds if no rule applies.
+    /// Effect if no rule applies.
     pub default: Effect,
 }
 
-/// What a rule does.
+/// Effect of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// The action is permitted.
@@ -43,36 +43,36 @@ pub enum Effect {
 /// An `<allow_rule>` or a `<deny_rule>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Line in the document, for explanations.
+    /// Line in the document, for error reasons.
     pub line: u32,
-    /// Which of the two.
+    /// Effect of the rule.
     pub effect: Effect,
-    /// The domains that the rule is about.
+    /// Domains to which the rule applies.
     pub domains: DomainSet,
-    /// What it says of writers.
+    /// Criteria for writers.
     pub publish: Vec<Criteria>,
-    /// What it says of readers.
+    /// Criteria for readers.
     pub subscribe: Vec<Criteria>,
-    /// What it says of relays.
+    /// Criteria for relays.
     pub relay: Vec<Criteria>,
 }
 
-/// Topics, partitions and data tags, all of which have to match.
+/// Topics, partitions and data tags, all of which must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Criteria {
-    /// Patterns of topic names; one has to match.
+    /// Patterns of topic names, one of which must match.
     pub topics: Vec<String>,
     /// Patterns of partitions; empty if the document has no `<partitions>`.
     pub partitions: Vec<String>,
-    /// Names and values; empty if the document has no `<data_tags>`.
+    /// Names and values of data tags; empty if the document has no `<data_tags>`.
     pub data_tags: Vec<(String, String)>,
 }
 
 impl Permissions {
-    /// Reads the XML text.
+    /// Parses the XML text.
     ///
     /// # Errors
-    /// It is no permissions document; the reason names line and element.
+    /// The text is no permissions document; the reason names line and element.
     pub fn parse(text: &str) -> Result<Self> {
         read(text, |root| {
             let permissions = match root.name() {
@@ -85,7 +85,7 @@ impl Permissions {
         .map_err(|error| error.context("permissions"))
     }
 
-    /// The grant of a subject that is valid at `now`.
+    /// Returns the grant of a subject that is valid at `now`.
     ///
     /// # Errors
     /// No grant names the subject, or none is valid now.
@@ -103,10 +103,10 @@ impl Permissions {
 }
 
 impl Grant {
-    /// Is the grant valid at `now`?
+    /// Checks that the grant is valid at `now`.
     ///
     /// # Errors
-    /// It is not yet, or no longer; the reason has the time.
+    /// The grant is not yet or no longer valid; the reason states the time.
     pub fn validity(&self, now: UnixSeconds) -> Result<()> {
         let refused = |word: &str, time| {
             let time = super::format_date_time(time);
@@ -121,11 +121,12 @@ impl Grant {
     }
 }
 
-/// The permissions token that SPDP announces (PID 0x1002). It has no properties.
+/// Returns the permissions token that SPDP announces (PID 0x1002). It has no properties.
 ///
-/// INTEROP(Fast DDS 2.9): compares `dds.perm_ca.sn` octet by octet with its own spelling
-/// (`/CN=a/O=b`) and refuses the participant if they differ; without the property it does not.
-/// INTEROP(CycloneDDS 0.10): sends none, too.
+/// INTEROP(Fast DDS 2.9): compares `dds.perm_ca.sn` octet by octet with its own notation
+/// (`/CN=a/O=b`) and refuses the participant if they differ. Without the property it accepts the
+/// participant.
+/// INTEROP(CycloneDDS 0.10): does not send the property either.
 pub fn permissions_token() -> Token<'static> {
     Token::new("DDS:Access:Permissions:1.0")
 }

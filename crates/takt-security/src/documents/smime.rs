@@ -16,8 +16,8 @@ use crate::identity::{Authority, UnixSeconds};
 /// Verifies a signed document and returns the signed text without its MIME header.
 ///
 /// # Errors
-/// The document is no S/MIME, or it is not signed by a certificate of the authority that is valid
-/// at `now`.
+/// The document is no S/MIME document, or it is not signed by a certificate of the authority that
+/// is valid at `now`.
 pub fn verify(document: &[u8], authority: &Authority, now: UnixSeconds) -> Result<String> {
     if document.len() > DOCUMENT_LEN_MAX {
         let reason = format!("signed document of {} octets, at most {DOCUMENT_LEN_MAX}", document.len());
@@ -81,7 +81,7 @@ fn digest_algorithm(der: &[u8]) -> Option<&[u8]> {
     others.is_empty().then_some(element(algorithm, 0x06)?.0)
 }
 
-/// Splits the element of this tag off the front of `der`: its content, and the octets behind it.
+/// Returns the content of the element with this tag at the start of `der`, and the octets after it.
 fn element(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (&[found, first], rest) = der.split_first_chunk::<2>()?;
     let (len, rest) = match first {
@@ -111,7 +111,7 @@ mod tests {
     use super::{verify, without_mime_header};
     use crate::identity::Authority;
 
-    /// Found by fuzzing.
+    /// Regression found by fuzzing: OpenSSL 3 leaked memory for an unknown digest algorithm.
     #[test]
     fn unknown_digest_algorithm_is_refused() {
         const INPUT: &[u8] = include_bytes!("../../../../fuzz/corpus/security_documents/unknown-digest-algorithm");

@@ -1,4 +1,4 @@
-//! Signed documents, their decisions, and documents that are refused.
+//! Tests of signed documents, their decisions, and refused documents.
 
 use super::*;
 use crate::error::ErrorKind;
@@ -75,7 +75,7 @@ fn publish<'a>(topic_name: &'a str, partitions: &'a [&'a str], data_tags: &'a [(
 }
 
 #[test]
-fn governance_that_is_written_and_signed_is_read_back() {
+fn signed_governance_parses_back() {
     let ca = issuer();
     let signed = sign_document(&ca, &governance_xml(&governance())).expect("a signature");
     let text = verify(&signed, &authority(&ca), NOW).expect("its signature");
@@ -83,7 +83,7 @@ fn governance_that_is_written_and_signed_is_read_back() {
 }
 
 #[test]
-fn permissions_that_are_written_and_signed_are_read_back() {
+fn signed_permissions_parse_back() {
     let ca = issuer();
     let mut rules = vec![
         rule(Effect::Deny, &["rt/secret"], &["a"], &[]),
@@ -100,12 +100,12 @@ fn permissions_that_are_written_and_signed_are_read_back() {
 }
 
 #[test]
-fn documents_of_other_signers_are_refused() {
+fn documents_signed_by_others_are_refused() {
     let ca = issuer();
     let text = governance_xml(&governance());
     let foreign = sign_document(&issuer(), &text).expect("a signature");
     assert_eq!(verify(&foreign, &authority(&ca), NOW).expect_err("foreign").kind(), ErrorKind::Signature);
-    // An identity that the same authority issued is no signer either.
+    // An identity issued by the same authority is no valid signer.
     let (pem, key) = ca.issue("Alice", KeyAlgorithm::EcP256, VALID).expect("an identity");
     let alice = Issuer::from_pem(&pem, &key, None).expect("certificate and key");
     let own = sign_document(&alice, &text).expect("a signature");
@@ -146,7 +146,7 @@ fn signed_document_with_a_trailing_nul_is_accepted() {
 }
 
 #[test]
-fn schema_of_2016_and_all_spellings_of_booleans_are_read() {
+fn schema_of_2016_and_all_boolean_notations_are_parsed() {
     let text = r#"<domain_access_rules xmlns="http://www.omg.org/spec/DDS-Security/20160303">
       <domain_rule><domains><id_range><max>3</max></id_range><id_range><min>230</min></id_range></domains>
       <allow_unauthenticated_participants>TRUE</allow_unauthenticated_participants>
@@ -172,7 +172,7 @@ fn schema_of_2016_and_all_spellings_of_booleans_are_read() {
 }
 
 #[test]
-fn what_the_schema_does_not_have_is_refused_with_its_line() {
+fn elements_outside_the_schema_are_refused_with_their_line() {
     let good = governance_xml(&governance());
     assert!(Governance::parse(&good).is_ok());
     for (from, to, expected) in [
@@ -199,7 +199,7 @@ fn what_the_schema_does_not_have_is_refused_with_its_line() {
 }
 
 #[test]
-fn broken_permissions_are_refused() {
+fn malformed_permissions_are_refused() {
     let good = permissions_xml(&Permissions { grants: vec![grant(vec![rule(Effect::Allow, &["t"], &[], &[])])] });
     assert!(Permissions::parse(&good).is_ok());
     for (from, to, expected) in [
@@ -244,7 +244,7 @@ fn first_rule_that_applies_decides_and_is_named() {
 }
 
 #[test]
-fn allow_rule_needs_all_partitions_and_deny_rule_needs_one() {
+fn allow_rule_requires_all_partitions_and_deny_rule_one() {
     let allow = grant(vec![rule(Effect::Allow, &["t"], &["a", "b*"], &[])]);
     for (partitions, expected) in
         [(&["a", "bc"][..], true), (&["a", "c"], false), (&[], false), (&[""], false), (&["b*"], true)]
@@ -284,7 +284,7 @@ fn access(ca: &Issuer, domain_id: u32) -> crate::Result<AccessControl> {
 }
 
 #[test]
-fn grant_of_somebody_else_and_grants_outside_of_their_validity_are_refused() {
+fn grants_of_other_subjects_or_outside_their_validity_are_refused() {
     let ca = issuer();
     let access = access(&ca, 5).expect("governance");
     let permissions = Permissions { grants: vec![grant(vec![rule(Effect::Allow, &["*"], &[], &[])])] };
@@ -306,7 +306,7 @@ fn grant_of_somebody_else_and_grants_outside_of_their_validity_are_refused() {
 }
 
 #[test]
-fn topic_without_access_control_needs_no_grant_and_topic_without_a_rule_is_refused() {
+fn topic_without_access_control_needs_no_grant_and_topic_without_rule_is_refused() {
     let ca = issuer();
     let access = access(&ca, 0).expect("governance");
     let nothing = Permissions { grants: Vec::new() };

@@ -1,12 +1,12 @@
-//! Times in permissions documents: `xsd:dateTime`, in UTC if they name no zone.
+//! Times in permissions documents: `xsd:dateTime`, in UTC if they specify no time zone.
 
 use crate::identity::UnixSeconds;
 
 const DAY: i64 = 86_400;
 
-/// Days from 1970-01-01 to a date of the Gregorian calendar.
+/// Returns the days from 1970-01-01 to a date of the Gregorian calendar.
 fn days(year: i64, month: i64, day: i64) -> i64 {
-    // Years begin in March, so that the leap day is the last of its year.
+    // Years begin in March here, so that the leap day is the last day of the year.
     let year = if month <= 2 { year - 1 } else { year };
     let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
     year * 365 + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + day_of_year - 719_468
@@ -17,15 +17,15 @@ fn days_of_month(year: i64, month: i64) -> i64 {
     days(next.0, next.1, 1) - days(year, month, 1)
 }
 
-/// A number of exactly `len` digits at the start of a text, and what follows.
+/// Parses a number of exactly `len` digits at the start of a text, and returns the remaining text.
 fn number(text: &str, len: usize) -> Option<(i64, &str)> {
     let (digits, rest) = text.split_at_checked(len)?;
     let is_number = digits.bytes().all(|octet| octet.is_ascii_digit());
     is_number.then(|| digits.parse().ok())?.map(|number| (number, rest))
 }
 
-/// Reads `YYYY-MM-DDThh:mm:ss`, with an optional fraction and an optional zone (`Z`, `+hh:mm`).
-/// Fractions of a second are cut off.
+/// Parses `YYYY-MM-DDThh:mm:ss`, with an optional fraction and an optional time zone (`Z`,
+/// `+hh:mm`). Fractions of a second are truncated.
 pub fn parse_date_time(text: &str) -> Option<UnixSeconds> {
     let (year, text) = number(text, 4)?;
     let (month, text) = number(text.strip_prefix('-')?, 2)?;
@@ -62,7 +62,7 @@ fn zone_seconds(text: &str) -> Option<i64> {
     is_zone.then_some(sign * (hours * 3_600 + minutes * 60))
 }
 
-/// Writes a time of the years 0 to 9999 as `YYYY-MM-DDThh:mm:ssZ`.
+/// Formats a time of the years 0 to 9999 as `YYYY-MM-DDThh:mm:ssZ`.
 pub fn format_date_time(time: UnixSeconds) -> String {
     let (day_count, second) = (time.div_euclid(DAY), time.rem_euclid(DAY));
     let mut year = 1970 + day_count / 366;
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_seconds_since_the_epoch() {
+    fn times_parse_to_seconds_since_the_epoch() {
         for (text, expected) in [
             ("1970-01-01T00:00:00", 0),
             ("1970-01-01T00:00:00Z", 0),
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_refused() {
+    fn malformed_times_are_refused() {
         for text in [
             "",
             "2000",
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn written_times_are_read_back() {
+    fn formatted_times_parse_back() {
         for time in [0, -1, 951_827_696, 4_102_444_799, 1 << 31, 253_402_300_799, -62_135_596_800] {
             assert_eq!(parse_date_time(&format_date_time(time)), Some(time), "{}", format_date_time(time));
         }

@@ -1,17 +1,17 @@
-//! Strict reading of small XML documents: known elements only, each with its line in errors.
+//! Strict parser of small XML documents: known elements only, with line numbers in errors.
 
 use roxmltree::{Document, Node, ParsingOptions};
 
 use crate::error::{ErrorKind, Result, SecurityError};
 
-/// Octets of a document.
+/// Maximum length in octets of a document.
 pub const DOCUMENT_LEN_MAX: usize = 1 << 18;
-/// Nodes of a document, texts and comments included.
+/// Maximum number of nodes of a document, texts and comments included.
 pub const NODES_MAX: u32 = 20_000;
-/// Octets of an expression for topics or partitions.
+/// Maximum length in octets of a topic or partition expression.
 pub const EXPRESSION_LEN_MAX: usize = 256;
 
-/// An element with the document that it is part of.
+/// Element with its document.
 #[derive(Clone, Copy)]
 pub(super) struct Element<'a> {
     document: &'a Document<'a>,
@@ -47,7 +47,7 @@ impl<'a> Element<'a> {
         self.node.attribute(name)
     }
 
-    /// The child elements; text between them and names that are not `known` are errors.
+    /// Returns the child elements. Text between them and names outside of `known` are errors.
     pub(super) fn children(self, known: &[&str]) -> Result<Vec<Self>> {
         let mut children = Vec::new();
         for node in self.node.children() {
@@ -68,14 +68,15 @@ impl<'a> Element<'a> {
         Ok(children)
     }
 
-    /// The text of an element without children, trimmed.
+    /// Returns the trimmed text of an element without children.
     pub(super) fn text(self) -> Result<&'a str> {
         if self.node.children().any(|child| child.is_element()) {
             return Err(self.error("has elements, expected text"));
         }
         let mut texts = self.node.children().filter(|child| child.is_text());
         let first = texts.next().and_then(|text| text.text()).unwrap_or_default();
-        // A comment cuts a text in two; a signed document that hides a cut is refused.
+        // A comment splits a text in two; a signed document that hides a part in this way is
+        // refused.
         if texts.next().is_some() {
             return Err(self.error("has text in several pieces"));
         }
@@ -101,7 +102,7 @@ impl<'a> Element<'a> {
     }
 }
 
-/// The children of an element by their names, each at most once.
+/// Children of an element by name, each at most once.
 pub(super) struct Fields<'a> {
     parent: Element<'a>,
     children: Vec<Element<'a>>,

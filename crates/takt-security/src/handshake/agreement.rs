@@ -1,6 +1,6 @@
 //! Key agreement: ECDH on P-256, and Diffie-Hellman in the MODP-2048-256 group of RFC 5114 §2.3.
 //!
-//! The shared secret is SHA-256 of what the library derives.
+//! The shared secret is SHA-256 of the value that OpenSSL derives.
 
 use openssl::bn::{BigNum, BigNumContext};
 use openssl::derive::Deriver;
@@ -12,31 +12,32 @@ use openssl::sha::sha256;
 
 use crate::error::{ErrorKind, Result, SecurityError, failed};
 
-/// Octets of a public key in the MODP group.
+/// Length in octets of a public key of the MODP group.
 const MODP_LEN: usize = 256;
-/// Octets of an uncompressed point.
+/// Length in octets of an uncompressed point.
 const POINT_LEN: usize = 65;
-/// Its first octet.
+/// First octet of an uncompressed point.
 const POINT_UNCOMPRESSED: u8 = 4;
 
-/// How two participants agree on a secret.
+/// Key agreement algorithm of two participants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AgreementAlgorithm {
-    /// ECDH on P-256: what an initiator proposes by default, also with RSA identities.
+    /// ECDH on P-256, the default proposal of an initiator, also with RSA identities.
     #[default]
     EcdhP256,
-    /// Diffie-Hellman of 2,048 bits.
+    /// Diffie-Hellman with 2,048 bits.
     ///
-    /// INTEROP(CycloneDDS 0.10): a replier reads ASN.1 only, so an initiator that proposes this does
-    /// not authenticate with it. INTEROP(Fast DDS 2.9): an initiator proposes this.
+    /// INTEROP(CycloneDDS 0.10): a replier parses the ASN.1 form only, so an initiator that
+    /// proposes this algorithm does not authenticate with it.
+    /// INTEROP(Fast DDS 2.9): an initiator proposes this algorithm.
     Modp2048,
 }
 
 impl AgreementAlgorithm {
-    /// Both.
+    /// Both algorithms.
     pub const ALL: [Self; 2] = [Self::EcdhP256, Self::Modp2048];
 
-    /// The value of `c.kagree_algo`.
+    /// Returns the value of `c.kagree_algo`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::EcdhP256 => "ECDH+prime256v1-CEUM",
@@ -45,10 +46,10 @@ impl AgreementAlgorithm {
     }
 }
 
-/// How a public key of the MODP group is written.
+/// Encoding of a public key of the MODP group.
 ///
 /// INTEROP(CycloneDDS 0.10): writes an ASN.1 INTEGER, Fast DDS and OpenDDS raw octets. A replier
-/// answers in the form that the initiator used.
+/// answers in the encoding of the initiator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ModpForm {
     Raw,
@@ -61,7 +62,7 @@ impl ModpForm {
     }
 }
 
-/// A fresh key pair.
+/// Ephemeral key pair.
 pub(super) enum KeyPair {
     Ec(PKey<Private>),
     Modp(PKey<Private>),
@@ -82,7 +83,7 @@ impl KeyPair {
         }
     }
 
-    /// The public key on the wire.
+    /// Returns the public key in its wire form.
     pub(super) fn public(&self, form: ModpForm) -> Result<Vec<u8>> {
         match self {
             Self::Ec(key) => {
@@ -98,7 +99,7 @@ impl KeyPair {
         }
     }
 
-    /// SHA-256 of the secret with the owner of a public key.
+    /// Derives SHA-256 of the secret shared with the owner of a public key.
     pub(super) fn agree(&self, remote: &[u8]) -> Result<[u8; 32]> {
         let refused = failed(ErrorKind::Handshake, "public key for key agreement");
         let (own, remote) = match self {
@@ -130,14 +131,14 @@ fn point(octets: &[u8]) -> Result<PKey<Public>> {
     Ok(PKey::from_ec_key(key)?)
 }
 
-/// A public key in the group, with 1 < y < p - 1.
+/// Parses a public key of the group, with 1 < y < p - 1.
 fn modp(octets: &[u8]) -> Result<PKey<Public>> {
     let group = Dh::get_2048_256()?;
     let content = match ModpForm::of(octets) {
         ModpForm::Der => der_content(octets).unwrap_or_default(),
         ModpForm::Raw => octets,
     };
-    // An INTEGER has a zero in front if its first bit is set.
+    // An ASN.1 INTEGER starts with a zero octet if the first bit of the number is set.
     let is_short = content.len() <= MODP_LEN || (content.len() == MODP_LEN + 1 && content[0] == 0);
     let key = if is_short { BigNum::from_slice(content)? } else { BigNum::new()? };
     let mut last = group.prime_p().to_owned()?;
@@ -149,7 +150,7 @@ fn modp(octets: &[u8]) -> Result<PKey<Public>> {
     Ok(PKey::from_dhx(group.set_public_key(key)?)?)
 }
 
-/// The content of an ASN.1 INTEGER whose length takes two octets.
+/// Returns the content of an ASN.1 INTEGER whose length takes two octets.
 fn der_content(octets: &[u8]) -> Option<&[u8]> {
     let (head, content) = octets.split_first_chunk::<4>()?;
     let is_integer = head[..2] == [0x02, 0x82] && usize::from(u16::from_be_bytes([head[2], head[3]])) == content.len();
@@ -167,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_sides_agree_with_each_algorithm_and_form() {
+    fn both_sides_derive_the_same_secret_with_each_algorithm_and_encoding() {
         for algorithm in AgreementAlgorithm::ALL {
             for form in [ModpForm::Raw, ModpForm::Der] {
                 let [one, two] = [0, 1].map(|_| KeyPair::generate(algorithm).expect("a key pair"));
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_of_public_keys_are_told_apart() {
+    fn public_key_encodings_are_distinguished() {
         let pair = KeyPair::generate(AgreementAlgorithm::Modp2048).expect("a key pair");
         let (raw, integer) = (pair.public(ModpForm::Raw).expect("a key"), pair.public(ModpForm::Der).expect("a key"));
         assert_eq!(raw.len(), 256);
@@ -191,12 +192,12 @@ mod tests {
     }
 
     #[test]
-    fn secret_of_the_group_is_hashed_without_leading_zeros() {
+    fn modp_secret_is_hashed_without_leading_zeros() {
         let group = Dh::get_2048_256().expect("the group");
         let mut context = BigNumContext::new().expect("a context");
         let one = KeyPair::generate(AgreementAlgorithm::Modp2048).expect("a key pair");
         let public = BigNum::from_slice(&one.public(ModpForm::Raw).expect("a key")).expect("a number");
-        // One secret of 256 begins with a zero.
+        // One of 256 secrets begins with a zero octet.
         let found = (0..20_000).find_map(|_| {
             let other = Dh::get_2048_256().expect("the group").generate_key().expect("a key pair");
             let mut secret = BigNum::new().expect("a number");
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn points_that_are_none_are_refused() {
+    fn invalid_points_are_refused() {
         let pair = KeyPair::generate(AgreementAlgorithm::EcdhP256).expect("a key pair");
         let public = pair.public(ModpForm::Raw).expect("a key");
         assert_eq!((public.len(), public[0]), (65, 4));
@@ -223,12 +224,12 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_no_members_of_the_group_are_refused() {
+    fn numbers_outside_the_group_are_refused() {
         let pair = KeyPair::generate(AgreementAlgorithm::Modp2048).expect("a key pair");
         let prime = Dh::get_2048_256().expect("the group").prime_p().to_vec();
         let mut last = prime.clone();
         *last.last_mut().expect("octets") -= 1;
-        // Two is in the field, and not in the subgroup.
+        // Two is an element of the field, but not of the subgroup.
         for bad in
             [&[][..], &[0], &[1], &[2], &prime, &last, &[0xff; 256], &[0xff; 300], &der(&prime), &[2, 0x82, 0, 0]]
         {

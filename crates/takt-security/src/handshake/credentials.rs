@@ -1,4 +1,4 @@
-//! What one local participant authenticates with, shared by all of its handshakes.
+//! Authentication credentials of a local participant, shared by all of its handshakes.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -11,26 +11,26 @@ use crate::error::{ErrorKind, Result, SecurityError};
 use crate::identity::{Authority, Identity, check_guid_prefix};
 use crate::message::MessageIdentity;
 
-/// Writer of the stateless channel (DDS-SEC 1.1 §7.4.3).
+/// Writer of the builtin stateless endpoints (DDS-SEC 1.1 §7.4.3).
 const STATELESS_WRITER: EntityId = EntityId([0x00, 0x02, 0x01, 0xc3]);
 
-/// How handshakes behave.
+/// Options of handshakes.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// The algorithm that an initiator proposes; a replier takes that of the initiator.
+    /// Algorithm that an initiator proposes; a replier uses the algorithm of the initiator.
     pub agreement: AgreementAlgorithm,
-    /// Are hashes and keys sent that the other side knows already?
+    /// Whether messages include hashes and keys that the peer already knows.
     ///
     /// INTEROP(Fast DDS 2.9): sends them, and refuses a Reply without `hash_c2`.
-    /// INTEROP(CycloneDDS 0.10): does not send them, and accepts both.
+    /// INTEROP(CycloneDDS 0.10): does not send them, and accepts both forms.
     pub sends_optional_properties: bool,
-    /// Time after which a message that was not answered is sent again.
+    /// Time after which an unanswered message is sent again.
     pub resend_period: Duration,
     /// Time after which a handshake fails.
     pub timeout: Duration,
-    /// Octets that may be sent to a participant before it has sent enough. 0 keeps the promise of
-    /// [`super::AMPLIFICATION_MAX`], and the Request waits for some four announcements; 8,192 lets
-    /// it leave on the first one.
+    /// Octets that may be sent to a participant beyond the amplification limit. With 0,
+    /// [`super::AMPLIFICATION_MAX`] holds strictly, and the Request waits for some four
+    /// announcements. With 8,192, the Request is sent after the first announcement.
     pub unsolicited_len_max: usize,
 }
 
@@ -46,7 +46,7 @@ impl Default for Options {
     }
 }
 
-/// The identity, the permissions and the announcement of a local participant.
+/// Identity, permissions and announcement of a local participant.
 #[derive(Debug)]
 pub struct Credentials {
     pub(super) guid: Guid,
@@ -55,21 +55,21 @@ pub struct Credentials {
     pub(super) permissions: Vec<u8>,
     pub(super) participant_data: Vec<u8>,
     pub(super) options: Options,
-    /// Of the last message on the stateless channel.
+    /// Sequence number of the last message of the stateless writer.
     sequence_number: AtomicI64,
 }
 
 impl Credentials {
-    /// How its handshakes behave.
+    /// Returns the options of its handshakes.
     pub const fn options(&self) -> &Options {
         &self.options
     }
 
-    /// Joins them. `permissions` is the signed document; `participant_data` is the announcement as a
-    /// big-endian parameter list without encapsulation header.
+    /// Creates the credentials. `permissions` is the signed document; `participant_data` is the
+    /// announcement as a big-endian parameter list without encapsulation header.
     ///
     /// # Errors
-    /// One is too long, or the GUID does not belong to the certificate.
+    /// A value is too long, or the GUID does not belong to the certificate.
     pub fn new(
         guid: Guid,
         identity: Identity,
@@ -98,10 +98,10 @@ impl Credentials {
         })
     }
 
-    /// Replaces the announcement. Handshakes that began before keep the one that they began with.
+    /// Replaces the announcement. Handshakes that have already begun keep the previous one.
     ///
     /// # Errors
-    /// It is too long; the one before stays.
+    /// The announcement is too long; the previous one remains.
     pub fn set_participant_data(&mut self, octets: Vec<u8>) -> Result<()> {
         if octets.len() > PARTICIPANT_DATA_LEN_MAX {
             let reason = format!("participant data of {} octets, at most {PARTICIPANT_DATA_LEN_MAX}", octets.len());
@@ -111,23 +111,24 @@ impl Credentials {
         Ok(())
     }
 
-    /// Takes the place of others of the same participant: announcement and message numbers go on.
+    /// Takes over the announcement and the message sequence number of the replaced credentials of
+    /// the same participant.
     pub(crate) fn succeed(&mut self, before: &mut Self) {
         self.participant_data = std::mem::take(&mut before.participant_data);
         *self.sequence_number.get_mut() = *before.sequence_number.get_mut();
     }
 
-    /// The participant.
+    /// Returns the GUID of the participant.
     pub const fn guid(&self) -> Guid {
         self.guid
     }
 
-    /// The identity.
+    /// Returns the identity.
     pub const fn identity(&self) -> &Identity {
         &self.identity
     }
 
-    /// The identity authority.
+    /// Returns the identity authority.
     pub const fn authority(&self) -> &Authority {
         &self.authority
     }

@@ -1,4 +1,4 @@
-//! The steps of both roles: what each message is made from, and what it has to prove.
+//! Handshake steps of both roles: construction and verification of each message.
 
 use takt_wire::Guid;
 
@@ -10,7 +10,7 @@ use crate::identity::{Certificate, UnixSeconds};
 use crate::keys::SharedSecret;
 use crate::token::Token;
 
-/// An initiator that waits for the Reply.
+/// Initiator that waits for the Reply.
 pub(super) struct Initiation {
     pair: KeyPair,
     dh1: Vec<u8>,
@@ -18,7 +18,7 @@ pub(super) struct Initiation {
     challenge1: Challenge,
 }
 
-/// A replier that waits for the Final.
+/// Replier that waits for the Final.
 pub(super) struct Answer {
     certificate: Certificate,
     permissions: Vec<u8>,
@@ -44,7 +44,7 @@ impl Initiation {
         Ok(wire::request(local, &self.pair, &self.dh1, &self.challenge1)?.0)
     }
 
-    /// Checks the Reply, and makes the Final that answers it.
+    /// Checks the Reply and creates the Final.
     pub(super) fn finish(
         &self,
         local: &Credentials,
@@ -92,7 +92,7 @@ impl Initiation {
 }
 
 impl Answer {
-    /// Checks the Request, and makes the Reply.
+    /// Checks the Request and creates the Reply.
     pub(super) fn to_request(
         local: &Credentials,
         remote: Guid,
@@ -130,7 +130,7 @@ impl Answer {
         Ok((answer, payload))
     }
 
-    /// Is this the Request that was answered?
+    /// Reports whether this is the Request that was answered.
     pub(super) fn answers(&self, request: &Token<'_>) -> bool {
         let is_same = |name: &str, known: &[u8]| request.octets(name) == Some(known);
         is_same("challenge1", &self.challenge1)

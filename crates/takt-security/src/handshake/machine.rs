@@ -1,4 +1,4 @@
-//! The state machine of one handshake with one remote participant.
+//! State machine of a handshake with one remote participant.
 
 use std::time::Duration;
 
@@ -13,38 +13,39 @@ use crate::identity::UnixSeconds;
 use crate::message::{CLASS_AUTH, CLASS_AUTH_REQUEST, GenericMessage, MessageIdentity};
 use crate::token::Token;
 
-/// Octets sent for each octet received, until the remote participant is authenticated.
+/// Octets sent for each octet received until the remote participant is authenticated.
 pub const AMPLIFICATION_MAX: usize = 3;
 
-/// A Request may be under way when an AuthRequest comes: so long is waited for the Reply.
+/// Minimum time between a Request and its repetition after an AuthRequest: the first Request may
+/// still be in flight.
 const REPLY_TIME: Duration = Duration::from_millis(20);
 
-/// The participant that sends the Request.
+/// Role of a participant in a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// The participant with the lower GUID.
+    /// Participant with the lower GUID; it sends the Request.
     Initiator,
-    /// The other one.
+    /// Participant with the higher GUID; it sends the Reply.
     Replier,
 }
 
-/// Where a handshake stands.
+/// Progress of a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// Messages are missing.
+    /// Messages are outstanding.
     Pending,
     /// The remote participant is authenticated.
     Authenticated,
-    /// The time-out has passed.
+    /// The timeout has expired.
     Failed,
 }
 
-/// What a handshake came to.
+/// Outcome of a handshake.
 #[derive(Debug)]
 pub enum Event {
-    /// The remote participant proved its identity. Its permissions are to be checked next.
+    /// The remote participant proved its identity. Its permissions must be checked next.
     Authenticated(Box<Authenticated>),
-    /// The time-out passed; with the last refusal, if there was one.
+    /// The timeout expired; contains the last refusal, if there was one.
     TimedOut(SecurityError),
 }
 
@@ -52,41 +53,44 @@ enum State {
     Initiating(Box<Initiation>),
     AwaitingRequest,
     AwaitingFinal(Box<Answer>),
-    /// An initiator keeps the signature of the Reply, to recognise its repetitions.
+    /// An initiator keeps the signature of the Reply to recognize its repetitions.
     Authenticated(Option<Vec<u8>>),
     Failed,
 }
 
-/// A message that is sent at a time, and again.
+/// Message with the time at which it is sent next.
 struct Outgoing {
     payload: Vec<u8>,
     next: Option<Duration>,
     repeats: bool,
 }
 
-/// A handshake with one remote participant.
+/// Handshake with one remote participant.
 pub struct Handshake {
     remote: Guid,
     role: Role,
     state: State,
     own_challenge: Challenge,
-    /// The last two that the remote participant announced: a forged one does not displace the other.
+    /// Last two challenges announced by the remote participant: a forged one does not displace the
+    /// genuine one.
     remote_challenges: [Option<Challenge>; 2],
     announcement: Option<Outgoing>,
     outgoing: Option<Outgoing>,
     resend_period: Duration,
     deadline: Duration,
-    /// From when on another Request, or a repeated one, is answered, and another AuthRequest by a Request.
+    /// Earliest time at which another or repeated Request is answered, and another AuthRequest is
+    /// answered with a Request.
     next_answer: Duration,
     credit: usize,
     last_refusal: Option<SecurityError>,
 }
 
 impl Handshake {
-    /// A handshake with a participant that was discovered at `now`, a time of any origin.
+    /// Creates a handshake with a participant that was discovered at `now`, a time with an
+    /// arbitrary origin.
     ///
     /// # Errors
-    /// The GUID is that of the local participant, or the library fails.
+    /// The GUID is that of the local participant, or OpenSSL fails.
     pub fn new(local: &Credentials, remote: Guid, now: Duration) -> Result<Self> {
         let remote = remote.participant();
         if remote == local.guid {
@@ -123,17 +127,17 @@ impl Handshake {
         })
     }
 
-    /// The remote participant.
+    /// Returns the GUID of the remote participant.
     pub const fn remote(&self) -> Guid {
         self.remote
     }
 
-    /// The role of the local participant.
+    /// Returns the role of the local participant.
     pub const fn role(&self) -> Role {
         self.role
     }
 
-    /// Where it stands.
+    /// Returns the progress of the handshake.
     pub const fn progress(&self) -> Progress {
         match self.state {
             State::Authenticated(_) => Progress::Authenticated,
@@ -142,27 +146,28 @@ impl Handshake {
         }
     }
 
-    /// The last message that was refused, and why.
+    /// Returns the reason for which the last message was refused.
     pub const fn last_refusal(&self) -> Option<&SecurityError> {
         self.last_refusal.as_ref()
     }
 
-    /// Counts octets that the remote participant sent outside of the handshake: its announcements.
+    /// Counts octets that the remote participant sent outside of the handshake, in its
+    /// announcements.
     pub fn credit(&mut self, len: usize) {
         self.credit = self.credit.saturating_add(len.saturating_mul(AMPLIFICATION_MAX));
     }
 
-    /// Lifts the limit on what is sent: the address of the remote participant was validated, for
+    /// Lifts the amplification limit: the address of the remote participant was validated, for
     /// instance by a reliable exchange.
     pub const fn handle_validated_address(&mut self) {
         self.credit = usize::MAX;
     }
 
-    /// Takes a message of the stateless channel whose payload had `len` octets. `clock` has the
-    /// origin of [`Handshake::new`], `now` is the time that certificates are checked at.
+    /// Handles a message of the stateless endpoints whose payload had `len` octets. `clock` has the
+    /// origin of [`Handshake::new`], `now` is the time at which certificates are checked.
     ///
     /// # Errors
-    /// The message is refused; the handshake goes on.
+    /// The message is refused; the handshake continues.
     pub fn handle(
         &mut self,
         local: &Credentials,
@@ -215,9 +220,9 @@ impl Handshake {
             self.remote_challenges[0] = Some(challenge);
         }
         if self.role == Role::Initiator {
-            // It is known to listen.
+            // The AuthRequest shows that the remote participant receives the stateless messages.
             self.announcement = None;
-            // It did not when the Request was sent before it had discovered this participant.
+            // A Request sent before the remote participant had discovered this one was lost.
             if is_new && clock >= self.next_answer && matches!(self.state, State::Initiating(_)) {
                 self.send_by(clock, clock + REPLY_TIME);
             }
@@ -297,7 +302,7 @@ impl Handshake {
         }
     }
 
-    /// A challenge must be one that was announced, if any was.
+    /// Checks that a challenge was announced, if the remote participant announced any.
     fn check_announced(&self, token: &Token<'_>, name: &str) -> Result<()> {
         let challenge = wire::challenge(token, name)?;
         let has_announced = self.remote_challenges.iter().any(Option::is_some);
@@ -311,7 +316,7 @@ impl Handshake {
         self.send_by(clock, clock);
     }
 
-    /// Sends the last message again, at that time or before.
+    /// Schedules the last message for repetition at `at` or earlier.
     fn send_by(&mut self, clock: Duration, at: Duration) {
         self.next_answer = clock + self.resend_period / 2;
         if let Some(outgoing) = &mut self.outgoing {
@@ -319,7 +324,8 @@ impl Handshake {
         }
     }
 
-    /// A payload for the stateless channel that is due, if the remote participant has sent enough.
+    /// Returns a payload for the stateless endpoints that is due, if the remote participant has
+    /// sent enough.
     pub fn poll_transmit(&mut self, clock: Duration) -> Option<&[u8]> {
         let is_free = matches!(self.state, State::Authenticated(_));
         let all = [self.announcement.as_mut(), self.outgoing.as_mut()];
@@ -331,8 +337,8 @@ impl Handshake {
         Some(&due.payload)
     }
 
-    /// When to call [`Handshake::poll_transmit`] or [`Handshake::handle_timeout`] next, if no
-    /// message comes before.
+    /// Returns the time of the next call of [`Handshake::poll_transmit`] or
+    /// [`Handshake::handle_timeout`] if no message arrives earlier.
     pub fn next_timeout(&self) -> Option<Duration> {
         let is_authenticated = matches!(self.state, State::Authenticated(_));
         let all = [self.announcement.as_ref(), self.outgoing.as_ref()];
@@ -341,7 +347,7 @@ impl Handshake {
         sendable.filter_map(|outgoing| outgoing.next).chain(deadline).min()
     }
 
-    /// Fails the handshake if its time is over.
+    /// Fails the handshake if its timeout has expired.
     pub fn handle_timeout(&mut self, clock: Duration) -> Option<Event> {
         if self.progress() != Progress::Pending || clock < self.deadline {
             return None;
@@ -362,7 +368,7 @@ impl Handshake {
     }
 }
 
-/// A payload for the stateless channel.
+/// Serializes a payload for the stateless endpoints.
 fn message(local: &Credentials, remote: Guid, related: MessageIdentity, class_id: &str, token: Token<'_>) -> Vec<u8> {
     let message = GenericMessage {
         identity: local.next_message_identity(),

@@ -1,29 +1,30 @@
-//! The handshake between two participants (DDS-SEC 1.1 §9.3.2.3, §9.3.4): `PKI-DH`.
+//! Authentication handshake of two participants, `PKI-DH` (DDS-SEC 1.1 §9.3.2.3, §9.3.4).
 //!
-//! The participant with the lower GUID is the initiator. Messages, all on the stateless channel:
+//! The participant with the lower GUID is the initiator. All messages use the builtin stateless
+//! endpoints:
 //!
-//! | message | from | what it proves |
+//! | message | from | content and proof |
 //! |---|---|---|
-//! | AuthRequest | both | nothing; announces a challenge |
-//! | Request | initiator | nothing; certificate, permissions, public key, challenge |
-//! | Reply | replier | the replier signs both challenges and both keys |
-//! | Final | initiator | the initiator signs the same |
+//! | AuthRequest | both | challenge; proves nothing |
+//! | Request | initiator | certificate, permissions, public key, challenge; proves nothing |
+//! | Reply | replier | signature of the replier over both challenges and both keys |
+//! | Final | initiator | signature of the initiator over the same values |
 //!
-//! A [`Handshake`] is one state machine. It takes messages by [`Handshake::handle`], gives messages
-//! by [`Handshake::poll_transmit`], and both take the time. A message that does not fit is refused
-//! and changes nothing, since everybody can send on that channel; the handshake goes on until its
-//! time-out, which reports the last refusal.
+//! A [`Handshake`] is one state machine. [`Handshake::handle`] takes messages,
+//! [`Handshake::poll_transmit`] returns messages, and both take the time. An invalid message is
+//! refused and changes nothing, since any host can send to the stateless endpoints. The handshake
+//! continues until its timeout, which reports the last refusal.
 //!
 //! # Limits
 //!
-//! - The machine sends at most [`AMPLIFICATION_MAX`] times the octets that it got until the remote
-//!   participant is authenticated. Announcements count ([`Handshake::credit`]).
+//! - Until the remote participant is authenticated, the machine sends at most [`AMPLIFICATION_MAX`]
+//!   times the octets that it received. Announcements count ([`Handshake::credit`]).
 //! - A Request that replaces another one is accepted once in [`Options::resend_period`], so a
-//!   handshake costs at most one key pair and one signature a period.
-//! - Values: [`CERTIFICATE_PEM_LEN_MAX`](crate::identity::CERTIFICATE_PEM_LEN_MAX) for the
-//!   certificate, [`PERMISSIONS_LEN_MAX`], [`PARTICIPANT_DATA_LEN_MAX`], [`SIGNATURE_LEN_MAX`].
-//!   What a handshake keeps is below [`HANDSHAKE_MEMORY_MAX`] octets.
-//! - [`Handshakes`] has a limited number of them.
+//!   handshake costs at most one key pair and one signature per period.
+//! - Lengths of values: [`CERTIFICATE_PEM_LEN_MAX`](crate::identity::CERTIFICATE_PEM_LEN_MAX) for
+//!   the certificate, [`PERMISSIONS_LEN_MAX`], [`PARTICIPANT_DATA_LEN_MAX`], [`SIGNATURE_LEN_MAX`].
+//!   A handshake stores fewer than [`HANDSHAKE_MEMORY_MAX`] octets.
+//! - [`Handshakes`] limits the number of handshakes.
 
 mod agreement;
 mod credentials;
@@ -45,20 +46,20 @@ pub use wire::{PARTICIPANT_DATA_LEN_MAX, PERMISSIONS_LEN_MAX, SIGNATURE_LEN_MAX}
 use crate::identity::Certificate;
 use crate::keys::SharedSecret;
 
-/// Octets that a handshake keeps at most: its last message, the certificate and permissions of the
-/// remote participant, keys and challenges.
+/// Maximum number of octets that a handshake stores: its last message, the certificate and
+/// permissions of the remote participant, keys and challenges.
 pub const HANDSHAKE_MEMORY_MAX: usize = 192 * 1_024;
 
-/// A remote participant that proved its identity.
+/// Remote participant that proved its identity.
 #[derive(Debug)]
 pub struct Authenticated {
-    /// Its certificate, checked at the time of the handshake.
+    /// Certificate, checked at the time of the handshake.
     pub certificate: Certificate,
-    /// Its signed permissions document, not checked yet.
+    /// Signed permissions document, not checked yet.
     pub permissions: Vec<u8>,
-    /// Its ParticipantBuiltinTopicData, whose GUID was checked.
+    /// ParticipantBuiltinTopicData, whose GUID was checked.
     pub participant_data: Vec<u8>,
-    /// What keys derive from.
+    /// Shared secret from which keys are derived.
     pub secret: SharedSecret,
 }
 

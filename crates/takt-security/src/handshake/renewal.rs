@@ -1,8 +1,9 @@
-//! Another certificate for a session that stays (Takt's own): one message on the volatile channel, from the
-//! participant that has renewed its certificate.
+//! Certificate renewal within a session (Takt-specific): one message over the volatile endpoints,
+//! from the participant that has renewed its certificate.
 //!
-//! The sender signs the certificate and the permissions with the new key, together with both participants and the
-//! session: the key of the volatile channel, which only the two of them know. So the message fits no other session.
+//! The sender signs the certificate and the permissions with the new key, together with the GUIDs
+//! of both participants and the key of the volatile endpoints. Only these two participants know
+//! that key. The message is therefore valid in no other session.
 
 use openssl::sha::sha256;
 use takt_wire::Guid;
@@ -16,15 +17,16 @@ use crate::token::Token;
 
 const RENEWAL: &str = "Takt:Auth:PKI-DH:1.0+Renewal";
 
-/// What a remote participant has shown.
+/// Renewed credentials of a remote participant.
 pub(crate) struct Renewed {
-    /// Checked.
+    /// Certificate, checked.
     pub(crate) certificate: Certificate,
-    /// The signed document, not checked yet.
+    /// Signed permissions document, not checked yet.
     pub(crate) permissions: Vec<u8>,
 }
 
-/// What `local` shows to `remote`. `volatile` is the key material of the volatile channel between them.
+/// Creates the renewal token of `local` for `remote`. `volatile` is the key material of the
+/// volatile endpoints between them.
 pub(crate) fn renewal_token(local: &Credentials, remote: Guid, volatile: &KeyMaterial) -> Result<Token<'static>> {
     let (certificate, permissions) = (local.identity.certificate().pem(), &local.permissions[..]);
     let signed = signed_octets(local.guid, remote, volatile, certificate, permissions);
@@ -33,10 +35,11 @@ pub(crate) fn renewal_token(local: &Credentials, remote: Guid, volatile: &KeyMat
     Ok(token.with_octets("c.perm", permissions.to_vec()).with_octets("signature", signature))
 }
 
-/// What the participant `remote` shows to `local`.
+/// Checks the renewal token that `local` received from `remote`.
 ///
 /// # Errors
-/// The token is malformed, the certificate is not valid at `now` or not of this participant, or its key did not sign.
+/// The token is malformed, the certificate is not valid at `now` or not of this participant, or the
+/// signature is not by its key.
 pub(crate) fn check_renewal(
     local: &Credentials,
     remote: Guid,

@@ -1,6 +1,6 @@
-//! All handshakes of one local participant, limited in number.
+//! Handshakes of one local participant, limited in number.
 //!
-//! A call looks at every handshake once, so its cost grows with the limit.
+//! Poll calls visit every handshake once, so their cost grows with the limit.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,23 +12,23 @@ use crate::error::{ErrorKind, Result, SecurityError};
 use crate::identity::UnixSeconds;
 use crate::message::GenericMessage;
 
-/// Handshakes by their remote participants.
+/// Handshakes by remote participant.
 pub struct Handshakes {
     all: BTreeMap<Guid, Handshake>,
     limit: usize,
 }
 
 impl Handshakes {
-    /// At most `limit` handshakes that are not finished.
+    /// Creates a set with at most `limit` unfinished handshakes.
     pub const fn new(limit: usize) -> Self {
         Self { all: BTreeMap::new(), limit }
     }
 
-    /// Begins a handshake with a participant whose announcement had `len` octets, or counts the
-    /// announcement if there is one already.
+    /// Begins a handshake with a participant whose announcement had `len` octets, or credits the
+    /// announcement to an existing handshake.
     ///
     /// # Errors
-    /// Too many handshakes are not finished, or the library fails.
+    /// There are too many unfinished handshakes, or OpenSSL fails.
     pub fn handle_announcement(
         &mut self,
         local: &Credentials,
@@ -51,10 +51,11 @@ impl Handshakes {
         Ok(())
     }
 
-    /// Takes a payload of the stateless channel.
+    /// Handles a payload of the stateless endpoints.
     ///
     /// # Errors
-    /// It is malformed, of a participant that was not announced, or refused by its handshake.
+    /// The payload is malformed, of a participant that was not announced, or refused by its
+    /// handshake.
     pub fn handle(
         &mut self,
         local: &Credentials,
@@ -72,12 +73,12 @@ impl Handshakes {
         Ok(event.map(|event| (remote, event)))
     }
 
-    /// The next payload that is due, with the participant that it is for.
+    /// Returns the next payload that is due, with the participant to which it is addressed.
     pub fn poll_transmit(&mut self, clock: Duration) -> Option<(Guid, &[u8])> {
         self.all.iter_mut().find_map(|(remote, handshake)| Some((*remote, handshake.poll_transmit(clock)?)))
     }
 
-    /// The next handshake whose time is over. It is removed.
+    /// Removes the next handshake whose timeout has expired, and returns its outcome.
     pub fn poll_timeout(&mut self, clock: Duration) -> Option<(Guid, Event)> {
         let found =
             self.all.iter_mut().find_map(|(remote, handshake)| Some((*remote, handshake.handle_timeout(clock)?)));
@@ -87,17 +88,17 @@ impl Handshakes {
         found
     }
 
-    /// When to poll next, if nothing comes before.
+    /// Returns the time of the next poll if no message arrives earlier.
     pub fn next_timeout(&self) -> Option<Duration> {
         self.all.values().filter_map(Handshake::next_timeout).min()
     }
 
-    /// Forgets a participant that has left, so that a new handshake can begin.
+    /// Removes a participant that has left, so that a new handshake can begin.
     pub fn remove(&mut self, remote: Guid) {
         self.all.remove(&remote.participant());
     }
 
-    /// The handshake with a participant.
+    /// Returns the handshake with a participant.
     pub fn get(&self, remote: Guid) -> Option<&Handshake> {
         self.all.get(&remote.participant())
     }

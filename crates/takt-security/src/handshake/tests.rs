@@ -1,4 +1,4 @@
-//! Two machines against one another: all algorithms, faults of the network, and forgeries.
+//! Tests of two handshake state machines: all algorithms, network faults, and forgeries.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, OnceLock};
@@ -17,7 +17,7 @@ use crate::tools::{Issuer, Validity};
 
 const NOW: UnixSeconds = 1_800_000_000;
 const VALID: Validity = Validity { not_before: NOW - 1_000, not_after: NOW + 1_000 };
-/// Octets of an announcement, by which the machines get credit.
+/// Length in octets of an announcement, which credits the machines.
 const ANNOUNCEMENT: usize = 4_000;
 
 fn issuer() -> &'static Issuer {
@@ -59,7 +59,7 @@ struct Known {
     key: Vec<u8>,
 }
 
-/// An identity that is made once: keys of RSA take time.
+/// Returns an identity that is generated once: RSA key generation is slow.
 fn known(name: &'static str, algorithm: KeyAlgorithm) -> Identity {
     static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
     let mut known = KNOWN.lock().expect("no test panics with it");
@@ -73,7 +73,7 @@ fn known(name: &'static str, algorithm: KeyAlgorithm) -> Identity {
     Identity::new(Certificate::from_pem(pem).expect("a certificate"), key).expect("an identity")
 }
 
-/// Initiator and replier. The role follows from the GUID, the GUID from the name.
+/// Returns initiator and replier. The GUID follows from the name, the role from the GUID.
 fn pair(algorithms: [KeyAlgorithm; 2], options: [Options; 2]) -> [Credentials; 2] {
     let mut names = ["Alice", "Bob"];
     names.sort_by_key(|name| guid_of(known(name, KeyAlgorithm::EcP256).certificate()));
@@ -81,7 +81,8 @@ fn pair(algorithms: [KeyAlgorithm; 2], options: [Options; 2]) -> [Credentials; 2
     [credentials(first, options[0]), credentials(second, options[1])]
 }
 
-/// Without hashes that the messages repeat, so that tests can change what these cover.
+/// Returns options without the optional hashes, so that tests can change the values that these
+/// cover.
 fn sparse(agreement: AgreementAlgorithm) -> Options {
     Options { agreement, sends_optional_properties: false, ..Options::default() }
 }
@@ -116,14 +117,14 @@ fn authenticated(event: Option<Event>) -> Authenticated {
     }
 }
 
-/// A network between two machines with a clock of its own.
+/// Simulated network between two machines, with its own clock.
 struct World {
     locals: [Credentials; 2],
     machines: [Handshake; 2],
     random: Random,
-    /// Per mille.
+    /// Loss in per mille.
     loss: u64,
-    /// Arrival, receiver, payload.
+    /// Messages in flight: arrival time, receiver, payload.
     flight: Vec<(Duration, usize, Vec<u8>)>,
     clock: Duration,
     results: [Option<Authenticated>; 2],
@@ -152,7 +153,7 @@ impl World {
                     let payload = payload.to_vec();
                     for _ in 0..1 + usize::from(self.random.one_in(4)) {
                         if self.random.below(1_000) as u64 >= self.loss {
-                            // Later ones may overtake.
+                            // Random delays reorder messages.
                             let delay = Duration::from_millis(self.random.between(1, 300));
                             self.flight.push((self.clock + delay, 1 - sender, payload.clone()));
                         }
@@ -187,7 +188,7 @@ impl World {
         self
     }
 
-    /// Both are authenticated and have the same secret.
+    /// Checks that both machines are authenticated and have the same secret.
     fn check(&self) {
         let [Some(first), Some(second)] = &self.results else { panic!("not authenticated at {:?}", self.clock) };
         assert_eq!(first.secret, second.secret);
@@ -215,14 +216,14 @@ fn participants_authenticate_with_every_pair_of_algorithms() {
 }
 
 #[test]
-fn participants_authenticate_in_spite_of_loss_reordering_and_duplication() {
+fn participants_authenticate_despite_loss_reordering_and_duplication() {
     for seed in 0..40 {
         World::new(ec_pair(), seed, 300).run().check();
     }
 }
 
 #[test]
-fn handshake_without_answers_times_out_and_names_the_last_refusal() {
+fn unanswered_handshake_times_out_and_reports_the_last_refusal() {
     let locals = ec_pair();
     let [mut one, mut two] = machines(&locals);
     while one.poll_transmit(Duration::ZERO).is_some() {}
@@ -239,7 +240,7 @@ fn handshake_without_answers_times_out_and_names_the_last_refusal() {
 }
 
 #[test]
-fn unauthenticated_sender_gets_at_most_three_octets_for_each_of_its_own() {
+fn unauthenticated_sender_receives_at_most_three_octets_per_octet_sent() {
     let locals = ec_pair();
     for (own, other) in [(0, 1), (1, 0)] {
         let mut machine = Handshake::new(&locals[own], locals[other].guid(), Duration::ZERO).expect("new");
@@ -255,11 +256,11 @@ fn unauthenticated_sender_gets_at_most_three_octets_for_each_of_its_own() {
         }
         assert!(sent > 0, "{:?}", machine.role());
     }
-    // A validated address has no limit.
+    // The limit does not apply to a validated address.
     let mut initiator = Handshake::new(&locals[0], locals[1].guid(), Duration::ZERO).expect("new");
     initiator.handle_validated_address();
     assert!(sent(&mut initiator, wire::REQUEST).len() > 1_000);
-    // The Reply is an answer, too.
+    // The Reply counts as an answer as well.
     let mut replier = Handshake::new(&locals[1], locals[0].guid(), Duration::ZERO).expect("new");
     let request = requests(&locals, |token| token);
     deliver(&mut replier, &locals[1], &request, Duration::ZERO).expect("a Request");
@@ -272,14 +273,14 @@ fn unauthenticated_sender_gets_at_most_three_octets_for_each_of_its_own() {
     assert!(sent > 0 && sent <= request.len() * AMPLIFICATION_MAX, "{sent} octets for {}", request.len());
 }
 
-/// The Request of the initiator, with its token changed.
+/// Returns the Request of the initiator with a modified token.
 fn requests(locals: &[Credentials; 2], change: impl FnOnce(Token<'static>) -> Token<'static>) -> Vec<u8> {
     let [mut one, _] = machines(locals);
     let payload = sent(&mut one, wire::REQUEST);
     changed(&payload, change)
 }
 
-/// The message with this token that a machine sends.
+/// Returns the message of this class that a machine sends.
 fn sent(machine: &mut Handshake, class: &str) -> Vec<u8> {
     while let Some(payload) = machine.poll_transmit(Duration::ZERO) {
         if GenericMessage::parse(payload).expect("a message").tokens[0].class_id == class {
@@ -323,19 +324,19 @@ fn without(payload: &[u8], name: &str) -> Vec<u8> {
     })
 }
 
-/// Why the replier refuses a Request.
+/// Returns the reason for which the replier refuses a Request.
 fn refusal_of_request(locals: &[Credentials; 2], payload: &[u8]) -> SecurityError {
     let [_, mut two] = machines(locals);
     let error = deliver(&mut two, &locals[1], payload, Duration::ZERO).expect_err("refused");
     assert_eq!((two.progress(), two.last_refusal()), (Progress::Pending, Some(&error)));
-    // The real one is accepted afterwards.
+    // The genuine Request is accepted afterwards.
     let request = requests(locals, |token| token);
     deliver(&mut two, &locals[1], &request, Duration::ZERO).expect("a Request");
     error
 }
 
 #[test]
-fn certificates_that_are_foreign_expired_or_not_yet_valid_are_refused() {
+fn certificates_of_another_authority_or_outside_their_validity_are_refused() {
     let foreign = Issuer::create("Identity CA", KeyAlgorithm::EcP256, VALID).expect("an authority");
     let expired = Validity { not_before: NOW - 10, not_after: NOW - 1 };
     let early = Validity { not_before: NOW + 1, not_after: NOW + 10 };
@@ -364,7 +365,7 @@ fn participant_that_announces_the_guid_of_another_is_refused() {
     for broken in [&b""[..], b"abc", &[0, 1, 0, 0]] {
         refusal_of_request(&locals, &replaced(&request, "c.pdata", broken));
     }
-    // Mallory has a certificate of her own, and uses the GUID of Alice.
+    // Mallory has her own certificate, and uses the GUID of Alice.
     let mallory = identity(issuer(), "Mallory", KeyAlgorithm::EcP256, VALID);
     let stolen = replaced(&request, "c.id", mallory.certificate().pem());
     let error = refusal_of_request(&locals, &stolen);
@@ -403,7 +404,7 @@ fn missing_and_malformed_properties_of_a_request_are_refused() {
 }
 
 #[test]
-fn messages_of_others_for_others_and_with_wrong_tokens_are_refused() {
+fn messages_with_wrong_sender_receiver_or_token_are_refused() {
     let locals = ec_pair();
     let request = requests(&locals, |token| token);
     let mut message = GenericMessage::parse(&request).expect("a message");
@@ -427,7 +428,7 @@ fn messages_of_others_for_others_and_with_wrong_tokens_are_refused() {
     assert!(Handshake::new(&locals[0], locals[0].guid(), Duration::ZERO).is_err());
 }
 
-/// Both machines with Request and Reply exchanged: the Reply has not arrived.
+/// Returns both machines after Request and Reply were exchanged. The Reply has not arrived yet.
 fn replied(locals: &[Credentials; 2]) -> ([Handshake; 2], Vec<u8>) {
     let [mut one, mut two] = machines(locals);
     let request = sent(&mut one, wire::REQUEST);
@@ -437,7 +438,7 @@ fn replied(locals: &[Credentials; 2]) -> ([Handshake; 2], Vec<u8>) {
 }
 
 #[test]
-fn replies_that_were_changed_are_refused_and_the_real_one_is_accepted() {
+fn modified_replies_are_refused_and_the_genuine_one_is_accepted() {
     let locals = ec_pair();
     let ([mut one, _], reply) = replied(&locals);
     let mut refused = |payload: &[u8]| {
@@ -466,13 +467,13 @@ fn every_damaged_octet_of_a_reply_or_final_is_refused() {
     let locals = ec_pair();
     let ([mut one, mut two], reply) = replied(&locals);
     let mut random = Random(5);
-    // The 4 octets in front, identities and endpoints of the message are not part of the proof.
+    // The first 4 octets and the identities and endpoints of the message are not signed.
     let begin =
         reply.len() - GenericMessage::parse(&reply).expect("a message").tokens[0].to_octets(Endianness::Little).len();
     for at in begin..reply.len() {
         let mut damaged = reply.clone();
         damaged[at] ^= 1 << random.below(8);
-        // Padding between properties means nothing.
+        // Padding between properties is not significant.
         if GenericMessage::parse(&damaged) != GenericMessage::parse(&reply) {
             assert!(deliver(&mut one, &locals[0], &damaged, Duration::ZERO).is_err(), "{at}");
         }
@@ -492,18 +493,18 @@ fn every_damaged_octet_of_a_reply_or_final_is_refused() {
 }
 
 #[test]
-fn replayed_messages_of_an_earlier_handshake_authenticate_nobody() {
+fn replayed_messages_of_an_earlier_handshake_do_not_authenticate() {
     let locals = ec_pair();
     let ([mut one, mut two], reply) = replied(&locals);
     let request = requests(&locals, |token| token);
     authenticated(deliver(&mut one, &locals[0], &reply, Duration::ZERO).expect("a Reply"));
     let last = sent(&mut one, wire::FINAL);
     authenticated(deliver(&mut two, &locals[1], &last, Duration::ZERO).expect("a Final"));
-    // Repeated to the finished machines.
+    // Replayed to the finished machines.
     for payload in [&request, &last] {
         assert!(deliver(&mut two, &locals[1], payload, Duration::ZERO).expect("ignored").is_none());
     }
-    // Repeated to new ones.
+    // Replayed to new machines.
     let [mut new_one, mut new_two] = machines(&locals);
     let error = deliver(&mut new_one, &locals[0], &reply, Duration::ZERO).expect_err("an old Reply");
     assert!(error.reason().contains("another Request"), "{error}");
@@ -514,14 +515,14 @@ fn replayed_messages_of_an_earlier_handshake_authenticate_nobody() {
 }
 
 #[test]
-fn forged_request_does_not_keep_the_real_one_from_being_answered() {
+fn genuine_request_is_answered_after_a_forged_one() {
     let locals = ec_pair();
     let [mut one, mut two] = machines(&locals);
     let forged = replaced(&requests(&locals, |token| token), "challenge1", &[9; 32]);
     deliver(&mut two, &locals[1], &forged, Duration::ZERO).expect("nothing proves it wrong");
     let first = sent(&mut two, wire::REPLY);
     let request = sent(&mut one, wire::REQUEST);
-    // Within the period it is left to its repetition.
+    // Within the period the repeated Request is ignored.
     deliver(&mut two, &locals[1], &request, Duration::from_millis(999)).expect("ignored");
     assert!(two.poll_transmit(Duration::from_millis(999)).is_none());
     deliver(&mut two, &locals[1], &request, Duration::from_secs(1)).expect("a Request");
@@ -531,7 +532,7 @@ fn forged_request_does_not_keep_the_real_one_from_being_answered() {
 }
 
 #[test]
-fn challenge_must_be_one_that_was_announced() {
+fn handshake_with_unannounced_challenge_is_refused() {
     let locals = ec_pair();
     let [mut one, mut two] = machines(&locals);
     let [first, second] = [&mut one, &mut two].map(|machine| sent(machine, wire::AUTH_REQUEST));
@@ -540,16 +541,16 @@ fn challenge_must_be_one_that_was_announced() {
     let request = sent(&mut one, wire::REQUEST);
     let error = deliver(&mut two, &locals[1], &replaced(&request, "challenge1", &[9; 32]), Duration::ZERO);
     assert!(error.expect_err("refused").reason().contains("not the one announced"));
-    // One forged announcement displaces nothing.
+    // One forged announcement displaces no genuine challenge.
     let forged = replaced(&first, "future_challenge", &[8; 32]);
     deliver(&mut two, &locals[1], &forged, Duration::ZERO).expect("an AuthRequest");
     deliver(&mut two, &locals[1], &request, Duration::ZERO).expect("the Request");
     assert!(deliver(&mut two, &locals[1], &replaced(&first, "future_challenge", &[8; 3]), Duration::ZERO).is_err());
 }
 
-/// What the initiator sends before the replier has discovered it is lost.
+/// A message that the initiator sends before the replier has discovered it is lost.
 #[test]
-fn request_is_sent_again_soon_after_the_replier_has_announced_itself() {
+fn request_is_repeated_soon_after_the_auth_request_of_the_replier() {
     let locals = ec_pair();
     let [mut initiator, mut replier] = machines(&locals);
     while initiator.poll_transmit(Duration::ZERO).is_some() {}
@@ -566,7 +567,7 @@ fn request_is_sent_again_soon_after_the_replier_has_announced_itself() {
 }
 
 #[test]
-fn lost_final_is_sent_again_when_the_reply_comes_again() {
+fn final_is_sent_again_when_the_reply_is_repeated() {
     let locals = ec_pair();
     let ([mut one, mut two], reply) = replied(&locals);
     deliver(&mut one, &locals[0], &reply, Duration::ZERO).expect("a Reply");
@@ -581,7 +582,7 @@ fn lost_final_is_sent_again_when_the_reply_comes_again() {
 }
 
 #[test]
-fn replier_accepts_algorithms_with_nul_and_answers_in_the_form_of_the_initiator() {
+fn replier_accepts_algorithm_names_with_nul_and_answers_in_the_encoding_of_the_initiator() {
     let locals = pair([KeyAlgorithm::EcP256; 2], [sparse(AgreementAlgorithm::Modp2048); 2]);
     let request = requests(&locals, |token| token);
     let pair = agreement::KeyPair::generate(AgreementAlgorithm::Modp2048).expect("a key pair");
@@ -601,7 +602,7 @@ fn replier_accepts_algorithms_with_nul_and_answers_in_the_form_of_the_initiator(
 }
 
 #[test]
-fn handshakes_are_limited_and_those_that_time_out_make_room() {
+fn new_handshake_is_accepted_after_one_at_the_limit_times_out() {
     let locals = ec_pair();
     let mut all = Handshakes::new(2);
     let remote = |index: u8| Guid::new(GuidPrefix([0xff - index; 12]), EntityId::PARTICIPANT);
@@ -626,7 +627,7 @@ fn handshakes_are_limited_and_those_that_time_out_make_room() {
 }
 
 #[test]
-fn set_routes_messages_to_their_handshake_and_refuses_strangers() {
+fn set_routes_messages_to_their_handshake_and_refuses_unannounced_participants() {
     let [one, two] = ec_pair();
     let mut sets = [Handshakes::new(4), Handshakes::new(4)];
     sets[0].handle_announcement(&one, two.guid(), ANNOUNCEMENT, Duration::ZERO).expect("room");

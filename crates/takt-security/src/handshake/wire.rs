@@ -1,4 +1,4 @@
-//! Tokens of the handshake, the hashes of their credentials, and the octets that signatures cover.
+//! Handshake tokens, hashes of their credentials, and the octets that signatures cover.
 
 use openssl::sha::sha256;
 use takt_wire::parameter::{PID_PARTICIPANT_GUID, ParameterList};
@@ -12,13 +12,13 @@ use crate::identity::{CERTIFICATE_PEM_LEN_MAX, Certificate, UnixSeconds, check_g
 use crate::message::{CLASS_AUTH, CLASS_AUTH_REQUEST, GenericMessage};
 use crate::token::{Token, write_binary_properties};
 
-/// Octets of a signed permissions document in a handshake.
+/// Maximum length in octets of a signed permissions document in a handshake.
 pub const PERMISSIONS_LEN_MAX: usize = 40_960;
-/// Octets of the announcement in a handshake.
+/// Maximum length in octets of the announcement in a handshake.
 pub const PARTICIPANT_DATA_LEN_MAX: usize = 8_192;
-/// Octets of a signature.
+/// Maximum length in octets of a signature.
 pub const SIGNATURE_LEN_MAX: usize = 512;
-/// Octets of a public key for key agreement.
+/// Maximum length in octets of a public key for key agreement.
 const PUBLIC_KEY_LEN_MAX: usize = 512;
 
 pub(super) const AUTH_REQUEST: &str = "DDS:Auth:PKI-DH:1.0+AuthReq";
@@ -29,14 +29,14 @@ pub(super) const FINAL: &str = "DDS:Auth:PKI-DH:1.0+Final";
 pub(crate) type Challenge = [u8; 32];
 pub(super) type Hash = [u8; 32];
 
-/// The names of the properties that a hash of credentials covers, in its order.
+/// Names of the properties that a credentials hash covers, in hash order.
 const CREDENTIALS: [&str; 5] = ["c.id", "c.perm", "c.pdata", "c.dsign_algo", "c.kagree_algo"];
 
 pub(super) fn malformed(reason: impl Into<String>) -> SecurityError {
     SecurityError::new(ErrorKind::Handshake, reason)
 }
 
-/// A property that has to be there, of at most `limit` octets.
+/// Returns a mandatory property of at most `limit` octets.
 pub(super) fn required<'a>(token: &'a Token<'_>, name: &str, limit: usize) -> Result<&'a [u8]> {
     let octets = token.octets(name).ok_or_else(|| malformed(format!("{} without {name}", token.class_id)))?;
     if octets.len() > limit {
@@ -51,7 +51,7 @@ pub(super) fn challenge(token: &Token<'_>, name: &str) -> Result<Challenge> {
     octets.try_into().map_err(|_| malformed(format!("{name} of {} octets, expected 32", octets.len())))
 }
 
-/// The challenge by which a message opens a handshake: that of an AuthRequest or of a Request.
+/// Returns the challenge of a message that begins a handshake: AuthRequest or Request.
 pub(crate) fn opening_challenge(message: &GenericMessage<'_>) -> Option<Challenge> {
     let [token] = message.tokens.as_slice() else { return None };
     match (message.class_id, token.class_id.as_ref()) {
@@ -61,7 +61,7 @@ pub(crate) fn opening_challenge(message: &GenericMessage<'_>) -> Option<Challeng
     }
 }
 
-/// The challenge of the sender of the message that ends a handshake: of a Reply or of a Final.
+/// Returns the challenge of the sender of a message that ends a handshake: Reply or Final.
 pub(crate) fn closing_challenge(message: &GenericMessage<'_>) -> Option<Challenge> {
     let [token] = message.tokens.as_slice() else { return None };
     match token.class_id.as_ref() {
@@ -79,7 +79,7 @@ pub(super) fn signature_of<'a>(token: &'a Token<'_>) -> Result<&'a [u8]> {
     required(token, "signature", SIGNATURE_LEN_MAX)
 }
 
-/// A property that repeats what the receiver knows must repeat it exactly.
+/// Checks that a property which repeats a value known to the receiver equals that value.
 pub(super) fn check_repeated(token: &Token<'_>, name: &str, known: &[u8]) -> Result<()> {
     match token.octets(name) {
         Some(octets) if octets != known => {
@@ -89,13 +89,13 @@ pub(super) fn check_repeated(token: &Token<'_>, name: &str, known: &[u8]) -> Res
     }
 }
 
-/// INTEROP(CycloneDDS 0.10, Fast DDS 2.9): the first ends names of algorithms with NUL, the second
-/// some of them. Names compare up to it; hashes cover the octets as they came.
+/// INTEROP(CycloneDDS 0.10, Fast DDS 2.9): CycloneDDS terminates algorithm names with NUL, Fast DDS
+/// terminates some of them. Names compare up to the NUL; hashes cover the octets as received.
 fn up_to_nul(octets: &[u8]) -> &[u8] {
     octets.split(|octet| *octet == 0).next().unwrap_or_default()
 }
 
-/// The agreement algorithm that a token names.
+/// Returns the key agreement algorithm that a token names.
 pub(super) fn agreement(token: &Token<'_>) -> Result<AgreementAlgorithm> {
     let name = up_to_nul(required(token, "c.kagree_algo", 64)?);
     let found = AgreementAlgorithm::ALL.into_iter().find(|algorithm| algorithm.name().as_bytes() == name);
@@ -116,7 +116,7 @@ pub(super) fn with_credentials<'a>(
         .with_octets("c.kagree_algo", agreement.name().as_bytes())
 }
 
-/// SHA-256 of the credentials in a token.
+/// Computes SHA-256 of the credentials in a token.
 pub(super) fn credentials_hash(token: &Token<'_>) -> Result<Hash> {
     let mut properties = Vec::with_capacity(CREDENTIALS.len());
     for name in CREDENTIALS {
@@ -125,17 +125,17 @@ pub(super) fn credentials_hash(token: &Token<'_>) -> Result<Hash> {
     Ok(sha256(&big_endian(&properties)))
 }
 
-/// A `BinaryPropertySeq` in the form that hashes and signatures cover.
+/// Serializes a `BinaryPropertySeq` in the form that hashes and signatures cover.
 pub(super) fn big_endian(properties: &[(&str, &[u8])]) -> Vec<u8> {
     let mut writer = CdrWriter::new(Endianness::Big);
     write_binary_properties(&mut writer, properties.iter().copied());
     writer.into_octets()
 }
 
-/// The credentials in a token of the participant `guid`, checked.
+/// Checks and returns the credentials in a token of the participant `guid`.
 ///
-/// INTEROP(Fast DDS 2.9): names the algorithm of its CA in place of that of its certificate. The key of the certificate
-/// decides how its signatures are checked.
+/// INTEROP(Fast DDS 2.9): names the algorithm of its CA instead of that of its certificate. The key
+/// of the certificate determines how its signatures are verified.
 pub(super) fn check_credentials(
     token: &Token<'_>,
     guid: Guid,
@@ -155,7 +155,7 @@ pub(super) fn check_credentials(
     Ok(certificate)
 }
 
-/// The announcement in a token must be that of the participant.
+/// Checks that the announcement in a token is that of the participant.
 fn check_participant_data(octets: &[u8], guid: Guid) -> Result<()> {
     let (list, _) = ParameterList::parse(octets, Endianness::Big)?;
     let found = list.find(PID_PARTICIPANT_GUID).and_then(|parameter| parameter.value.first_chunk().copied());
@@ -166,7 +166,7 @@ fn check_participant_data(octets: &[u8], guid: Guid) -> Result<()> {
     Ok(())
 }
 
-/// What both participants sign.
+/// Values that both participants sign.
 pub(super) struct Transcript<'a> {
     pub(super) hash1: &'a Hash,
     pub(super) hash2: &'a Hash,
@@ -177,7 +177,7 @@ pub(super) struct Transcript<'a> {
 }
 
 impl Transcript<'_> {
-    /// The octets that the signature of the Reply covers.
+    /// Returns the octets that the signature of the Reply covers.
     pub(super) fn of_reply(&self) -> Vec<u8> {
         big_endian(&[
             ("hash_c2", self.hash2),
@@ -189,7 +189,7 @@ impl Transcript<'_> {
         ])
     }
 
-    /// The octets that the signature of the Final covers.
+    /// Returns the octets that the signature of the Final covers.
     pub(super) fn of_final(&self) -> Vec<u8> {
         big_endian(&[
             ("hash_c1", self.hash1),
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_algorithms_compare_up_to_their_nul() {
+    fn algorithm_names_compare_up_to_their_nul() {
         let named = |name: &'static [u8]| agreement(&Token::new(REQUEST).with_octets("c.kagree_algo", name));
         assert_eq!(named(b"DH+MODP-2048-256"), Ok(AgreementAlgorithm::Modp2048));
         assert_eq!(named(b"ECDH+prime256v1-CEUM\0"), Ok(AgreementAlgorithm::EcdhP256));

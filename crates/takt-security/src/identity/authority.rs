@@ -12,14 +12,15 @@ use super::certificate::{CERTIFICATE_PEM_LEN_MAX, parse_stack, unix_seconds};
 use super::{CHAIN_LEN_MAX, Certificate, UnixSeconds};
 use crate::error::{ErrorKind, Result, SecurityError, failed};
 
-/// Certificates of one authority: it may renew its own, and may be an intermediate one.
+/// Maximum number of certificates of one authority. It may renew its own, and may be an
+/// intermediate authority.
 pub const AUTHORITY_CERTIFICATES_MAX: usize = 8;
-/// Revocation lists of one authority.
+/// Maximum number of revocation lists of one authority.
 pub const REVOCATION_LISTS_MAX: usize = 8;
-/// Octets of the PEM text of a revocation list.
+/// Maximum length in octets of the PEM text of a revocation list.
 const REVOCATION_LIST_LEN_MAX: usize = 1 << 20;
 
-/// An identity CA or a permissions CA: the certificates that are trusted, and revocation lists.
+/// Identity CA or permissions CA: trusted certificates and revocation lists.
 pub struct Authority {
     certificates: Vec<Certificate>,
     revocation_lists: Vec<X509Crl>,
@@ -29,7 +30,7 @@ impl Authority {
     /// Reads the PEM text of the trusted certificates.
     ///
     /// # Errors
-    /// There is none, there are too many, or one has a key that is not accepted.
+    /// The text has no certificate or too many, or a certificate has a key that is not accepted.
     pub fn from_pem(pem: &[u8]) -> Result<Self> {
         let all = parse_stack(pem, CERTIFICATE_PEM_LEN_MAX, AUTHORITY_CERTIFICATES_MAX)?;
         if all.is_empty() {
@@ -39,11 +40,12 @@ impl Authority {
         Ok(Self { certificates, revocation_lists: Vec::new() })
     }
 
-    /// Adds a revocation list in PEM. A new list does not replace an old one of the same issuer:
-    /// a certificate is refused if any list has it.
+    /// Adds a revocation list in PEM. A new list does not replace an earlier one of the same
+    /// issuer: a certificate is refused if any list contains it.
     ///
     /// # Errors
-    /// It is no revocation list, no trusted certificate signed it, or there are too many.
+    /// The text is no revocation list, no trusted certificate signed it, or there are too many
+    /// lists.
     pub fn add_revocation_list(&mut self, pem: &[u8]) -> Result<()> {
         if pem.len() > REVOCATION_LIST_LEN_MAX || self.revocation_lists.len() == REVOCATION_LISTS_MAX {
             let reason = format!(
@@ -66,23 +68,23 @@ impl Authority {
         Ok(())
     }
 
-    /// The last second at which all revocation lists are valid: later, all certificates of their
-    /// issuers are refused. `None` if there is no list, or none that ends.
+    /// Returns the last second at which all revocation lists are valid. After it, all certificates
+    /// of the issuers of expired lists are refused. `None` if no list expires.
     pub fn revocation_expiry(&self) -> Option<UnixSeconds> {
         let ends = self.revocation_lists.iter().filter_map(|list| list.next_update());
         ends.map(|end| unix_seconds(end).unwrap_or(UnixSeconds::MIN)).min()
     }
 
-    /// The trusted certificates.
+    /// Returns the trusted certificates.
     pub fn certificates(&self) -> &[Certificate] {
         &self.certificates
     }
 
-    /// Checks that the certificate leads to a trusted one, that all are valid at `now`, and that
-    /// none is revoked.
+    /// Checks that the certificate chains to a trusted one, that all certificates of the chain are
+    /// valid at `now`, and that none is revoked.
     ///
     /// # Errors
-    /// One of these does not hold; the reason names which, and the subject.
+    /// One of these conditions does not hold; the reason names the condition and the subject.
     pub fn check(&self, certificate: &Certificate, now: UnixSeconds) -> Result<()> {
         let chain = self.chain(certificate, now)?;
         for one in &chain {
@@ -91,7 +93,7 @@ impl Authority {
         Ok(())
     }
 
-    /// The path from the certificate to a trusted one.
+    /// Returns the path from the certificate to a trusted one.
     fn chain(&self, certificate: &Certificate, now: UnixSeconds) -> Result<Vec<X509>> {
         let store = self.store(now)?;
         let mut intermediates = Stack::new()?;

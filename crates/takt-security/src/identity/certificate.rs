@@ -1,4 +1,4 @@
-//! Identity certificates in PEM, with the certificates that lead to their authority.
+//! Identity certificates in PEM, with the chain to their authority.
 
 use openssl::asn1::{Asn1Time, Asn1TimeRef};
 use openssl::hash::MessageDigest;
@@ -9,12 +9,12 @@ use openssl::x509::{X509, X509Ref};
 use super::{KeyAlgorithm, SubjectName, UnixSeconds};
 use crate::error::{ErrorKind, Result, SecurityError, failed};
 
-/// Octets of the PEM text of a certificate and its chain.
+/// Maximum length in octets of the PEM text of a certificate and its chain.
 pub const CERTIFICATE_PEM_LEN_MAX: usize = 16_384;
-/// Certificates in that text, the first being the identity's own.
+/// Maximum number of certificates in that text. The first is the identity certificate.
 pub const CHAIN_LEN_MAX: usize = 8;
 
-/// A certificate that was parsed; only an [`super::Authority`] can vouch for it.
+/// Parsed certificate. It is trusted only after the check of an [`super::Authority`].
 #[derive(Clone, Debug)]
 pub struct Certificate {
     pem: Vec<u8>,
@@ -25,10 +25,10 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// Reads a PEM text: the certificate itself, then those that lead to the authority.
+    /// Reads a PEM text: the certificate itself, then the chain to the authority.
     ///
     /// # Errors
-    /// It is too long, has no or too many certificates, or a key that is not accepted.
+    /// The text is too long, has no or too many certificates, or a key that is not accepted.
     pub fn from_pem(pem: &[u8]) -> Result<Self> {
         let mut all = parse_stack(pem, CERTIFICATE_PEM_LEN_MAX, CHAIN_LEN_MAX)?.into_iter();
         let none = || SecurityError::new(ErrorKind::Certificate, "PEM text without a certificate");
@@ -39,14 +39,15 @@ impl Certificate {
         Ok(Self { pem: pem.to_vec(), leaf, intermediates: all.collect(), subject, algorithm })
     }
 
-    /// Checks a signature by the key of the certificate: RSASSA-PSS with a salt of any length, or ECDSA, both with SHA-256 (DDS-SEC 1.1 §9.3.2.5).
+    /// Verifies a signature with the key of the certificate: RSASSA-PSS with a salt of any length,
+    /// or ECDSA, both with SHA-256 (DDS-SEC 1.1 §9.3.2.5).
     pub(crate) fn verify(&self, octets: &[u8], signature: &[u8]) -> Result<()> {
         let refused = failed(ErrorKind::Signature, "signature of the handshake");
         let key = self.leaf.public_key()?;
         let mut verifier = Verifier::new(MessageDigest::sha256(), &key)?;
         if self.algorithm == KeyAlgorithm::Rsa2048 {
             verifier.set_rsa_padding(Padding::PKCS1_PSS)?;
-            // For OpenSSL the maximum means any length when it verifies.
+            // OpenSSL accepts any salt length at verification if the maximum is set.
             verifier.set_rsa_pss_saltlen(RsaPssSaltlen::MAXIMUM_LENGTH)?;
         }
         if !verifier.verify_oneshot(signature, octets).map_err(refused)? {
@@ -56,35 +57,35 @@ impl Certificate {
         Ok(())
     }
 
-    /// The PEM text as it was read; handshakes send it unchanged.
+    /// Returns the PEM text as it was read; handshakes send it unchanged.
     pub fn pem(&self) -> &[u8] {
         &self.pem
     }
 
-    /// The subject name.
+    /// Returns the subject name.
     pub const fn subject(&self) -> &SubjectName {
         &self.subject
     }
 
-    /// The algorithm of the key.
+    /// Returns the algorithm of the key.
     pub const fn algorithm(&self) -> KeyAlgorithm {
         self.algorithm
     }
 
-    /// The second at which the certificate expires.
+    /// Returns the second at which the certificate expires.
     pub fn not_after(&self) -> UnixSeconds {
         unix_seconds(self.leaf.not_after()).unwrap_or(UnixSeconds::MIN)
     }
 
-    /// The second from which the certificate is valid.
+    /// Returns the second at which the certificate becomes valid.
     pub fn not_before(&self) -> UnixSeconds {
         unix_seconds(self.leaf.not_before()).unwrap_or(UnixSeconds::MAX)
     }
 
-    /// SHA-256 of the DER form, to recognise a certificate.
+    /// Returns the SHA-256 hash of the DER form, which identifies the certificate.
     ///
     /// # Errors
-    /// The library fails.
+    /// OpenSSL fails.
     pub fn fingerprint(&self) -> Result<[u8; 32]> {
         let digest = self.leaf.digest(MessageDigest::sha256())?;
         Ok(<[u8; 32]>::try_from(&*digest).expect("SHA-256 has 32 octets"))
@@ -113,7 +114,8 @@ pub(super) fn parse_stack(pem: &[u8], len_max: usize, count_max: usize) -> Resul
     Ok(all)
 }
 
-/// `None` if a certificate has no time where one should be: it is never valid.
+/// Converts a certificate time; `None` if the certificate has no valid time in that field. Such a
+/// certificate is never valid.
 pub(super) fn unix_seconds(time: &Asn1TimeRef) -> Option<UnixSeconds> {
     // tidy-allow(dropped-cause): there is one way to be no time
     let since = Asn1Time::from_unix(0).and_then(|epoch| epoch.diff(time)).ok()?;

@@ -1,4 +1,4 @@
-//! GUID prefixes that a certificate vouches for (DDS-SEC 1.1 §9.3.3, table 52).
+//! GUID prefixes derived from the subject of a certificate (DDS-SEC 1.1 §9.3.3, table 52).
 
 use openssl::sha::sha256;
 use takt_wire::GuidPrefix;
@@ -6,7 +6,8 @@ use takt_wire::GuidPrefix;
 use super::Certificate;
 use crate::error::{ErrorKind, Result, SecurityError, failed};
 
-/// The first six octets: a set bit, then the first 47 bits of SHA-256 of the subject name in DER.
+/// Returns the first six octets: a set bit, then the first 47 bits of SHA-256 of the subject name
+/// in DER.
 fn subject_octets(certificate: &Certificate) -> Result<[u8; 6]> {
     let der = certificate.leaf().subject_name().to_der().map_err(failed(ErrorKind::Certificate, "subject name"))?;
     let hash = sha256(&der);
@@ -19,7 +20,8 @@ fn subject_octets(certificate: &Certificate) -> Result<[u8; 6]> {
     Ok(octets)
 }
 
-/// The prefix of a participant with this certificate that would have `candidate` without security.
+/// Returns the GUID prefix of a participant with this certificate. `candidate` is the prefix that
+/// the participant would have without security.
 ///
 /// # Errors
 /// The subject name has no DER form.
@@ -30,7 +32,7 @@ pub fn secure_guid_prefix(certificate: &Certificate, candidate: GuidPrefix) -> R
     Ok(GuidPrefix(prefix))
 }
 
-/// Refuses a prefix that does not belong to the subject of the certificate.
+/// Checks that a prefix belongs to the subject of the certificate.
 ///
 /// # Errors
 /// The first 48 bits differ.

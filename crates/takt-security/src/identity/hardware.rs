@@ -1,7 +1,7 @@
-//! Private keys that stay in a token, by PKCS#11, which a URI names (RFC 7512).
+//! Private keys in a hardware token, accessed by PKCS#11 and named by a URI (RFC 7512).
 //!
-//! This is the one place of the crate with input and output: it loads the library of the token and talks to it. A signature takes as
-//! long as the token needs, and the handshake waits for it.
+//! This module is the only one of the crate that does I/O: it loads the PKCS#11 library of the
+//! token and calls it. Signing takes as long as the token needs, and blocks the handshake.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -22,21 +22,22 @@ use super::KeyAlgorithm;
 use super::uri::KeyUri;
 use crate::error::{ErrorKind, Result, SecurityError};
 
-/// The library, if neither the URI nor the environment names one: that of p11-kit, which knows those of the system.
+/// Library used if neither the URI nor the environment names one: p11-kit, which finds the modules
+/// configured on the system.
 const MODULE: &str = "p11-kit-proxy.so";
-/// Names the library.
+/// Environment variable that names the library.
 const MODULE_VARIABLE: &str = "PKCS11_MODULE_PATH";
-/// Octets of one part of a signature on P-256.
+/// Length in octets of one integer (r or s) of a P-256 signature.
 const EC_PART_LEN: usize = 32;
-/// Octets of the salt of RSASSA-PSS: those of the digest (DDS-SEC 1.1 §9.3.2.5).
+/// Length in octets of the RSASSA-PSS salt: that of the digest (DDS-SEC 1.1 §9.3.2.5).
 const SALT_LEN: u64 = 32;
 
-/// Libraries are opened once in a process.
+/// Opened libraries by path. Each is opened once per process.
 static MODULES: Mutex<Option<HashMap<PathBuf, Pkcs11>>> = Mutex::new(None);
 
-/// A private key in a token.
+/// Private key in a token.
 pub(super) struct HardwareKey {
-    /// One signature at a time.
+    /// Session with the token. The lock permits one signature at a time.
     session: Mutex<Session>,
     key: ObjectHandle,
     algorithm: KeyAlgorithm,
@@ -51,10 +52,11 @@ fn failed(what: &str) -> impl FnOnce(TokenError) -> SecurityError {
 }
 
 impl HardwareKey {
-    /// Opens the key that a URI names. The PIN is that of the URI, or `password`.
+    /// Opens the key that a URI names. The PIN is taken from the URI, otherwise from `password`.
     ///
     /// # Errors
-    /// The URI is wrong, the library cannot be loaded, no token or key fits or several do, or the PIN is refused.
+    /// The URI is malformed, the library cannot be loaded, no token or key matches or several do,
+    /// or the PIN is refused.
     pub(super) fn open(uri: &str, password: Option<&str>) -> Result<Self> {
         let uri = KeyUri::parse(uri)?;
         let module = module(uri.module.clone())?;
@@ -75,7 +77,7 @@ impl HardwareKey {
         self.algorithm
     }
 
-    /// Signs by RSASSA-PSS or ECDSA, with SHA-256, in the form of X.509.
+    /// Signs with RSASSA-PSS or ECDSA, with SHA-256, in the encoding of X.509.
     pub(super) fn sign(&self, octets: &[u8]) -> Result<Vec<u8>> {
         let digest = sha256(octets);
         let mechanism = match self.algorithm {
@@ -95,7 +97,7 @@ impl HardwareKey {
     }
 }
 
-/// A signature of two numbers of equal length.
+/// Encodes an ECDSA signature, two integers of equal length, in DER.
 fn der(signature: &[u8]) -> Result<Vec<u8>> {
     if signature.len() != 2 * EC_PART_LEN {
         return Err(refused(format!(
@@ -129,7 +131,7 @@ fn module(named: Option<PathBuf>) -> Result<Pkcs11> {
     Ok(module)
 }
 
-/// The one token that fits.
+/// Returns the slot of the only token that matches the URI.
 fn slot(module: &Pkcs11, uri: &KeyUri) -> Result<Slot> {
     let mut labels = Vec::new();
     let mut fitting = Vec::new();
@@ -149,7 +151,7 @@ fn slot(module: &Pkcs11, uri: &KeyUri) -> Result<Slot> {
     }
 }
 
-/// The one private key that fits.
+/// Returns the only private key that matches the URI.
 fn find(session: &Session, uri: &KeyUri) -> Result<ObjectHandle> {
     let mut wanted = vec![Attribute::Class(ObjectClass::PRIVATE_KEY)];
     wanted.extend(uri.object.as_ref().map(|label| Attribute::Label(label.clone().into_bytes())));

@@ -1,4 +1,4 @@
-//! Private keys and the algorithms that they stand for (DDS-SEC 1.1 §9.3.1.3).
+//! Private keys and their algorithms (DDS-SEC 1.1 §9.3.1.3).
 
 use std::fmt;
 
@@ -12,22 +12,22 @@ use super::hardware::HardwareKey;
 use super::{Certificate, uri};
 use crate::error::{ErrorKind, Result, SecurityError, failed};
 
-/// Bits of an RSA key.
+/// Accepted lengths of an RSA key in bits.
 const RSA_BITS: std::ops::RangeInclusive<u32> = 2_048..=4_096;
-/// Octets of a PEM file with a private key.
+/// Maximum length in octets of a PEM file with a private key.
 const KEY_PEM_LEN_MAX: usize = 16_384;
 
-/// The kind of key in a certificate.
+/// Algorithm of the key in a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyAlgorithm {
-    /// RSA, 2,048 bits in the specification.
+    /// RSA; the specification requires 2,048 bits.
     Rsa2048,
     /// Elliptic curve P-256.
     EcP256,
 }
 
 impl KeyAlgorithm {
-    /// The name in identity and permissions tokens.
+    /// Returns the algorithm name used in identity and permissions tokens.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Rsa2048 => "RSA-2048",
@@ -52,7 +52,7 @@ impl KeyAlgorithm {
     }
 }
 
-/// A private key, in memory or in a token. Its debug form does not show it.
+/// Private key in memory or in a token. Its debug form does not reveal it.
 pub struct PrivateKey(Place);
 
 enum Place {
@@ -61,11 +61,13 @@ enum Place {
 }
 
 impl PrivateKey {
-    /// Reads a PEM private key, encrypted or not, or opens that which a PKCS#11 URI names (RFC 7512). Without a password an
-    /// encrypted key is refused; for a URI it is the PIN, unless the URI has one.
+    /// Reads a PEM private key, encrypted or not, or opens the key that a PKCS#11 URI names
+    /// (RFC 7512). An encrypted key without a password is refused. For a URI the password is the
+    /// PIN, unless the URI specifies one.
     ///
     /// # Errors
-    /// It is neither, the password does not fit, its algorithm is not accepted, or the token does not show it.
+    /// The input is neither, the password is wrong, the algorithm is not accepted, or the token
+    /// does not provide the key.
     pub fn read(octets: &[u8], password: Option<&str>) -> Result<Self> {
         match std::str::from_utf8(octets) {
             Ok(text) if text.trim_start().starts_with(uri::SCHEME) => {
@@ -75,16 +77,16 @@ impl PrivateKey {
         }
     }
 
-    /// Reads a PEM private key, encrypted or not. Without a password an encrypted key is refused.
+    /// Reads a PEM private key, encrypted or not. An encrypted key without a password is refused.
     ///
     /// # Errors
-    /// It is no PEM key, the password does not fit, or its algorithm is not accepted.
+    /// The input is no PEM key, the password is wrong, or the algorithm is not accepted.
     pub fn from_pem(pem: &[u8], password: Option<&str>) -> Result<Self> {
         if pem.len() > KEY_PEM_LEN_MAX {
             let reason = format!("private key of {} octets, at most {KEY_PEM_LEN_MAX}", pem.len());
             return Err(SecurityError::new(ErrorKind::Limit, reason));
         }
-        // OpenSSL would ask on the terminal for a password that it is not given.
+        // OpenSSL prompts on the terminal if it is given no password.
         let password = password.unwrap_or_default().as_bytes();
         let key = PKey::private_key_from_pem_passphrase(pem, password)
             .map_err(failed(ErrorKind::Certificate, "private key"))?;
@@ -92,7 +94,7 @@ impl PrivateKey {
         Ok(Self(Place::Memory { key, algorithm }))
     }
 
-    /// The algorithm.
+    /// Returns the algorithm.
     pub const fn algorithm(&self) -> KeyAlgorithm {
         match &self.0 {
             Place::Memory { algorithm, .. } => *algorithm,
@@ -100,7 +102,7 @@ impl PrivateKey {
         }
     }
 
-    /// The key, unless it is in a token.
+    /// Returns the key, unless it is in a token.
     pub(crate) fn in_memory(&self) -> Option<&PKeyRef<Private>> {
         match &self.0 {
             Place::Memory { key, .. } => Some(key),
@@ -108,7 +110,7 @@ impl PrivateKey {
         }
     }
 
-    /// Signs by RSASSA-PSS or ECDSA, both with SHA-256 (DDS-SEC 1.1 §9.3.2.5).
+    /// Signs with RSASSA-PSS or ECDSA, both with SHA-256 (DDS-SEC 1.1 §9.3.2.5).
     pub(crate) fn sign(&self, octets: &[u8]) -> Result<Vec<u8>> {
         let (key, algorithm) = match &self.0 {
             Place::Memory { key, algorithm } => (key, *algorithm),
@@ -122,7 +124,8 @@ impl PrivateKey {
         Ok(signer.sign_oneshot_to_vec(octets)?)
     }
 
-    /// Whether the certificate is that of the key. A token is asked to sign something.
+    /// Reports whether the key belongs to the certificate. A key in a token signs a test message
+    /// for this.
     pub(super) fn belongs_to(&self, certificate: &Certificate) -> Result<bool> {
         const SAMPLE: &[u8] = b"takt: is this the key of the certificate?";
         match self.in_memory() {

@@ -1,9 +1,9 @@
-//! Identities: certificates, private keys, their authorities, and what follows from a subject name
-//! (DDS-SEC 1.1 §9.3.1, §9.3.2.1, §9.3.3).
+//! Identities of participants: certificates, private keys, authorities, subject names and GUID
+//! prefixes (DDS-SEC 1.1 §9.3.1, §9.3.2.1, §9.3.3).
 //!
-//! Accepted are RSA keys of 2,048 to 4,096 bits and EC keys on P-256. Time is handed in as seconds
-//! since 1970-01-01 UTC. A certificate is parsed once; every check may be repeated at a later time,
-//! so that expiry and revocation end a running session.
+//! RSA keys of 2,048 to 4,096 bits and EC keys on P-256 are accepted. Time is an argument in
+//! seconds since 1970-01-01 UTC. A certificate is parsed once. Every check may be repeated at a
+//! later time, so that expiry and revocation end a running session.
 
 mod authority;
 mod certificate;
@@ -19,7 +19,7 @@ pub use guid::{check_guid_prefix, secure_guid_prefix};
 pub use key::{KeyAlgorithm, PrivateKey};
 pub use subject::SubjectName;
 
-/// Seconds since 1970-01-01 00:00:00 UTC, as certificates and permissions count validity.
+/// Seconds since 1970-01-01 00:00:00 UTC, the unit of validity in certificates and permissions.
 pub type UnixSeconds = i64;
 
 use takt_wire::Cursor;
@@ -31,7 +31,7 @@ use crate::token::Token;
 /// Class id of identity tokens.
 pub const IDENTITY_TOKEN_CLASS: &str = "DDS:Auth:PKI-DH:1.0";
 
-/// A certificate with its private key.
+/// Certificate with its private key.
 #[derive(Debug)]
 pub struct Identity {
     certificate: Certificate,
@@ -39,7 +39,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Joins a certificate and its key.
+    /// Combines a certificate with its key.
     ///
     /// # Errors
     /// The key belongs to another certificate.
@@ -51,20 +51,20 @@ impl Identity {
         Ok(Self { certificate, key })
     }
 
-    /// The certificate.
+    /// Returns the certificate.
     pub const fn certificate(&self) -> &Certificate {
         &self.certificate
     }
 
-    /// The private key.
+    /// Returns the private key.
     pub const fn key(&self) -> &PrivateKey {
         &self.key
     }
 
-    /// The identity token that SPDP announces (PID 0x1001).
+    /// Returns the identity token that SPDP announces (PID 0x1001).
     ///
-    /// INTEROP(CycloneDDS 0.10, Fast DDS 2.9): the first sends no properties, the second other
-    /// names of algorithms. Receivers treat them as hints.
+    /// INTEROP(CycloneDDS 0.10, Fast DDS 2.9): CycloneDDS sends no properties, Fast DDS sends other
+    /// algorithm names. Receivers treat the properties as hints.
     pub fn token(&self, authority: &Authority) -> Token<'static> {
         let mut token = Token::new(IDENTITY_TOKEN_CLASS)
             .with("dds.cert.sn", self.certificate.subject().to_string())
@@ -76,8 +76,8 @@ impl Identity {
     }
 }
 
-/// The subject of the identity CA that an announced token names; `None` if it names none, or cannot be read. A hint: nothing
-/// proves it.
+/// Returns the subject of the identity CA that an announced token names; `None` if the token names
+/// none or is unreadable. The subject is an unauthenticated hint.
 pub fn announced_authority(token: &EncodedToken) -> Option<SubjectName> {
     let mut cursor = Cursor::new(&token.octets, token.endianness);
     let token = Token::parse(&mut cursor).ok()?; // tidy-allow(dropped-cause): a token without the hint is as good

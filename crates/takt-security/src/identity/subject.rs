@@ -1,10 +1,10 @@
 //! Subject names of certificates and of permissions, compared independently of their spelling.
 //!
 //! The normal form is that of RFC 2253: last attribute first, short names, no spaces around
-//! separators. Texts are read in three spellings: RFC 2253 (`CN=a,O=b`), the same in the order of
-//! the certificate with spaces (`O = b, CN = a`), and with slashes (`/O=b/CN=a`). Two names are
-//! equal if their attributes are, in the same or in the opposite order. Values compare exactly,
-//! but for runs of spaces.
+//! separators. Names are parsed in three notations: RFC 2253 (`CN=a,O=b`), the order of the
+//! certificate with spaces (`O = b, CN = a`), and with slashes (`/O=b/CN=a`). Two names are equal
+//! if their attributes are equal, in the same or in the opposite order. Values compare exactly,
+//! except that runs of spaces count as one.
 
 use std::fmt;
 
@@ -12,12 +12,12 @@ use openssl::x509::X509NameRef;
 
 use crate::error::{ErrorKind, Result, SecurityError, failed};
 
-/// Octets of a subject name as text.
+/// Maximum length in octets of a subject name as text.
 const SUBJECT_LEN_MAX: usize = 2_048;
-/// Attributes of a subject name.
+/// Maximum number of attributes of a subject name.
 const ATTRIBUTES_MAX: usize = 32;
 
-/// Long names, old names and object identifiers, and the short names that stand for them.
+/// Long names, obsolete names and object identifiers, with their short names.
 const SYNONYMS: &[(&str, &str)] = &[
     ("COMMONNAME", "CN"),
     ("2.5.4.3", "CN"),
@@ -37,10 +37,10 @@ const SYNONYMS: &[(&str, &str)] = &[
     ("1.2.840.113549.1.9.1", "EMAIL"),
 ];
 
-/// A subject name as a list of attributes.
+/// Subject name as a list of attributes.
 #[derive(Clone, Debug)]
 pub struct SubjectName {
-    /// Name in normal form, name as written, value; in the order of the text.
+    /// Attributes in the order of the text: name in normal form, name as written, value.
     attributes: Vec<Attribute>,
 }
 
@@ -52,7 +52,7 @@ struct Attribute {
 }
 
 impl SubjectName {
-    /// The name in a certificate.
+    /// Reads the subject name of a certificate.
     pub(super) fn of(name: &X509NameRef) -> Result<Self> {
         let mut attributes = Vec::new();
         for entry in name.entries() {
@@ -61,15 +61,15 @@ impl SubjectName {
             let written = nid.short_name().map_or_else(|_| entry.object().to_string(), ToOwned::to_owned);
             attributes.push(Attribute::new(&written, &value)?);
         }
-        // A certificate has the order of the hierarchy, RFC 2253 the opposite one.
+        // A certificate lists attributes in hierarchical order, RFC 2253 in the opposite order.
         attributes.reverse();
         Self::checked(attributes)
     }
 
-    /// The name in the `subject_name` of a grant.
+    /// Parses the `subject_name` of a grant.
     ///
     /// # Errors
-    /// It is too long, empty, or an attribute has no `=`.
+    /// The name is too long or empty, or an attribute has no `=`.
     pub fn parse(text: &str) -> Result<Self> {
         let text = text.trim();
         if text.len() > SUBJECT_LEN_MAX {
@@ -133,7 +133,8 @@ impl Attribute {
         if bare.is_empty() {
             return Err(SecurityError::new(ErrorKind::Malformed, "attribute without a name in a subject name"));
         }
-        // A separator in a name would make another name of it when it is written and read again.
+        // A separator inside an attribute name would change the name when it is written and parsed
+        // again.
         if !written.chars().all(|one| one.is_ascii_alphanumeric() || matches!(one, '-' | '.' | '_')) {
             let reason =
                 format!("attribute name \"{written}\" in a subject name, expected letters, digits, '-', '.' and '_'");
@@ -144,7 +145,7 @@ impl Attribute {
     }
 }
 
-/// Cuts at separators outside of quotes that are not escaped; empty parts are left out.
+/// Splits at unescaped separators outside of quotes; empty parts are omitted.
 fn split<'a>(text: &'a str, separators: &[char]) -> Vec<&'a str> {
     let (mut parts, mut start, mut is_escaped, mut is_quoted) = (Vec::new(), 0, false, false);
     for (index, character) in text.char_indices() {
@@ -174,7 +175,7 @@ fn attribute(part: &str) -> Result<Attribute> {
     Attribute::new(name.trim(), &unescaped(value))
 }
 
-/// Takes the backslashes of RFC 2253 out, and joins the octets that are written as hex pairs.
+/// Removes the backslashes of RFC 2253 and combines octets written as hex pairs.
 fn unescaped(value: &str) -> String {
     let mut octets = Vec::with_capacity(value.len());
     let mut rest = value.as_bytes();
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn spellings_of_one_name_are_equal() {
+    fn notations_of_the_same_name_are_equal() {
         let rfc = name("emailAddress=a@b.c,CN=Alice A,O=Big\\, Inc.,ST=MA,C=US");
         for text in [
             "C = US, ST = MA, O = \"Big, Inc.\", CN = Alice A, emailAddress = a@b.c",
@@ -226,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_are_not_equal() {
+    fn different_names_are_not_equal() {
         let rfc = name("CN=Alice,O=A,C=US");
         for text in
             ["CN=alice,O=A,C=US", "CN=Alice,O=A", "CN=Alice,C=US,O=A", "OU=Alice,O=A,C=US", "CN=Alice,O=A,C=US,C=US"]
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn display_is_rfc_2253_and_can_be_read_again() {
+    fn display_is_rfc_2253_and_parses_back() {
         let text = "CN=a\\, b\\+c,O=\\#d,C=US";
         assert_eq!(name(text).to_string(), text);
     }

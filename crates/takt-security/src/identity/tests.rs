@@ -1,4 +1,4 @@
-//! Certificates of several authorities, checked at several times.
+//! Tests of certificates of several authorities at different times.
 
 use takt_wire::GuidPrefix;
 
@@ -27,7 +27,7 @@ fn refusal(authority: &Authority, certificate: &Certificate, now: UnixSeconds) -
 }
 
 #[test]
-fn certificate_of_the_authority_is_accepted_between_its_first_and_its_last_second() {
+fn certificate_is_accepted_from_its_first_to_its_last_valid_second() {
     let ca = issuer("CA");
     let validity = Validity { not_before: NOW, not_after: NOW + 10 };
     let (authority, alice) = (authority(&ca), certificate(&ca, validity));
@@ -40,7 +40,7 @@ fn certificate_of_the_authority_is_accepted_between_its_first_and_its_last_secon
 }
 
 #[test]
-fn expired_authority_ends_the_certificates_it_issued() {
+fn certificate_is_refused_when_its_authority_has_expired() {
     let ca = Issuer::create("CA", KeyAlgorithm::EcP256, Validity { not_before: NOW - 10, not_after: NOW + 1 })
         .expect("a CA");
     let (authority, alice) = (authority(&ca), certificate(&ca, VALID));
@@ -50,7 +50,7 @@ fn expired_authority_ends_the_certificates_it_issued() {
 }
 
 #[test]
-fn certificate_of_a_foreign_authority_of_the_same_name_is_refused() {
+fn certificate_of_another_authority_with_the_same_name_is_refused() {
     let (ca, foreign) = (issuer("CA"), issuer("CA"));
     let text = refusal(&authority(&ca), &certificate(&foreign, VALID), NOW);
     assert!(text.starts_with("certificate of \"CN=Alice\": "), "{text}");
@@ -59,7 +59,7 @@ fn certificate_of_a_foreign_authority_of_the_same_name_is_refused() {
 }
 
 #[test]
-fn identity_cannot_issue_identities() {
+fn certificate_issued_by_an_identity_is_refused() {
     let ca = issuer("CA");
     let (pem, key) = ca.issue("Alice", KeyAlgorithm::EcP256, VALID).expect("an identity");
     let rogue = Issuer::from_pem(&pem, &key, None).expect("certificate and key belong together");
@@ -70,7 +70,7 @@ fn identity_cannot_issue_identities() {
 }
 
 #[test]
-fn revoked_certificate_is_refused_and_so_is_every_one_once_the_list_is_stale() {
+fn revoked_certificate_is_refused_and_expired_list_refuses_every_certificate() {
     let ca = issuer("CA");
     let (bob, alice) = (certificate(&ca, VALID), certificate(&ca, VALID));
     let list = ca.revoke(&[alice.pem()], Validity { not_before: NOW, not_after: NOW + 100 }).expect("a list");
@@ -84,7 +84,7 @@ fn revoked_certificate_is_refused_and_so_is_every_one_once_the_list_is_stale() {
 }
 
 #[test]
-fn revocation_list_of_a_foreign_authority_is_refused() {
+fn revocation_list_of_another_authority_is_refused() {
     let (ca, foreign) = (issuer("CA"), issuer("CA"));
     let alice = certificate(&foreign, VALID);
     let list = foreign.revoke(&[alice.pem()], VALID).expect("a list");
@@ -102,7 +102,7 @@ fn key_of_another_certificate_is_refused() {
 }
 
 #[test]
-fn weak_keys_and_other_curves_are_refused() {
+fn weak_keys_and_unsupported_curves_are_refused() {
     let rsa = openssl::pkey::PKey::from_rsa(openssl::rsa::Rsa::generate(1_024).expect("a key")).expect("a key");
     let read = |key: openssl::pkey::PKey<openssl::pkey::Private>| {
         PrivateKey::read(&key.private_key_to_pem_pkcs8().expect("PEM"), None)
@@ -146,7 +146,8 @@ fn guid_prefix_begins_with_the_hash_of_the_subject_name() {
     }
 }
 
-/// Found by fuzzing: the name would be written as `C=DE,,O=Org`, which is another one.
+/// Regression found by fuzzing: the name would be written as `C=DE,,O=Org`, which is a different
+/// name.
 #[test]
 fn separator_in_an_attribute_name_is_refused() {
     for text in ["/C=DE/,O=Org/CN=Alice", "/C=DE/O+OU=Org", "C=DE,\"O=Org", "C=DE,O\\=Org"] {

@@ -4,23 +4,23 @@ use std::path::PathBuf;
 
 use crate::error::{ErrorKind, Result, SecurityError};
 
-/// What every such URI begins with.
+/// URI scheme of PKCS#11.
 pub(super) const SCHEME: &str = "pkcs11:";
-/// Octets of a file with a PIN.
+/// Maximum length in octets of a file with a PIN.
 const PIN_LEN_MAX: u64 = 1_024;
 
-/// A key in a token.
+/// PKCS#11 URI of a private key in a token.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(super) struct KeyUri {
     /// Label of the token.
     pub token: Option<String>,
-    /// Its serial number.
+    /// Serial number of the token.
     pub serial: Option<String>,
     /// Label of the key.
     pub object: Option<String>,
-    /// Its id.
+    /// Id of the key.
     pub id: Option<Vec<u8>>,
-    /// The library.
+    /// Path of the PKCS#11 library.
     pub module: Option<PathBuf>,
     pin_value: Option<String>,
     pin_source: Option<PathBuf>,
@@ -31,10 +31,11 @@ fn refused(reason: impl Into<String>) -> SecurityError {
 }
 
 impl KeyUri {
-    /// Reads a URI. The attributes `manufacturer`, `model`, and those of slots and libraries are not supported.
+    /// Parses a URI. The attributes `manufacturer` and `model`, and those of slots and libraries,
+    /// are not supported.
     ///
     /// # Errors
-    /// An attribute is malformed, unknown, or there twice. The error does not show a PIN.
+    /// An attribute is malformed, unknown, or repeated. The error does not reveal a PIN.
     pub fn parse(uri: &str) -> Result<Self> {
         let rest =
             uri.trim().strip_prefix(SCHEME).ok_or_else(|| refused(format!("key does not begin with {SCHEME}")))?;
@@ -68,10 +69,10 @@ impl KeyUri {
         Ok(key)
     }
 
-    /// The PIN, if the URI has or names one.
+    /// Returns the PIN that the URI contains, or reads it from the file that the URI names.
     ///
     /// # Errors
-    /// The file cannot be read, or is too long.
+    /// The file cannot be read or is too long.
     pub fn pin(&self) -> Result<Option<String>> {
         let Some(path) = &self.pin_source else { return Ok(self.pin_value.clone()) };
         let failed = |why: &dyn std::fmt::Display| refused(format!("PIN in {}: {why}", path.display()));
@@ -83,7 +84,7 @@ impl KeyUri {
     }
 }
 
-/// Percent-encoding undone.
+/// Decodes percent-encoding.
 fn decoded(name: &str, value: &str) -> Result<Vec<u8>> {
     let mut octets = Vec::with_capacity(value.len());
     let mut rest = value.as_bytes();
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn pin_comes_from_a_file() {
+    fn pin_is_read_from_the_named_file() {
         let directory = takt_testkit::directory::Directory::new("pin");
         std::fs::write(directory.path().join("pin"), "1234\n").expect("a file");
         for form in ["", "file:", "file://"] {
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_uris_are_refused_and_show_no_pin() {
+    fn malformed_uris_are_refused_without_revealing_the_pin() {
         for (uri, expected) in [
             ("file:x", "does not begin with pkcs11:"),
             ("pkcs11:token", "has no value"),

@@ -1,4 +1,4 @@
-//! The key of the volatile channel between two participants (DDS-SEC 1.1 §9.5.2.1.2, table 67).
+//! Key exchange key of the builtin volatile endpoints (DDS-SEC 1.1 §9.5.2.1.2, table 67).
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::error::Result;
 const COOKIE_SALT: &[u8] = b"keyexchange salt";
 const COOKIE_KEY: &[u8] = b"key exchange key";
 
-/// What a handshake agreed on: SHA-256 of the secret, and both challenges.
+/// Result of a handshake: SHA-256 of the shared secret, and both challenges.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SharedSecret {
     secret: Key,
@@ -19,16 +19,17 @@ pub struct SharedSecret {
 }
 
 impl SharedSecret {
-    /// From the hash of the secret and the challenges of initiator and replier.
+    /// Creates the shared secret from its hash and the challenges of initiator and replier.
     pub fn new(secret: &[u8; 32], challenge1: [u8; 32], challenge2: [u8; 32]) -> Self {
         Self { secret: Key::new(secret), challenge1, challenge2 }
     }
 
-    /// The key material that both participants protect the volatile channel with. Its key id is
-    /// zero, and both directions share the key: session ids and counters begin at random.
+    /// Returns the key material with which both participants protect the volatile endpoints. Its
+    /// key id is zero, and both directions share the key: session ids and counters start at random
+    /// values.
     ///
     /// # Errors
-    /// The library fails.
+    /// OpenSSL fails.
     pub fn key_exchange_material(&self) -> Result<KeyMaterial> {
         let kind = TransformKind::Aes256Gcm;
         let derive = |first: &[u8], cookie: &[u8], second: &[u8]| {

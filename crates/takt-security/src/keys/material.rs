@@ -1,4 +1,4 @@
-//! Master keys with their serialized form, `KeyMaterial_AES_GCM_GMAC` (DDS-SEC 1.1 §9.5.2.1.1).
+//! Master keys and their serialized form, `KeyMaterial_AES_GCM_GMAC` (DDS-SEC 1.1 §9.5.2.1.1).
 
 use std::fmt;
 
@@ -8,40 +8,40 @@ use takt_wire::{Cursor, Endianness};
 use crate::cdr::CdrWriter;
 use crate::error::{ErrorKind, Result, SecurityError};
 
-/// Octets of the longest key.
+/// Length in octets of the longest key.
 pub const KEY_LEN_MAX: usize = 32;
 
-/// Octets of key material of kind none.
+/// Maximum length in octets of key material of kind none.
 const NONE_LEN_MAX: usize = 44;
 
-/// The id of a key on the wire. Ids are chosen at random by their sender; zero means no key.
+/// Id of a key on the wire. The sender chooses it at random; zero means no key.
 pub type KeyId = [u8; 4];
 
-/// What a key is used for (`CryptoTransformKind`).
+/// Cryptographic transformation for which a key is used (`CryptoTransformKind`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransformKind {
-    /// Nothing is protected.
+    /// No protection.
     None,
-    /// Authentication with 128 bits.
+    /// Authentication with a 128-bit key.
     Aes128Gmac,
-    /// Encryption with 128 bits.
+    /// Encryption with a 128-bit key.
     Aes128Gcm,
-    /// Authentication with 256 bits.
+    /// Authentication with a 256-bit key.
     Aes256Gmac,
-    /// Encryption with 256 bits.
+    /// Encryption with a 256-bit key.
     Aes256Gcm,
 }
 
 impl TransformKind {
-    /// The kinds that protect.
+    /// Kinds other than none.
     pub const PROTECTING: [Self; 4] = [Self::Aes128Gmac, Self::Aes128Gcm, Self::Aes256Gmac, Self::Aes256Gcm];
 
-    /// The four octets of the wire.
+    /// Returns the four octets of the wire form.
     pub const fn to_octets(self) -> [u8; 4] {
         [0, 0, 0, self as u8]
     }
 
-    /// The kind that four octets stand for.
+    /// Returns the kind of a wire form.
     pub const fn from_octets(octets: [u8; 4]) -> Option<Self> {
         match octets {
             [0, 0, 0, 0] => Some(Self::None),
@@ -53,7 +53,7 @@ impl TransformKind {
         }
     }
 
-    /// Octets of its keys.
+    /// Returns the key length in octets.
     pub const fn key_len(self) -> usize {
         match self {
             Self::None => 0,
@@ -62,13 +62,13 @@ impl TransformKind {
         }
     }
 
-    /// Does it hide the content?
+    /// Reports whether the kind encrypts.
     pub const fn is_encrypted(self) -> bool {
         matches!(self, Self::Aes128Gcm | Self::Aes256Gcm)
     }
 }
 
-/// Octets of a key, overwritten at the end.
+/// Key octets, overwritten on drop.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Key([u8; KEY_LEN_MAX]);
 
@@ -93,12 +93,12 @@ impl Key {
 impl Drop for Key {
     fn drop(&mut self) {
         self.0.fill(0);
-        // Keeps the compiler from leaving the write out.
+        // Prevents the compiler from eliding the write.
         std::hint::black_box(&self.0);
     }
 }
 
-/// A master key, and the key of one receiver if origins are authenticated.
+/// Master key, with the receiver-specific key if origins are authenticated.
 #[derive(Clone, PartialEq, Eq)]
 pub struct KeyMaterial {
     pub(super) kind: TransformKind,
@@ -110,10 +110,10 @@ pub struct KeyMaterial {
 }
 
 impl KeyMaterial {
-    /// A random master key without the key of a receiver.
+    /// Generates a random master key without a receiver-specific key.
     ///
     /// # Errors
-    /// The library has no random numbers.
+    /// OpenSSL provides no random numbers.
     pub fn generate(kind: TransformKind) -> Result<Self> {
         let len = kind.key_len();
         let sender_key_id = if len == 0 { [0; 4] } else { random_key_id()? };
@@ -127,34 +127,35 @@ impl KeyMaterial {
         })
     }
 
-    /// The same master key with a random key for one receiver.
+    /// Returns the same master key with a random receiver-specific key.
     ///
     /// # Errors
-    /// The library has no random numbers.
+    /// OpenSSL provides no random numbers.
     pub fn for_receiver(&self) -> Result<Self> {
         let receiver_key = Key::random(self.kind.key_len())?;
         Ok(Self { receiver_key_id: random_key_id()?, receiver_key, ..self.clone() })
     }
 
-    /// What the key is used for.
+    /// Returns the transformation for which the key is used.
     pub const fn kind(&self) -> TransformKind {
         self.kind
     }
 
-    /// The id in the header of what the key protects.
+    /// Returns the key id in the crypto header of messages protected by the key.
     pub const fn sender_key_id(&self) -> KeyId {
         self.sender_key_id
     }
 
-    /// The id of the code for this receiver, if there is one.
+    /// Returns the key id of the receiver-specific MAC, if there is one.
     pub fn receiver_key_id(&self) -> Option<KeyId> {
         (self.receiver_key_id != [0; 4]).then_some(self.receiver_key_id)
     }
 
-    /// Reads the value of a key token.
+    /// Parses the value of a key token.
     ///
     /// # Errors
-    /// The kind is unknown, a key has the wrong length or is zero, or octets are missing or left.
+    /// The kind is unknown, a key has the wrong length or is zero, or octets are missing or left
+    /// over.
     pub fn parse(octets: &[u8]) -> Result<Self> {
         let mut cursor = Cursor::new(octets, Endianness::Big);
         let kind_octets = cursor.array()?;
@@ -179,7 +180,7 @@ impl KeyMaterial {
         Ok(Self { kind, salt, sender_key_id, sender_key, receiver_key_id, receiver_key })
     }
 
-    /// Writes the value of a key token.
+    /// Serializes the value of a key token.
     pub fn to_octets(&self) -> Vec<u8> {
         let mut writer = CdrWriter::new(Endianness::Big);
         writer.raw(&self.kind.to_octets());

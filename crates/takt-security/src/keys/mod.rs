@@ -1,9 +1,9 @@
-//! Key material: masters, sessions, the key of the volatile channel, and key tokens
+//! Key material: master keys, session keys, the key exchange key, and key tokens
 //! (DDS-SEC 1.1 §9.5.2, §9.5.3.3).
 //!
 //! A master key belongs to one participant or endpoint and is sent to each authenticated peer in a
-//! key token. Session keys derive from it. Keys are overwritten when they are dropped, and no debug
-//! form shows them.
+//! key token. Session keys are derived from it. Keys are overwritten on drop, and no debug form
+//! reveals them.
 
 mod exchange;
 mod material;
@@ -23,7 +23,7 @@ use openssl::sign::Signer;
 
 use crate::error::Result;
 
-/// HMAC-SHA256 of the concatenation of `parts`.
+/// Computes HMAC-SHA256 of the concatenation of `parts`.
 fn hmac(key: &[u8], parts: &[&[u8]]) -> Result<[u8; 32]> {
     let key = PKey::hmac(key)?;
     let mut signer = Signer::new(MessageDigest::sha256(), &key)?;

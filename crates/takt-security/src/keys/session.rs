@@ -1,14 +1,14 @@
-//! Session keys (DDS-SEC 1.1 §9.5.3.3.3).
+//! Derivation of session keys (DDS-SEC 1.1 §9.5.3.3.3).
 
 use super::{Key, KeyMaterial, hmac};
 use crate::error::Result;
 
-/// The key of a session, from the master key of the sender.
+/// Derives a session key from the master key of the sender.
 pub(crate) fn session_key(material: &KeyMaterial, session_id: [u8; 4]) -> Result<Key> {
     derive(material, &material.sender_key, b"SessionKey", session_id)
 }
 
-/// The key of a session for the code of one receiver.
+/// Derives the session key of the receiver-specific MAC.
 pub(crate) fn session_receiver_key(material: &KeyMaterial, session_id: [u8; 4]) -> Result<Key> {
     derive(material, &material.receiver_key, b"SessionReceiverKey", session_id)
 }

@@ -1,4 +1,4 @@
-//! Serialized forms, and derivations against values computed independently.
+//! Tests of serialized forms, and of derivations against independently computed values.
 
 use takt_wire::{Cursor, Endianness};
 
@@ -50,7 +50,7 @@ fn unknown_kinds_wrong_lengths_and_zero_keys_are_refused() {
 }
 
 #[test]
-fn fields_stand_where_the_specification_has_them() {
+fn fields_have_the_offsets_of_the_specification() {
     let own = material(TransformKind::Aes128Gmac).for_receiver().expect("random numbers");
     let octets = own.to_octets();
     assert_eq!(octets[..8], [0, 0, 0, 1, 0, 0, 0, 16]);
@@ -59,9 +59,9 @@ fn fields_stand_where_the_specification_has_them() {
     assert_eq!(Some(octets[48..52].try_into().expect("four")), own.receiver_key_id());
 }
 
-/// The values are of the module `hmac` of Python.
+/// Expected values were computed with the `hmac` module of Python.
 #[test]
-fn session_keys_equal_the_values_of_an_independent_computation() {
+fn session_keys_equal_independently_computed_values() {
     let mut own = material(TransformKind::Aes256Gcm).for_receiver().expect("random numbers");
     own.salt = Key::new(&[1; 32]);
     own.sender_key = Key::new(&[2; 32]);
@@ -77,7 +77,7 @@ fn session_keys_equal_the_values_of_an_independent_computation() {
 }
 
 #[test]
-fn key_of_the_volatile_channel_equals_an_independent_computation() {
+fn key_exchange_key_equals_an_independently_computed_value() {
     let material = SharedSecret::new(&[7; 32], [8; 32], [9; 32]).key_exchange_material().expect("a key");
     let hex: String = material.to_octets().iter().map(|octet| format!("{octet:02x}")).collect();
     assert_eq!(
@@ -87,7 +87,7 @@ fn key_of_the_volatile_channel_equals_an_independent_computation() {
 }
 
 #[test]
-fn key_tokens_round_trip_and_others_are_refused() {
+fn key_tokens_round_trip_and_other_tokens_are_refused() {
     let (one, two) = (material(TransformKind::Aes256Gcm), material(TransformKind::Aes128Gmac));
     let tokens = key_tokens(&[&one, &two]);
     let octets = tokens[1].to_octets(Endianness::Little);
@@ -99,7 +99,7 @@ fn key_tokens_round_trip_and_others_are_refused() {
 }
 
 #[test]
-fn debug_forms_show_no_key() {
+fn debug_forms_reveal_no_key() {
     let own = material(TransformKind::Aes256Gcm);
     let text = format!("{own:?}");
     assert!(text.len() < 100 && text.contains("Aes256Gcm"), "{text}");

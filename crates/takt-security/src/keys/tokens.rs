@@ -1,4 +1,4 @@
-//! Key tokens (DDS-SEC 1.1 §9.5.2.1): one key material each.
+//! Key tokens (DDS-SEC 1.1 §9.5.2.1), each with one key material.
 
 use super::KeyMaterial;
 use crate::error::{ErrorKind, Result, SecurityError};
@@ -7,16 +7,16 @@ use crate::token::Token;
 const CLASS: &str = "DDS:Crypto:AES_GCM_GMAC";
 const PROPERTY: &str = "dds.cryp.keymat";
 
-/// The tokens of a participant or endpoint: one for messages or submessages, and for a writer a
-/// second one if its payloads have a key of their own.
+/// Returns the key tokens of a participant or endpoint: one for messages or submessages, and for a
+/// writer a second one if its payloads have a separate key.
 pub fn key_tokens(materials: &[&KeyMaterial]) -> Vec<Token<'static>> {
     materials.iter().map(|material| Token::new(CLASS).with_octets(PROPERTY, material.to_octets())).collect()
 }
 
-/// The key materials in the tokens of a message.
+/// Returns the key materials in the tokens of a message.
 ///
 /// # Errors
-/// A token is of another class, has no key material, or a malformed one.
+/// A token has another class, no key material, or malformed key material.
 pub fn key_materials(tokens: &[Token<'_>]) -> Result<Vec<KeyMaterial>> {
     tokens.iter().map(key_material).collect()
 }

@@ -1,4 +1,4 @@
-//! What governance and permissions allow to endpoints of this participant and of others (DDS-SEC 1.1 §8.8.7).
+//! Access control of local and remote endpoints by governance and permissions (DDS-SEC 1.1 §8.8.7).
 
 use takt_core::security::Protection;
 use takt_wire::discovery::{PublicationData, SubscriptionData};
@@ -13,7 +13,8 @@ use crate::documents::{Action, Permissions, Query};
 use crate::error::{ErrorKind, Result, SecurityError};
 use crate::identity::SubjectName;
 
-/// An endpoint as it was announced, or is about to be.
+/// Endpoint whose access is checked: a remote one that was announced, or a local one before its
+/// announcement.
 pub(super) struct Candidate<'a> {
     pub(super) guid: Guid,
     action: Action,
@@ -59,7 +60,7 @@ impl Candidate<'_> {
 }
 
 impl Plugin {
-    /// Admits an endpoint of this participant, and makes its keys when it is new.
+    /// Admits a local endpoint, and generates its keys when it is new.
     pub(super) fn admit(&mut self, candidate: &Candidate<'_>) -> std::result::Result<Protection, String> {
         let id = candidate.guid.entity_id;
         let admitted = self
@@ -78,7 +79,7 @@ impl Plugin {
         })
     }
 
-    /// Whether an endpoint of this participant may be matched with one of another.
+    /// Checks whether a local endpoint may be matched with a remote one.
     pub(super) fn check_match(
         &mut self,
         local: EntityId,
@@ -121,7 +122,7 @@ impl Plugin {
         let data_tags: Vec<_> = candidate.data_tag.0.iter().map(|(name, value)| (&**name, &**value)).collect();
         let query = Query {
             action: candidate.action,
-            // That of the participant takes its place.
+            // [`AccessControl::decide`] replaces it by the domain of the participant.
             domain_id: 0,
             topic_name: candidate.topic_name,
             partitions: &partitions,

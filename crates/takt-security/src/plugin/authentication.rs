@@ -1,4 +1,4 @@
-//! Remote participants from their discovery to the end of their handshakes.
+//! Authentication of remote participants, from their discovery to the end of their handshakes.
 
 use std::time::Duration;
 
@@ -21,8 +21,8 @@ use crate::token::Token;
 use crate::transform::{Replays, Sealer};
 
 impl Plugin {
-    /// A participant was discovered, or announces other things than before. An authenticated one
-    /// stays so: everybody can send announcements in its name.
+    /// Handles a participant that was discovered or changed its announcement. An authenticated
+    /// participant stays authenticated: any host can send announcements in its name.
     pub(super) fn discover(&mut self, data: &ParticipantData) -> Standing {
         let prefix = data.guid.prefix;
         if prefix == self.prefix {
@@ -54,7 +54,7 @@ impl Plugin {
         Standing::Authenticating
     }
 
-    /// A participant is gone.
+    /// Removes a participant that has left.
     pub(super) fn forget_remote(&mut self, prefix: GuidPrefix) {
         self.forget_keys_of(prefix);
         self.remotes.remove(&prefix);
@@ -64,7 +64,7 @@ impl Plugin {
         self.start_waiting();
     }
 
-    /// Begins handshakes of those that wait, as far as there are places.
+    /// Begins handshakes of waiting participants while slots are free.
     pub(super) fn start_waiting(&mut self) {
         while let Some(prefix) = self.waiting.front().copied() {
             if !self.has_place() {
@@ -85,8 +85,9 @@ impl Plugin {
         }
     }
 
-    /// Frees the slot of a pending handshake if participants wait for one. The participant of that handshake waits behind the others;
-    /// it is refused once its handshakes have taken the time of one time-out.
+    /// Frees the slot of a pending handshake if participants wait for one. The participant of that
+    /// handshake then waits after the others. It is refused once its handshakes have taken the time
+    /// of one timeout.
     fn free_slot(&mut self) {
         if self.waiting.is_empty() || self.has_place() {
             return;
@@ -112,16 +113,16 @@ impl Plugin {
 
     pub(super) fn new_handshake(&mut self, prefix: GuidPrefix) -> Result<Handshake> {
         let mut handshake = Handshake::new(&self.local, participant_guid(prefix), handshake_clock(self.now))?;
-        // The caller keeps account of what is sent to a participant that has proven nothing.
+        // The caller limits the octets sent to a participant whose address is not validated.
         handshake.handle_validated_address();
         self.handshake_due = Some(self.now.at);
         Ok(handshake)
     }
 
-    /// Takes a message of the stateless channel.
+    /// Handles a message of the stateless endpoints.
     pub(super) fn handle_stateless(&mut self, from: GuidPrefix, payload: &[u8]) {
         let handled = self.try_handle_stateless(from, payload);
-        // Messages to send may be due, and time-outs may have changed.
+        // Messages may have become due, and timeouts may have changed.
         self.handshake_due = Some(self.now.at);
         if let Err(error) = handled {
             self.counters.handshake_messages_refused += 1;
@@ -139,7 +140,7 @@ impl Plugin {
             return Err(SecurityError::new(ErrorKind::Handshake, "it was not discovered"));
         };
         if matches!(remote.stage, Stage::Waiting) {
-            // The participant repeats the message.
+            // The remote participant repeats the message.
             return Ok(());
         }
         let mut refusal = None;
@@ -147,7 +148,7 @@ impl Plugin {
             match renewal.handle(local, &message, payload.len(), clock, wall) {
                 Ok(Some(event)) => return self.finish(from, event, closing_challenge(&message), true),
                 Ok(None) => return Ok(()),
-                // It may be for the handshake before.
+                // The message may belong to the previous handshake.
                 Err(error) => refusal = Some(error),
             }
         }
@@ -162,8 +163,8 @@ impl Plugin {
         }
     }
 
-    /// Begins another handshake if the message opens one: the participant has lost this one and
-    /// come back, or tries again after it was refused.
+    /// Begins another handshake if the message opens one: the remote participant has lost its
+    /// session and returned, or retries after it was refused.
     fn open_handshake(&mut self, from: GuidPrefix, message: &GenericMessage<'_>) -> Result<()> {
         let Some(challenge) = opening_challenge(message) else { return Ok(()) };
         let Some(remote) = self.remotes.get(&from) else { return Ok(()) };
@@ -191,7 +192,7 @@ impl Plugin {
         Ok(())
     }
 
-    /// A handshake has succeeded: the permissions decide.
+    /// Finishes a successful handshake; the permissions decide about the participant.
     fn finish(
         &mut self,
         prefix: GuidPrefix,
@@ -220,7 +221,7 @@ impl Plugin {
     }
 
     /// Checks the permissions of an authenticated participant, and derives the key of the volatile
-    /// channel.
+    /// endpoints.
     fn accept(
         &mut self,
         prefix: GuidPrefix,
@@ -268,7 +269,8 @@ impl Plugin {
         self.send_participant_tokens(prefix)
     }
 
-    /// Refuses a participant that did not authenticate, or may not take part. The core gets one event for it.
+    /// Refuses a participant that did not authenticate, or lacks permission to join. The core
+    /// receives one event for it.
     fn refuse(&mut self, prefix: GuidPrefix, error: &SecurityError, may_retry: bool) {
         let why = format!("participant {prefix} is refused: {error}");
         self.log(Severity::Warning, why.clone());
@@ -283,7 +285,7 @@ impl Plugin {
         }
     }
 
-    /// Ends handshakes whose time is over, and begins those whose time has come.
+    /// Ends handshakes whose timeout has expired, and begins those that are due.
     pub(super) fn run_handshakes(&mut self) {
         let clock = handshake_clock(self.now);
         let prefixes: Vec<_> = self.remotes.keys().copied().collect();
@@ -311,7 +313,7 @@ impl Plugin {
         self.set_handshake_due();
     }
 
-    /// The next message of a handshake that is due.
+    /// Returns the next handshake message that is due.
     pub(super) fn poll_handshakes(&mut self) -> Option<SecurityMessage> {
         if self.handshake_due.is_none_or(|due| due > self.now.at) {
             return None;
@@ -340,7 +342,7 @@ impl Plugin {
     }
 }
 
-/// The participant has to announce an identity that this plugin can check.
+/// Checks that the participant announces an identity token that this plugin supports.
 fn check_identity_token(data: &ParticipantData) -> std::result::Result<(), String> {
     let Some(encoded) = &data.identity_token else {
         return Err("it announces no identity".to_owned());
@@ -355,7 +357,7 @@ fn check_identity_token(data: &ParticipantData) -> std::result::Result<(), Strin
     }
 }
 
-/// The vendor in the announcement that the handshake vouches for.
+/// Returns the vendor id in the announcement that the handshake authenticated.
 fn announced_vendor(participant_data: &[u8]) -> Option<VendorId> {
     // tidy-allow(dropped-cause): the handshake has checked the list
     let (list, _) = ParameterList::parse(participant_data, Endianness::Big).ok()?;

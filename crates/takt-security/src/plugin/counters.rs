@@ -1,27 +1,27 @@
-//! Counts of what was not sealed, not opened, and not accepted, by reason.
+//! Counters of sealed, opened and refused messages, by reason.
 
 use super::keyring::OpenError;
 use super::sealing::SealError;
 use crate::transform::TransformError;
 
-/// Counts since the participant began.
+/// Counters since the creation of the participant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Messages, submessages and payloads that were opened.
     pub opened: u64,
-    /// No key has the id in the header. Normal until key tokens have come.
+    /// No key has the id in the header. Normal until key tokens have arrived.
     pub unknown_keys: u64,
-    /// The key is of another endpoint, or for something else.
+    /// The key belongs to another endpoint, or has another use.
     pub misused_keys: u64,
-    /// The octets have no form of protected ones.
+    /// The octets do not have the form of protected content.
     pub malformed: u64,
-    /// The common code does not fit.
+    /// The common authentication code is wrong.
     pub not_authentic: u64,
-    /// There is no code for this receiver, or it does not fit.
+    /// The code for this receiver is missing or wrong.
     pub receiver_codes: u64,
-    /// Seen before, or older than the window.
+    /// Received before, or older than the replay window.
     pub replayed: u64,
-    /// Sealed by this participant, and sent back in the name of another one.
+    /// Sealed by this participant, and reflected in the name of another one.
     pub reflected: u64,
     /// Messages and payloads that were sealed, or needed no protection.
     pub sealed: u64,
@@ -29,15 +29,15 @@ pub struct Counters {
     pub seal_without_key: u64,
     /// Not sealed: the frame is too small, or the content too long for protection.
     pub seal_without_room: u64,
-    /// Not sealed: no message, or one of endpoints that do not go together.
+    /// Not sealed: malformed message, or a message with endpoints of different protection classes.
     pub seal_malformed: u64,
     /// Not opened or not sealed: OpenSSL failed.
     pub library_failures: u64,
-    /// Messages of the stateless channel that were refused.
+    /// Messages of the stateless endpoints that were refused.
     pub handshake_messages_refused: u64,
-    /// Messages of the volatile channel that were refused.
+    /// Messages of the volatile endpoints that were refused.
     pub key_messages_refused: u64,
-    /// Key tokens of pairs that are not matched, displaced by others.
+    /// Key tokens of unmatched pairs that were displaced by others.
     pub key_tokens_displaced: u64,
 }
 

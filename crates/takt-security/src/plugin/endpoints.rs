@@ -1,4 +1,4 @@
-//! Local endpoints with their keys, and which remote ones have codes of their own.
+//! Local endpoints with their keys, and the remote receivers that have receiver-specific keys.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::error::{ErrorKind, Result, SecurityError};
 use crate::keys::{KeyId, KeyMaterial};
 use crate::transform::{Receivers, Replays, Sealer, TransformError};
 
-/// Builtin endpoints that have keys of their own, as far as the governance protects them.
+/// Builtin endpoints with separate keys, as far as the governance protects them.
 const SECURE_BUILTIN: [EntityId; 8] = [
     EntityId::SEDP_PUB_SECURE_WRITER,
     EntityId::SEDP_PUB_SECURE_READER,
@@ -25,27 +25,27 @@ const SECURE_BUILTIN: [EntityId; 8] = [
     EntityId::SPDP_SECURE_READER,
 ];
 
-/// The entity that a participant's key is of, and its own receiver.
+/// Entity id that owns the participant's key, and that receives as the participant itself.
 pub(super) const PARTICIPANT: EntityId = EntityId::PARTICIPANT;
 
-/// A master key with the receivers that have codes of their own.
+/// Master key with the receivers that have receiver-specific keys.
 pub(super) struct MasterSealer {
     pub(super) sealer: Sealer,
-    /// The code of this participant and those of the others; none if origins are not authenticated.
+    /// Receiver key id of this participant, and those of the remote receivers; `None` if origins
+    /// are not authenticated.
     receivers: Option<(KeyId, HashMap<Guid, KeyId>)>,
 }
 
-/// An endpoint of this participant.
+/// Endpoint of this participant.
 pub(super) struct LocalEndpoint {
     pub(super) attributes: EndpointAttributes,
-    /// Its submessages are sealed with this.
+    /// Sealer of its submessages.
     pub(super) submessage: Option<MasterSealer>,
-    /// Its payloads are sealed with this, if it is a writer.
+    /// Sealer of its payloads, if the endpoint is a writer.
     pub(super) payload: Option<Sealer>,
-    /// What the tokens of a reader have whose payloads alone are protected.
+    /// Key material in the tokens of a reader for which only payloads are protected.
     ///
-    /// INTEROP(Fast DDS 2.9): a writer waits for tokens of such a reader. Nothing is sealed with
-    /// their key.
+    /// INTEROP(Fast DDS 2.9): a writer waits for tokens of such a reader. The key seals nothing.
     unused: Option<KeyMaterial>,
 }
 
@@ -56,7 +56,7 @@ impl From<TransformError> for SecurityError {
 }
 
 impl MasterSealer {
-    /// A new master key, and what opens it for this participant itself.
+    /// Generates a master key, and the material with which this participant opens its own content.
     pub(super) fn generate(kind: ProtectionKind, blocks_per_session: u64) -> Result<(Self, KeyMaterial)> {
         let material = KeyMaterial::generate(kind.transform_kind(true))?;
         let mut sealer = Sealer::new(material.clone())?.with_blocks_per_session(blocks_per_session);
@@ -69,7 +69,8 @@ impl MasterSealer {
         Ok((Self { sealer, receivers }, own))
     }
 
-    /// The material to send to a receiver. One that had some before gets another code.
+    /// Returns the material to send to a receiver. A receiver that already had one gets another
+    /// receiver key.
     pub(super) fn add_receiver(&mut self, receiver: Guid) -> Result<KeyMaterial> {
         self.remove_receiver(receiver);
         let Some((_, all)) = &mut self.receivers else { return Ok(self.sealer.material().clone()) };
@@ -101,12 +102,12 @@ impl MasterSealer {
         });
     }
 
-    /// Codes in its messages.
+    /// Returns the number of receiver-specific codes in its messages.
     pub(super) fn receiver_count(&self) -> usize {
         self.receivers.as_ref().map_or(0, |(_, all)| all.len() + 1)
     }
 
-    /// Whose codes a message to one receiver has.
+    /// Returns the receivers whose codes a message to `receiver` carries.
     pub(super) fn receivers_for(&self, receiver: Guid, own: GuidPrefix) -> Receivers {
         match &self.receivers {
             None => Receivers::All,
@@ -117,7 +118,7 @@ impl MasterSealer {
 }
 
 impl LocalEndpoint {
-    /// An endpoint with new keys; those go to the keyring as well.
+    /// Creates an endpoint with new keys, which are also added to the keyring.
     fn generate(
         id: EntityId,
         attributes: EndpointAttributes,
@@ -148,12 +149,12 @@ impl LocalEndpoint {
         Ok(endpoint)
     }
 
-    /// Are key tokens exchanged with endpoints that it is matched with?
+    /// Reports whether key tokens are exchanged with matched endpoints.
     pub(super) const fn has_keys(&self) -> bool {
         self.attributes.submessage.is_protected() || self.attributes.payload.is_protected()
     }
 
-    /// The materials for the tokens that a remote endpoint gets.
+    /// Returns the key materials for the tokens sent to a remote endpoint.
     pub(super) fn materials_for(&mut self, remote: Guid) -> Result<Vec<KeyMaterial>> {
         let mut materials = Vec::with_capacity(2);
         if let Some(sealer) = &mut self.submessage {
@@ -171,7 +172,7 @@ impl LocalEndpoint {
 }
 
 impl Plugin {
-    /// Makes an endpoint and its keys.
+    /// Creates an endpoint and its keys.
     pub(super) fn make_endpoint(&mut self, id: EntityId, attributes: EndpointAttributes) -> Result<()> {
         let made = LocalEndpoint::generate(id, attributes, self.prefix, self.blocks_per_session, &mut self.keyring);
         match made {
@@ -188,7 +189,7 @@ impl Plugin {
         }
     }
 
-    /// Makes the builtin endpoints that the governance protects.
+    /// Creates the builtin endpoints that the governance protects.
     pub(super) fn make_builtin_endpoints(&mut self) -> Result<()> {
         for id in SECURE_BUILTIN {
             if let Some(attributes) = EndpointAttributes::of_builtin(id, &self.attributes)
@@ -200,7 +201,7 @@ impl Plugin {
         Ok(())
     }
 
-    /// Makes the key of the participant, if messages are protected as a whole.
+    /// Creates the key of the participant, if whole messages are protected.
     pub(super) fn make_message_key(&mut self) -> Result<()> {
         if !self.attributes.rtps.is_protected() {
             return Ok(());
@@ -219,7 +220,7 @@ impl Plugin {
         self.keyring.insert(key).map_err(|reason| SecurityError::new(ErrorKind::Library, reason))
     }
 
-    /// Removes an endpoint, its keys, and those that others sent to it.
+    /// Removes an endpoint, its keys, and the keys that remote endpoints sent to it.
     pub(super) fn remove_endpoint(&mut self, id: EntityId) {
         let remotes: Vec<_> = self.pairs.keys().filter(|(local, _)| *local == id).map(|(_, remote)| *remote).collect();
         for remote in remotes {
@@ -233,7 +234,7 @@ impl Plugin {
     }
 }
 
-/// How an endpoint with these attributes is protected.
+/// Returns the protection of an endpoint with these attributes.
 pub(super) fn protection(attributes: &EndpointAttributes) -> Protection {
     Protection {
         info: attributes.info().into(),

@@ -1,4 +1,5 @@
-//! Key tokens of participants and of matched endpoints, on the volatile channel (DDS-SEC 1.1 §8.8.9).
+//! Exchange of key tokens of participants and matched endpoints over the volatile endpoints
+//! (DDS-SEC 1.1 §8.8.9).
 
 use takt_core::security::{SecurityChannel, SecurityMessage};
 use takt_wire::{EntityId, Guid, GuidPrefix};
@@ -23,7 +24,7 @@ fn refused(reason: impl Into<String>) -> SecurityError {
 }
 
 impl Plugin {
-    /// Sends the key of this participant to a remote one.
+    /// Sends the key of this participant to a remote participant.
     pub(super) fn send_participant_tokens(&mut self, prefix: GuidPrefix) -> Result<()> {
         let remote = participant_guid(prefix);
         let material = match &mut self.message {
@@ -36,8 +37,8 @@ impl Plugin {
         Ok(())
     }
 
-    /// A local endpoint was matched with a remote one: the remote one gets tokens, and those that
-    /// it sent count from now on.
+    /// Begins the key exchange of a matched pair. The remote endpoint gets tokens, and the tokens
+    /// that it has already sent take effect.
     pub(super) fn begin_pair(&mut self, local: EntityId, remote: Guid) {
         let is_authenticated = self.remotes.get(&remote.prefix).is_some_and(|found| found.session().is_some());
         let Some(endpoint) = self.endpoints.get_mut(&local).filter(|endpoint| endpoint.has_keys()) else { return };
@@ -65,7 +66,7 @@ impl Plugin {
         }
     }
 
-    /// The match has ended. The remote tokens are kept for another one.
+    /// Ends the key exchange of an unmatched pair. The remote tokens are kept for another match.
     pub(super) fn end_pair(&mut self, local: EntityId, remote: Guid) {
         let pair = (local, remote);
         self.outgoing.retain(|outgoing| outgoing.pair != Some(pair));
@@ -95,7 +96,7 @@ impl Plugin {
         }
     }
 
-    /// Sends tokens to a remote participant, of a pair or of the participant itself.
+    /// Sends tokens of a pair, or of the participant itself, to a remote participant.
     pub(super) fn send_volatile(&mut self, class_id: &str, pair: Option<Pair>, remote: Guid, tokens: Vec<Token<'_>>) {
         self.sequence_number += 1;
         let source = Guid::new(self.prefix, EntityId::VOLATILE_MESSAGE_WRITER);
@@ -113,7 +114,7 @@ impl Plugin {
         self.outgoing.push_back(Outgoing { pair, message });
     }
 
-    /// Takes a message of the volatile channel.
+    /// Handles a message of the volatile endpoints.
     pub(super) fn handle_volatile(&mut self, from: GuidPrefix, payload: &[u8]) {
         if let Err(error) = self.try_handle_volatile(from, payload) {
             self.refuse_tokens(from, &error);
@@ -179,7 +180,7 @@ impl Plugin {
         self.counters.key_tokens_displaced += u64::from(displaced);
     }
 
-    /// Uses the key of a participant for its messages.
+    /// Installs the key of a remote participant for its messages.
     fn install_participant_key(&mut self, from: GuidPrefix, materials: Vec<KeyMaterial>) -> Result<()> {
         let Some(material) = materials.into_iter().next().filter(|_| self.attributes.rtps.is_protected()) else {
             return Ok(());
@@ -188,7 +189,7 @@ impl Plugin {
         self.replace((PARTICIPANT, participant_guid(from)), vec![(material, Uses::MESSAGES)])
     }
 
-    /// Uses the keys of a remote endpoint for a pair.
+    /// Installs the keys of a remote endpoint for a pair.
     fn install(&mut self, pair: Pair, materials: Vec<KeyMaterial>) -> Result<()> {
         let Some(endpoint) = self.endpoints.get(&pair.0) else { return Ok(()) };
         let is_writer = pair.1.entity_id.is_writer();
@@ -197,8 +198,7 @@ impl Plugin {
         self.replace(pair, keys)
     }
 
-    /// Puts the keys of a pair in the place of those that it had. Keys that stay keep their replay
-    /// windows.
+    /// Replaces the keys of a pair. Keys that remain keep their replay windows.
     fn replace(&mut self, pair: Pair, keys: Vec<(KeyMaterial, Uses)>) -> Result<()> {
         let (local, remote) = pair;
         let sender = remote.prefix;
@@ -224,7 +224,7 @@ impl Plugin {
     }
 }
 
-/// The materials that a local endpoint can use, and for what.
+/// Returns the key materials that a local endpoint can use, with their uses.
 fn usable(
     attributes: &EndpointAttributes,
     is_writer: bool,
@@ -255,7 +255,7 @@ fn usable(
     }
 }
 
-/// A key must protect as much as the governance says.
+/// Checks that a key protects as much as the governance requires.
 fn check_kind(material: &KeyMaterial, kind: ProtectionKind) -> Result<()> {
     let found = material.kind();
     if found == TransformKind::None || found.is_encrypted() != kind.is_encrypted() {

@@ -1,8 +1,8 @@
-//! Certificates and permissions that end during a session, those of this participant included.
+//! Expiry of certificates and permissions during a session, of this participant and of remote ones.
 //!
-//! Each is checked when it ends by what it says itself, and once in [`CHECK_PERIOD`] otherwise; one
-//! check a call. A step of the wall clock is noticed within [`CLOCK_PERIOD`]. The permissions
-//! authority is checked when documents are read, and its own end ends no session.
+//! Each is checked when it expires, and otherwise once in [`CHECK_PERIOD`]; a call performs one
+//! check. A step of the wall clock is noticed within [`CLOCK_PERIOD`]. The permissions authority is
+//! checked when documents are read, and its own expiry ends no session.
 
 use std::time::Duration;
 
@@ -15,25 +15,25 @@ use crate::documents::{AccessControl, Permissions};
 use crate::error::Result;
 use crate::identity::{Authority, Certificate, UnixSeconds};
 
-/// Seconds between two checks of the same certificate: revocation lists have an end of their own.
+/// Seconds between two checks of the same certificate: revocation lists expire independently.
 const CHECK_PERIOD: UnixSeconds = 3_600;
-/// Time after which the wall clock, and new documents, are looked at again.
+/// Period of checks of the wall clock and for new documents.
 const CLOCK_PERIOD: Duration = Duration::from_secs(10);
 
-/// When a participant is to be checked, and what for.
+/// Next check of a participant, and its subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Validity {
-    /// The next check; [`Self::ENDED`] if there is none.
+    /// Time of the next check; [`Self::ENDED`] if there is none.
     pub(super) check_at: UnixSeconds,
-    /// Does it need a grant? It had one, and the governance controls access.
+    /// Whether the participant needs a grant: it had one, and the governance controls access.
     needs_grant: bool,
 }
 
 impl Validity {
-    /// It is valid no more.
+    /// Check time of a participant that is no longer valid.
     const ENDED: UnixSeconds = UnixSeconds::MAX;
 
-    /// Of a participant that was found valid at `now`.
+    /// Returns the validity of a participant that was found valid at `now`.
     pub(super) fn of(
         certificate: &Certificate,
         permissions: &Permissions,
@@ -62,7 +62,7 @@ impl Validity {
 }
 
 impl Plugin {
-    /// Checks one participant whose time has come.
+    /// Checks one participant whose check is due.
     pub(super) fn check_validity(&mut self) {
         let wall = self.wall();
         if self.own_validity.check_at <= wall {
@@ -83,7 +83,7 @@ impl Plugin {
         match checked {
             Ok(validity) => self.own_validity = validity,
             Err(error) => {
-                // It does not become valid again without others.
+                // The participant becomes valid again only with new documents.
                 self.own_validity.check_at = Validity::ENDED;
                 let why = format!("this participant: {error}");
                 self.log(Severity::Error, why.clone());
@@ -131,7 +131,7 @@ impl Plugin {
         Ok(Validity::of(certificate, permissions, authority, &self.access, wall))
     }
 
-    /// Computes when the next check is due.
+    /// Computes the time of the next check.
     pub(super) fn set_check_due(&mut self) {
         let sessions = self.remotes.values().filter_map(|remote| Some(remote.session()?.validity.check_at));
         let next = sessions.chain([self.own_validity.check_at]).min().unwrap_or(UnixSeconds::MAX);

@@ -1,10 +1,10 @@
-//! Openers of remote keys, and of this participant's own, by the sender and the key id of a crypto
+//! Openers of remote keys and of this participant's own keys, by sender and key id of a crypto
 //! header.
 //!
-//! A key belongs to one endpoint or participant of its sender, and opens one kind of content. Where
-//! origins are authenticated, the sender gives each local receiver a code key of its own: then the
-//! key has an opener for each of them, and one that finds its code is enough, since all of them are
-//! of this participant.
+//! A key belongs to one endpoint or participant of its sender, and opens one kind of content. With
+//! origin authentication the sender gives each local receiver a receiver-specific key. The key then
+//! has one opener per local receiver. Content opens if one of them finds its code, since all of
+//! them belong to this participant.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use takt_wire::{EntityId, GuidPrefix};
 use crate::keys::{KeyId, KeyMaterial};
 use crate::transform::{Opener, Replays, TransformError};
 
-/// What a key opens.
+/// Kinds of content that a key opens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Uses {
     pub(super) messages: bool,
@@ -39,13 +39,13 @@ impl Uses {
     }
 }
 
-/// Why something was not opened.
+/// Reason for which content was not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OpenError {
     UnknownKey,
-    /// The key is of another endpoint, or for another kind of content.
+    /// The key belongs to another endpoint, or is for another kind of content.
     Misused,
-    /// This participant sealed it.
+    /// This participant sealed the content.
     Reflected,
     Transform(TransformError),
 }
@@ -56,12 +56,12 @@ impl From<TransformError> for OpenError {
     }
 }
 
-/// A key for the keyring.
+/// Key to be added to the keyring.
 pub(super) struct NewKey {
     pub(super) sender: GuidPrefix,
-    /// The entity of the sender that it belongs to.
+    /// Entity of the sender that owns the key.
     pub(super) owner: EntityId,
-    /// The local entity that it was sent to.
+    /// Local entity to which the key was sent.
     pub(super) receiver: EntityId,
     pub(super) material: KeyMaterial,
     pub(super) uses: Uses,
@@ -70,7 +70,7 @@ pub(super) struct NewKey {
 
 struct Slot {
     opener: Opener,
-    /// The local entities that it was sent to.
+    /// Local entities to which the key was sent.
     receivers: Vec<EntityId>,
 }
 
@@ -80,14 +80,14 @@ struct Key {
     slots: Vec<Slot>,
 }
 
-/// The keys of all senders.
+/// Keys of all senders.
 #[derive(Default)]
 pub(super) struct Keyring {
     keys: HashMap<(GuidPrefix, KeyId), Key>,
 }
 
 impl Keyring {
-    /// Adds a key. One that is there already keeps its replay window.
+    /// Adds a key. A key that is already present keeps its replay window.
     ///
     /// # Errors
     /// Another entity of the sender has a key with this id, or the material is of kind none.
@@ -121,7 +121,7 @@ impl Keyring {
         }
     }
 
-    /// Removes what `receiver` has of a key.
+    /// Removes `receiver` from the receivers of a key.
     pub(super) fn remove(&mut self, sender: GuidPrefix, material: &KeyMaterial, receiver: EntityId) {
         let place = (sender, material.sender_key_id());
         let Some(key) = self.keys.get_mut(&place) else { return };
@@ -134,8 +134,7 @@ impl Keyring {
         }
     }
 
-    /// Removes all keys with this id: that of a volatile channel before another one takes its
-    /// place.
+    /// Removes all keys with this id: used to replace the key of the volatile endpoints.
     pub(super) fn remove_id(&mut self, sender: GuidPrefix, id: KeyId) {
         self.keys.remove(&(sender, id));
     }
@@ -150,8 +149,8 @@ impl Keyring {
         self.keys.retain(|(prefix, _), _| *prefix != sender);
     }
 
-    /// Opens something by the key that its header names. `owner` is the entity that it has to be
-    /// of, if that is known.
+    /// Opens content with the key that its header names. `owner` is the entity that must own the
+    /// key, if it is known.
     pub(super) fn open<T>(
         &mut self,
         (sender, id): (GuidPrefix, KeyId),
@@ -166,7 +165,7 @@ impl Keyring {
         let mut result = Err(OpenError::UnknownKey);
         for slot in &mut key.slots {
             result = open(&mut slot.opener).map(|opened| (opened, key.owner)).map_err(OpenError::from);
-            // The content is untouched if the code of another receiver is missing or does not fit.
+            // The content remains unchanged if a receiver-specific code is missing or wrong.
             if !matches!(result, Err(OpenError::Transform(TransformError::ReceiverCode))) {
                 break;
             }
@@ -174,7 +173,7 @@ impl Keyring {
         result
     }
 
-    /// Keys of a sender.
+    /// Returns the number of keys of a sender.
     #[cfg(test)]
     pub(super) fn count(&self, sender: GuidPrefix) -> usize {
         self.keys.iter().filter(|((prefix, _), _)| *prefix == sender).map(|(_, key)| key.slots.len()).sum()

@@ -1,11 +1,12 @@
-//! What was refused and decided, and why: for the topic of the builtin logging plugin (DDS-SEC 1.1 §9.6).
+//! Log of refusals and decisions with their reasons, for the topic of the builtin logging plugin
+//! (DDS-SEC 1.1 §9.6).
 
 use std::collections::VecDeque;
 
 use takt_core::security::{SecurityLogEntry, SecuritySeverity};
 use takt_wire::Timestamp;
 
-/// Entries that are kept until they are taken.
+/// Maximum number of entries that wait to be taken.
 pub const LOG_MAX: usize = 256;
 
 #[derive(Debug, Default)]
@@ -14,7 +15,7 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Adds an entry, instead of the oldest one if there are too many.
+    /// Adds an entry. It replaces the oldest one if the log is full.
     pub(super) fn add(&mut self, at: Timestamp, severity: SecuritySeverity, text: String) {
         if self.entries.len() == LOG_MAX {
             self.entries.pop_front();
@@ -37,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn full_log_loses_its_oldest_entry() {
+    fn full_log_drops_its_oldest_entry() {
         let mut log = Log::default();
         for index in 0..=LOG_MAX {
             log.add(Timestamp::ZERO, SecuritySeverity::Notice, index.to_string());

@@ -1,54 +1,57 @@
-//! The plugins of one participant as one object: authentication, access control and protection
-//! behind the trait [`takt_core::security::Security`] (DDS-SEC 1.1 §8).
+//! Security plugins of one participant: authentication, access control and protection behind the
+//! trait [`takt_core::security::Security`] (DDS-SEC 1.1 §8).
 //!
 //! | module | task |
 //! |---|---|
 //! | `authentication` | handshakes with remote participants, one at a time for each |
-//! | `exchange` | key tokens, to and from the volatile channel |
-//! | `access` | what the governance and permissions allow to local and remote endpoints |
+//! | `exchange` | key tokens, sent and received over the volatile endpoints |
+//! | `access` | access control of local and remote endpoints |
 //! | `sealing`, `opening` | protection of messages |
-//! | `expiry` | certificates and permissions that end during a session |
-//! | `renewal` | others in their place |
+//! | `expiry` | expiry of certificates and permissions during a session |
+//! | `renewal` | replacement of certificates and permissions during a session |
 //!
 //! # Decisions that the specification leaves open
 //!
 //! - A participant whose masks differ is refused, even where unauthenticated participants are
-//!   allowed: it does not lack an identity, it protects other things than this one (DDS-SEC 1.1 §7.2.7).
-//! - A participant that fails to authenticate stays open where the governance allows
-//!   unauthenticated participants. It would be open if it announced no identity.
-//! - Key tokens of participants are sent whatever the governance protects; material of kind none if
-//!   it protects no messages. INTEROP(CycloneDDS 0.10): ends its handshakes with these tokens.
-//! - Key tokens are sent when a pair is matched, and never wait for those of the peer.
-//! - Keys have 256 bits. Peers may have keys of 128 bits. Both have to encrypt where the governance
-//!   says so, and to have keys of receivers where it asks for authentication of origins.
-//! - A participant opens its own messages with its own keys. Where origins are authenticated it is
-//!   a receiver of its own, since every peer has the other key.
-//! - What was sealed with the key of the volatile channel by this participant is refused when it
-//!   comes back: both directions share the key.
-//! - A participant that was authenticated and sends a new challenge gets a new handshake. Keys and
-//!   matches stay until that succeeds; then [`takt_core::security::SecurityEvent::Authenticated`]
-//!   is reported again.
+//!   allowed: it has an identity, but protects differently from the local participant
+//!   (DDS-SEC 1.1 §7.2.7).
+//! - A participant that fails to authenticate is treated as unauthenticated where the governance
+//!   allows unauthenticated participants. It would have the same access if it announced no
+//!   identity.
+//! - Participant key tokens are always sent, with material of kind none if the governance protects
+//!   no messages. INTEROP(CycloneDDS 0.10): ends its handshakes with these tokens.
+//! - Key tokens are sent when a pair is matched, without waiting for those of the peer.
+//! - Keys have 256 bits. Peers may use keys of 128 bits. Keys of both sides must encrypt where the
+//!   governance requires encryption, and have receiver-specific keys where it requires origin
+//!   authentication.
+//! - A participant opens its own messages with its own keys. With origin authentication it is one
+//!   of its own receivers, since every peer knows the sender key.
+//! - Content that this participant sealed with the key of the volatile endpoints is refused when it
+//!   is reflected: both directions share the key.
+//! - An authenticated participant that sends a new challenge gets a new handshake. Keys and matches
+//!   remain until that succeeds; then [`takt_core::security::SecurityEvent::Authenticated`] is
+//!   reported again.
 //!
 //! # Limits
 //!
 //! - [`Settings::handshakes_max`] handshakes at a time. Other participants wait in the order of
-//!   their discovery. While participants wait, a pending handshake yields its slot when a message of it
-//!   was refused, or after [`SLOT_TIME`]. Its participant then waits behind the others. The caller limits
-//!   the number of participants.
-//! - A participant that was refused after a time-out gets another handshake after [`RETRY_PERIOD`],
-//!   or when it opens one itself, once in [`RENEWAL_PERIOD`].
+//!   their discovery. While participants wait, a pending handshake yields its slot when one of its
+//!   messages was refused, or after [`SLOT_TIME`]. Its participant then waits after the others. The
+//!   caller limits the number of participants.
+//! - A participant that was refused after a timeout gets another handshake after [`RETRY_PERIOD`].
+//!   If it opens one itself, it gets one per [`RENEWAL_PERIOD`].
 //! - A remote participant has at most two keys for each matched pair, one for messages, and that of
-//!   the volatile channel. Some 3 KiB each. It has key tokens for at most [`PARKED_MAX`] pairs that
-//!   are not matched; more displace the oldest.
-//! - The log keeps [`LOG_MAX`] entries; more displace the oldest.
-//! - [`Settings::has_replay_windows`]: a window has 1,024 messages.
-//! - Overheads have room for [`RECEIVERS_RESERVED`] codes of receivers, and grow with the receivers
-//!   of the endpoint that has the most. Callers ask for them when they build a message.
+//!   the volatile endpoints, some 3 KiB each. Key tokens for at most [`PARKED_MAX`] unmatched pairs
+//!   are stored; more displace the oldest.
+//! - The log holds [`LOG_MAX`] entries; more displace the oldest.
+//! - [`Settings::has_replay_windows`]: a window covers 1,024 messages.
+//! - Overheads reserve room for [`RECEIVERS_RESERVED`] receiver-specific codes, and grow with the
+//!   receivers of the endpoint that has the most. Callers query them when they build a message.
 //!
 //! # Cost
 //!
-//! A call verifies or makes at most three signatures of handshakes, and one of a document. Sealing
-//! and opening take no memory, but when a key is used for the first time or in a new session.
+//! A call verifies or creates at most three handshake signatures and one document signature.
+//! Sealing and opening allocate no memory, except when a key is first used or in a new session.
 
 mod access;
 mod authentication;
@@ -95,19 +98,19 @@ use renewal::Renewals;
 
 /// Time after which a handshake that timed out begins again.
 pub const RETRY_PERIOD: Duration = Duration::from_secs(60);
-/// Time between two handshakes that a remote participant opens.
+/// Minimum time between two handshakes that a remote participant opens.
 pub const RENEWAL_PERIOD: Duration = Duration::from_secs(10);
 /// Time after which a pending handshake yields its slot to a waiting participant.
 pub const SLOT_TIME: Duration = Duration::from_secs(3);
-/// Key tokens of one remote participant for pairs that are not matched.
+/// Maximum number of stored key tokens of one remote participant for unmatched pairs.
 pub const PARKED_MAX: usize = 256;
-/// Codes of receivers that overheads always have room for.
+/// Number of receiver-specific codes for which overheads always reserve room.
 pub const RECEIVERS_RESERVED: usize = 8;
 
-/// A local endpoint and the remote one that it is matched with.
+/// Local endpoint and the remote endpoint with which it is matched.
 type Pair = (EntityId, Guid);
 
-/// The plugins of one participant.
+/// Security plugins of one participant.
 pub struct Plugin {
     prefix: GuidPrefix,
     local: Credentials,
@@ -120,47 +123,47 @@ pub struct Plugin {
     accepts_clear_discovery: bool,
     blocks_per_session: u64,
 
-    /// Protects messages as a whole, if the governance says so.
+    /// Sealer of whole messages, if the governance protects them.
     message: Option<MasterSealer>,
-    /// All endpoints of the application, and builtin ones that are protected.
+    /// All endpoints of the application, and the protected builtin endpoints.
     endpoints: BTreeMap<EntityId, LocalEndpoint>,
     remotes: BTreeMap<GuidPrefix, Remote>,
-    /// Participants without a handshake yet, since there are too many others.
+    /// Participants that wait for a handshake slot.
     waiting: VecDeque<GuidPrefix>,
     keyring: Keyring,
-    /// The keys that the remote endpoint sent for the pair.
+    /// Keys that the remote endpoint sent for the pair.
     pairs: BTreeMap<Pair, Vec<KeyMaterial>>,
 
     events: VecDeque<SecurityEvent>,
     outgoing: VecDeque<Outgoing>,
-    /// Of the last message on the volatile channel.
+    /// Sequence number of the last message of the volatile writer.
     sequence_number: i64,
-    /// Of the last call that had the time.
+    /// Time of the last call that provided it.
     now: Clocks,
-    /// When a handshake has something to do.
+    /// Time at which a handshake is due.
     handshake_due: Option<Instant>,
-    /// When a certificate or permissions may have expired.
+    /// Time at which a certificate or permissions may have expired.
     check_due: Instant,
     own_validity: Validity,
     renewals: Renewals,
     is_rollover_due: bool,
-    /// Participants whose refusal was told.
+    /// Participants whose refusal was reported.
     refused: HashSet<GuidPrefix>,
-    /// The most receivers of any key.
+    /// Largest number of receivers of any key.
     receivers_max: usize,
     log: Log,
     counters: Counters,
 }
 
-/// A message of the volatile channel that waits to be polled.
+/// Message of the volatile endpoints that waits to be polled.
 struct Outgoing {
-    /// What it is about, if it has the tokens of endpoints.
+    /// Pair whose tokens the message carries, if it has endpoint tokens.
     pair: Option<Pair>,
     message: SecurityMessage,
 }
 
 impl Plugin {
-    /// What was refused, sealed and opened so far.
+    /// Returns the counters of sealed, opened and refused messages.
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
@@ -173,7 +176,7 @@ impl Plugin {
         self.log.add(self.now.wall, severity, text);
     }
 
-    /// The time of certificates and permissions.
+    /// Returns the time used for certificates and permissions.
     fn wall(&self) -> UnixSeconds {
         wall_seconds(self.now)
     }
@@ -183,7 +186,7 @@ const fn wall_seconds(now: Clocks) -> UnixSeconds {
     now.wall.seconds as UnixSeconds
 }
 
-/// The time as handshakes count it.
+/// Converts the time to the clock of the handshakes.
 const fn handshake_clock(now: Clocks) -> Duration {
     Duration::from_nanos(now.at.0)
 }

@@ -9,9 +9,9 @@ use super::keyring::{OpenError, Uses};
 use crate::keys::KeyId;
 use crate::transform::{CryptoHeader, Opened, Opener, TransformError, peek_message, peek_payload, peek_submessage};
 
-/// The id of the key of every volatile channel.
+/// Key id of the key of the volatile endpoints.
 const VOLATILE_KEY: KeyId = [0; 4];
-/// Where the GUID prefix stands in the header of a message.
+/// Offset of the GUID prefix in the RTPS header.
 const PREFIX_AT: usize = 8;
 
 impl Plugin {
@@ -43,7 +43,8 @@ impl Plugin {
         self.keyring.open(place, Uses::MESSAGES, Some(PARTICIPANT), open).map(|(opened, _)| opened)
     }
 
-    /// Opens protected submessages, which `octets` consist of; the endpoint whose key opened them.
+    /// Opens `octets`, which consist of protected submessages. Returns the endpoint whose key
+    /// opened them.
     pub(super) fn open_parts(
         &mut self,
         sender: GuidPrefix,
@@ -73,8 +74,8 @@ impl Plugin {
         Ok((opened, owner))
     }
 
-    /// Both directions of a volatile channel share the key. Each side has sessions of its own,
-    /// whose ids begin at random.
+    /// Reports whether this participant sealed the content itself. Both directions of the volatile
+    /// endpoints share the key. Each side has separate sessions, whose ids start at random values.
     fn is_reflected(&self, sender: GuidPrefix, header: &CryptoHeader) -> bool {
         let session = || self.remotes.get(&sender).and_then(|remote| remote.session());
         header.key_id == VOLATILE_KEY && session().is_some_and(|found| found.volatile.session_id() == header.session_id)

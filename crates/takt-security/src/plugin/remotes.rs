@@ -1,4 +1,4 @@
-//! What is known of a remote participant.
+//! State of remote participants.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -14,66 +14,68 @@ use crate::identity::Certificate;
 use crate::keys::KeyMaterial;
 use crate::transform::Sealer;
 
-/// A remote participant that was discovered.
+/// Remote participant that was discovered.
 pub(super) struct Remote {
     pub(super) stage: Stage,
-    /// The handshake that is under way, or the one that it was authenticated by: a lost Final is
-    /// sent again.
+    /// Pending handshake, or the one that authenticated the participant: a lost Final is sent
+    /// again.
     pub(super) handshake: Option<Handshake>,
-    /// A handshake that may take the place of the keys.
+    /// Handshake that replaces the keys if it succeeds.
     pub(super) renewal: Option<Handshake>,
-    /// When the last handshake began.
+    /// Start of the last handshake.
     pub(super) began_at: Instant,
     /// Start of the first handshake since the last one that succeeded or timed out.
     pub(super) tried_since: Option<Instant>,
-    /// Key tokens for pairs that are not matched, the oldest first.
+    /// Key tokens for unmatched pairs, oldest first.
     pub(super) parked: VecDeque<Parked>,
 }
 
-/// How a remote participant stands.
+/// Authentication stage of a remote participant.
 pub(super) enum Stage {
-    /// It has no identity that this participant could check.
+    /// The participant has no identity that this participant supports.
     Open,
-    /// It announces nothing that a handshake could begin with.
+    /// Its announcement lacks the data that a handshake requires.
     Unsuited,
-    /// Too many others have a handshake.
+    /// The participant waits for a handshake slot.
     Waiting,
     Authenticating,
     Authenticated(Box<Session>),
-    /// It did not authenticate, or may not take part. When it gets another handshake.
+    /// The participant did not authenticate, or lacks permission to join. Contains the time of its
+    /// next handshake.
     Refused {
         retry_at: Option<Instant>,
     },
 }
 
-/// What an authenticated participant has.
+/// Session with an authenticated participant.
 pub(super) struct Session {
     pub(super) certificate: Certificate,
     pub(super) permissions: Permissions,
     pub(super) validity: Validity,
-    /// The remote challenge of its handshake: another one opens another handshake.
+    /// Remote challenge of its handshake: a different challenge opens another handshake.
     pub(super) challenge: Option<Challenge>,
-    /// Seals what is sent to it on the volatile channel.
+    /// Sealer of messages sent to it over the volatile endpoints.
     pub(super) volatile: Sealer,
-    /// By the announcement that its handshake vouches for.
+    /// Vendor in the announcement that the handshake authenticated.
     pub(super) vendor: Option<VendorId>,
 }
 
-/// Key tokens for a pair that is not matched.
+/// Key tokens for an unmatched pair.
 pub(super) struct Parked {
     pub(super) pair: Pair,
     pub(super) materials: Vec<KeyMaterial>,
 }
 
 impl Session {
-    /// Does it count its messages, so that a replay window fits?
+    /// Reports whether the participant increments its message counters, as a replay window
+    /// requires.
     ///
-    /// INTEROP(Fast DDS 2.9): draws them at random.
+    /// INTEROP(Fast DDS 2.9): chooses them at random.
     pub(super) fn counts(&self) -> bool {
         self.vendor.is_some_and(|vendor| vendor != VendorId::EPROSIMA)
     }
 
-    /// Does it know [`crate::message::CLASS_RENEWAL`]?
+    /// Reports whether the participant supports [`crate::message::CLASS_RENEWAL`].
     pub(super) fn knows_renewals(&self) -> bool {
         self.vendor == Some(VendorId::TAKT)
     }
@@ -98,31 +100,32 @@ impl Remote {
         }
     }
 
-    /// Time from which its pending handshake may yield its slot: at once when a message of the handshake was refused. `None` without a
-    /// pending handshake.
+    /// Returns the time from which its pending handshake may yield its slot: immediately if a
+    /// message of the handshake was refused. `None` without a pending handshake.
     pub(super) fn yields_at(&self) -> Option<Instant> {
         let pending = self.handshake.as_ref().filter(|handshake| handshake.progress() == Progress::Pending)?;
         Some(if pending.last_refusal().is_some() { self.began_at } else { self.began_at.after(SLOT_TIME) })
     }
 
-    /// Handshakes that are not finished.
+    /// Returns the number of unfinished handshakes.
     pub(super) fn pending_count(&self) -> usize {
         let all = [&self.handshake, &self.renewal];
         all.into_iter().flatten().filter(|handshake| handshake.progress() == Progress::Pending).count()
     }
 
-    /// The next payload of the stateless channel that is due.
+    /// Returns the next payload for the stateless endpoints that is due.
     pub(super) fn poll_transmit(&mut self, clock: Duration) -> Option<Vec<u8>> {
         let all = [&mut self.renewal, &mut self.handshake];
         all.into_iter().flatten().find_map(|handshake| handshake.poll_transmit(clock).map(<[u8]>::to_vec))
     }
 
-    /// When one of its handshakes has something to do.
+    /// Returns the time at which one of its handshakes is due.
     pub(super) fn next_timeout(&self) -> Option<Duration> {
         [&self.renewal, &self.handshake].into_iter().flatten().filter_map(Handshake::next_timeout).min()
     }
 
-    /// Keeps key tokens of a pair, instead of earlier ones of it. True if others had to go.
+    /// Stores key tokens of a pair, and replaces earlier ones of it. Returns true if tokens of
+    /// another pair were displaced.
     pub(super) fn park(&mut self, pair: Pair, materials: Vec<KeyMaterial>) -> bool {
         self.parked.retain(|parked| parked.pair != pair);
         let is_full = self.parked.len() >= PARKED_MAX;
@@ -133,14 +136,14 @@ impl Remote {
         is_full
     }
 
-    /// Takes the key tokens of a pair that was matched.
+    /// Takes the stored key tokens of a newly matched pair.
     pub(super) fn unpark(&mut self, pair: Pair) -> Option<Vec<KeyMaterial>> {
         let index = self.parked.iter().position(|parked| parked.pair == pair)?;
         self.parked.remove(index).map(|parked| parked.materials)
     }
 }
 
-/// For texts: a participant, with its subject if that was proven.
+/// Describes a participant for texts, with its subject if it was authenticated.
 pub(super) fn describe(prefix: GuidPrefix, remote: Option<&Remote>) -> String {
     match remote.and_then(Remote::session) {
         Some(session) => format!("participant {prefix} of \"{}\"", session.certificate.subject()),

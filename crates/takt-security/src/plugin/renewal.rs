@@ -1,21 +1,24 @@
-//! Another certificate, private key, permissions, authority or revocation list in place of the ones that a participant
-//! runs with.
+//! Renewal of the certificate, private key, permissions, authorities or revocation lists of a
+//! running participant.
 //!
-//! [`Renewer::offer`] reads and checks them outside of the participant: signatures of documents and keys in tokens take
-//! time. The plugin takes them over in its next timeout. From then on:
+//! [`Renewer::offer`] reads and checks the new documents outside of the participant: document
+//! signatures and keys in hardware tokens take time. The plugin applies them in its next timeout.
+//! From then on:
 //!
-//! - handshakes use them; those under way begin again, and so do those of participants that were refused;
-//! - every authenticated participant is checked again, by the new authority and its lists;
-//! - each of this vendor is shown the certificate and the permissions on the volatile channel, one a call. Keys and
-//!   matches stay;
-//! - one that does not accept them within [`ANSWER_TIME`] gets another handshake: it may have ended the session;
-//! - if the own certificate had ended there is a handshake with each participant.
+//! - handshakes use them; pending ones begin again, and so do those of refused participants;
+//! - every authenticated participant is checked again, by the new authority and its revocation
+//!   lists;
+//! - each Takt participant receives the certificate and the permissions over the volatile
+//!   endpoints, one participant per call. Keys and matches remain;
+//! - a participant that does not accept them within [`ANSWER_TIME`] gets another handshake: it may
+//!   have ended the session;
+//! - if the old certificate had expired, a handshake is begun with each participant.
 //!
-//! The governance stays: what is protected follows from it. The identity token that discovery announces stays as well:
-//! receivers take it for a hint.
+//! The governance stays, since protection depends on it. The identity token in discovery stays as
+//! well, since receivers treat it as a hint.
 //!
-//! INTEROP(CycloneDDS 0.10, Fast DDS 2.9): go by the certificate of the handshake, until they discover the participant
-//! again.
+//! INTEROP(CycloneDDS 0.10, Fast DDS 2.9): use the certificate of the handshake until they discover
+//! the participant again.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,31 +39,31 @@ use crate::identity::UnixSeconds;
 use crate::message::{CLASS_RENEWAL, CLASS_RENEWAL_ACCEPTED};
 use crate::token::Token;
 
-/// Time in which a participant accepts a certificate that it was shown.
+/// Time within which a participant must accept a renewed certificate.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
 
-/// Documents that wait for the plugin. Later ones take the place of earlier ones.
+/// Documents that wait for the plugin. Later ones replace earlier ones.
 #[derive(Clone, Default)]
 struct Slot(Arc<Mutex<Option<Box<Documents>>>>);
 
-/// What a plugin knows of its own renewals.
+/// State of this participant's own renewals.
 #[derive(Default)]
 pub(super) struct Renewals {
     slot: Slot,
-    /// Participants that are to be shown the certificate.
+    /// Participants to which the certificate must still be sent.
     to_show: VecDeque<GuidPrefix>,
-    /// Those that have not accepted it, and when they get another handshake.
+    /// Participants that have not accepted it, with the times of their next handshakes.
     unaccepted: BTreeMap<GuidPrefix, Instant>,
 }
 
 impl Renewals {
-    /// A participant has accepted the certificate, or has another session.
+    /// Marks a participant as done: it has accepted the certificate, or has a new session.
     pub(super) fn settle(&mut self, prefix: GuidPrefix) {
         self.unaccepted.remove(&prefix);
     }
 }
 
-/// Hands new documents to the plugin of a participant, from any thread.
+/// Handle that passes new documents to the plugin of a participant, from any thread.
 pub struct Renewer {
     slot: Slot,
     prefix: GuidPrefix,
@@ -69,12 +72,13 @@ pub struct Renewer {
 }
 
 impl Renewer {
-    /// Reads and checks the documents in `settings`, and leaves them for the plugin. It takes them over in its next
-    /// timeout, which comes within 10 s. The prefix, the domain and what is no document stay as they are.
+    /// Reads and checks the documents in `settings`, and stores them for the plugin. The plugin
+    /// applies them in its next timeout, which occurs within 10 s. The prefix, the domain and all
+    /// other settings except the documents remain unchanged.
     ///
     /// # Errors
-    /// As [`Plugin::new`]; the certificate has another subject than that of the participant; or the governance
-    /// says something else for the domain.
+    /// As [`Plugin::new`]; the certificate has another subject than that of the participant; or the
+    /// governance has a different rule for the domain.
     pub fn offer(&self, settings: &Settings, now: UnixSeconds) -> Result<()> {
         let settings = Settings { prefix: self.prefix, domain_id: self.domain_id, ..settings.clone() };
         let documents = Documents::read(&settings, now)?;
@@ -88,15 +92,15 @@ impl Renewer {
 }
 
 impl Plugin {
-    /// Hands new documents to this plugin.
+    /// Returns a handle that passes new documents to this plugin.
     pub fn renewer(&self) -> Renewer {
         let (slot, access) = (self.renewals.slot.clone(), &self.access);
         Renewer { slot, prefix: self.prefix, domain_id: access.domain_id(), rule: access.domain_rule().clone() }
     }
 
-    /// Takes over documents that wait.
+    /// Applies waiting documents.
     pub(super) fn take_renewal(&mut self) {
-        // Whoever holds it is about to leave some, and the next timeout finds them.
+        // A held lock means that new documents are being stored; the next timeout finds them.
         let taken = self.renewals.slot.0.try_lock().ok().and_then(|mut slot| slot.take()); // tidy-allow(dropped-cause): see above
         let Some(documents) = taken else { return };
         let before = self.own_validity;
@@ -122,7 +126,7 @@ impl Plugin {
         self.start_waiting();
     }
 
-    /// What other documents of this participant mean for a remote one.
+    /// Re-evaluates a remote participant after new documents of the local participant were applied.
     fn renew_towards(&mut self, prefix: GuidPrefix, before: Validity, wall: UnixSeconds) {
         let Some(remote) = self.remotes.get_mut(&prefix) else { return };
         remote.renewal = None;
@@ -144,7 +148,7 @@ impl Plugin {
         }
     }
 
-    /// When [`Self::show_renewal`] has something to do.
+    /// Returns the time at which [`Self::show_renewal`] is due.
     pub(super) fn renewal_due(&self) -> Option<Instant> {
         if !self.renewals.to_show.is_empty() {
             return Some(self.now.at);
@@ -152,7 +156,8 @@ impl Plugin {
         self.renewals.unaccepted.values().min().copied().filter(|_| self.has_place())
     }
 
-    /// Shows the certificate to one participant, or begins a handshake with one that has not accepted it.
+    /// Sends the certificate to one participant, or begins a handshake with one that has not
+    /// accepted it.
     pub(super) fn show_renewal(&mut self) {
         if self.renewal_due().is_none_or(|due| due > self.now.at) {
             return;
@@ -189,7 +194,7 @@ impl Plugin {
         Ok(())
     }
 
-    /// A remote participant shows another certificate.
+    /// Handles a renewed certificate of a remote participant.
     pub(super) fn handle_renewal(&mut self, from: GuidPrefix, tokens: &[Token<'_>]) -> Result<()> {
         let malformed = || SecurityError::new(ErrorKind::Malformed, format!("{} tokens of a renewal", tokens.len()));
         let [token] = tokens else { return Err(malformed()) };

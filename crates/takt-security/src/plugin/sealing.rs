@@ -1,15 +1,16 @@
 //! Protection of messages and payloads of this participant (DDS-SEC 1.1 §8.5.1.9).
 //!
-//! The first submessage that names an endpoint decides for its message; endpoints of another class
-//! in the same message are an error, so that nothing leaves in the clear by a mistake:
+//! The first submessage that names an endpoint determines the class of its message. Endpoints of
+//! another class in the same message are an error, so that nothing is sent in plain by mistake:
 //!
-//! - discovery of participants and the stateless channel: the message stays as it is;
-//! - the volatile channel: its submessages are sealed with the key that is shared with the
+//! - participant discovery and the stateless endpoints: the message stays plain;
+//! - the volatile endpoints: submessages are sealed with the key that is shared with the
 //!   participant of the INFO_DST;
-//! - all others: submessages of protected endpoints are sealed with their keys, then the whole, if
-//!   messages are protected.
+//! - all others: submessages of protected endpoints are sealed with their keys, then the whole
+//!   message, if messages are protected.
 //!
-//! A submessage for one remote endpoint has its code alone, others have those of all receivers.
+//! A submessage for one remote endpoint carries only the code of that receiver, others carry those
+//! of all receivers.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -34,10 +35,10 @@ const DATA_FRAG: u8 = 0x16;
 /// Submessages that may be empty: PAD and INFO_TS.
 const EMPTY: [u8; 2] = [0x01, 0x09];
 
-/// Octets that DATA and DATA_FRAG have in front of their entity ids.
+/// Octets that precede the entity ids in DATA and DATA_FRAG.
 const FLAGS_LEN: usize = 4;
 
-/// Why something was not sealed.
+/// Reason for which content was not sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SealError {
     NoKey,
@@ -57,24 +58,24 @@ impl From<Malformed> for SealError {
     }
 }
 
-/// What a submessage is from and for.
+/// Source and destination of a submessage.
 #[derive(Clone, Copy)]
 struct Ends {
     local: EntityId,
-    /// Unknown if it is for all that are matched.
+    /// Unknown if the submessage is for all matched endpoints.
     remote: EntityId,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
-    /// What participants need before they have keys.
+    /// Messages that participants need before they have keys.
     Clear,
     Volatile,
     Other,
 }
 
 impl Ends {
-    /// `None` if the submessage names no endpoint.
+    /// Returns the endpoints of a submessage; `None` if it names none.
     fn of(submessage: &[u8]) -> Result<Option<Self>, SealError> {
         let Some(id) = submessage.first() else { return Err(SealError::Malformed) };
         let (at, is_of_writer) = match *id {
@@ -105,7 +106,7 @@ impl Ends {
     }
 }
 
-/// The participant that the submessages of a message are for.
+/// Participant to which the submessages of a message are addressed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Destination {
     Undecided,
@@ -124,10 +125,10 @@ impl Destination {
     }
 }
 
-/// A message on its way into a frame.
+/// Protected message under construction in a frame.
 struct Layout<'a> {
     frame: &'a mut [u8],
-    /// Where the next submessage goes.
+    /// Offset of the next submessage.
     at: usize,
     is_rollover_due: bool,
 }
@@ -158,7 +159,8 @@ impl Layout<'_> {
         Ok(())
     }
 
-    /// Writes a submessage whose last `payload_len` octets are a payload, protected, to `start`.
+    /// Writes to `start` a submessage whose last `payload_len` octets are a payload, with the
+    /// payload protected.
     fn put_with_payload(
         &mut self,
         start: usize,
@@ -180,7 +182,7 @@ impl Layout<'_> {
         Ok(start..end)
     }
 
-    /// Writes a submessage of an endpoint, protected as the endpoint's are.
+    /// Writes a submessage of an endpoint with the protection of that endpoint.
     fn put_of(
         &mut self,
         endpoint: &mut LocalEndpoint,
@@ -205,7 +207,7 @@ impl Layout<'_> {
     }
 }
 
-/// Octets of the payload that a submessage ends with, 0 if it has none.
+/// Returns the length of the payload at the end of a submessage, 0 if it has none.
 fn payload_len(envelope: &Envelope<'_>) -> Result<usize, SealError> {
     Ok(match envelope.open()? {
         Submessage::Data(data) => data.payload.bytes().map_or(0, <[u8]>::len),
@@ -214,7 +216,8 @@ fn payload_len(envelope: &Envelope<'_>) -> Result<usize, SealError> {
     })
 }
 
-/// A submessage whose length is "up to the end of the message" cannot have anything behind it.
+/// Checks the length of a submessage. A length of "up to the end of the message" permits no
+/// following submessage.
 fn check_length(octets: &[u8]) -> Result<(), SealError> {
     match octets {
         [id, _, 0, 0, _, ..] if !EMPTY.contains(id) => Err(TransformError::TooLong.into()),
@@ -236,7 +239,7 @@ impl Plugin {
         }
     }
 
-    /// Writes a message into `frame`, protected as it has to be.
+    /// Writes a message into `frame` with the required protection.
     pub(super) fn seal(&mut self, message: &[u8], frame: &mut [u8]) -> Option<usize> {
         let sealed = self.try_seal(message, frame);
         self.count_sealed(sealed)
@@ -267,7 +270,7 @@ impl Plugin {
         Ok(sealed.end)
     }
 
-    /// Writes the submessages of a message of one class, sealed as far as they are to be.
+    /// Writes the submessages of a message of one class, sealed where required.
     fn seal_submessages(
         &mut self,
         class: Class,
@@ -320,7 +323,7 @@ impl Plugin {
         Ok(of_message)
     }
 
-    /// Derives the next session keys of those that need them soon.
+    /// Derives the next session keys of sealers whose session is nearly exhausted.
     pub(super) fn prepare_rollovers(&mut self) {
         if !std::mem::take(&mut self.is_rollover_due) {
             return;
@@ -336,7 +339,7 @@ impl Plugin {
     }
 }
 
-/// The class of the first submessage that names an endpoint.
+/// Returns the class of the first submessage that names an endpoint.
 fn class_of(view: &MessageView<'_>, message: &[u8]) -> Result<Class, SealError> {
     let mut submessages = view.submessages();
     while let Some(envelope) = submessages.next_envelope() {
@@ -356,13 +359,13 @@ fn volatile_sealer(
     session.map(|session| &mut session.volatile).ok_or(SealError::NoKey)
 }
 
-/// A local endpoint; `None` if it is a builtin one that is not protected. One of the application has
-/// to be known.
+/// Returns a local endpoint; `None` for an unprotected builtin endpoint. An unknown application
+/// endpoint is an error.
 fn local_endpoint(
     endpoints: &mut BTreeMap<EntityId, LocalEndpoint>,
     id: EntityId,
 ) -> Result<Option<&mut LocalEndpoint>, SealError> {
-    /// The bits of the kind that say who defined the endpoint.
+    /// Bits of the entity kind that distinguish builtin, vendor-specific and user-defined entities.
     const ORIGIN: u8 = 0xc0;
     match endpoints.get_mut(&id) {
         Some(endpoint) => Ok(Some(endpoint)),

@@ -1,4 +1,4 @@
-//! Documents and limits of a participant, and the checks before it may exist.
+//! Documents and limits of a participant, and the checks before its creation.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
@@ -19,45 +19,45 @@ use crate::handshake::{Credentials, Options};
 use crate::identity::{Authority, Certificate, Identity, PrivateKey, UnixSeconds};
 use crate::transform::BLOCKS_PER_SESSION;
 
-/// What a participant is made from. Documents are octets: reading files is the business of the
-/// caller.
+/// Settings of a secured participant. Documents are octets: the caller reads the files.
 #[derive(Clone)]
 pub struct Settings {
-    /// The GUID prefix of the participant, as [`crate::identity::secure_guid_prefix`] makes it.
+    /// GUID prefix of the participant, as returned by [`crate::identity::secure_guid_prefix`].
     pub prefix: GuidPrefix,
-    /// Its domain.
+    /// Domain id of the participant.
     pub domain_id: u32,
-    /// Its certificate in PEM, followed by those that lead to the authority.
+    /// Certificate in PEM, followed by the chain to the authority.
     pub identity_certificate: Vec<u8>,
-    /// The private key in PEM, or its PKCS#11 URI (RFC 7512).
+    /// Private key in PEM, or its PKCS#11 URI (RFC 7512).
     pub private_key: Vec<u8>,
-    /// The password of the private key if it is encrypted, or its PIN.
+    /// Password of an encrypted private key, or PIN of the token.
     pub password: Option<String>,
-    /// The certificates of the identity CA in PEM.
+    /// Certificates of the identity CA in PEM.
     pub identity_authority: Vec<u8>,
     /// Revocation lists of the identity CA in PEM.
     pub revocation_lists: Vec<Vec<u8>>,
-    /// The certificates of the permissions CA in PEM.
+    /// Certificates of the permissions CA in PEM.
     pub permissions_authority: Vec<u8>,
-    /// The governance document, signed by the permissions CA.
+    /// Governance document, signed by the permissions CA.
     pub governance: Vec<u8>,
-    /// The permissions document of the participant, signed by the permissions CA.
+    /// Permissions document of the participant, signed by the permissions CA.
     pub permissions: Vec<u8>,
-    /// How handshakes behave. [`Options::unsolicited_len_max`] has no effect: the caller counts
-    /// what it sends to participants that have not proven their address.
+    /// Options of handshakes. [`Options::unsolicited_len_max`] has no effect: the caller limits the
+    /// octets sent to participants whose address is not validated.
     pub handshake: Options,
-    /// Handshakes that are not finished; at least one.
+    /// Maximum number of unfinished handshakes; at least one.
     pub handshakes_max: usize,
-    /// Are messages refused that were seen before, or come more than 1,024 messages of their key
-    /// late? Switch it off where the network reorders by more, for instance between traffic
-    /// classes: priorities overtake one another.
+    /// Whether messages are refused that were received before, or that arrive more than 1,024
+    /// messages of their key late. Disable it where the network reorders by more, for instance
+    /// between traffic classes of different priority.
     pub has_replay_windows: bool,
-    /// May plain discovery and liveliness come in the clear, though messages have to be protected?
+    /// Whether plain discovery and liveliness messages are accepted although whole messages must be
+    /// protected.
     ///
-    /// INTEROP(CycloneDDS 0.10): sends them so. It protects whole messages of user endpoints and of
-    /// the secure builtin ones alone.
+    /// INTEROP(CycloneDDS 0.10): sends them in plain. It protects only whole messages of user
+    /// endpoints and of the secure builtin endpoints.
     pub accepts_clear_discovery: bool,
-    /// Blocks of 16 octets that a session key protects.
+    /// Number of 16-octet blocks that one session key protects.
     pub blocks_per_session: u64,
 }
 
@@ -84,7 +84,7 @@ impl Default for Settings {
 }
 
 impl Plugin {
-    /// The plugins of a participant, if it may exist at `now`.
+    /// Creates the plugins of a participant, if its documents are valid at `now`.
     ///
     /// # Errors
     /// A document is malformed, the certificate or the permissions are not valid at this time or
@@ -136,7 +136,7 @@ impl Plugin {
     }
 }
 
-/// The documents of a participant, read and checked.
+/// Documents of a participant, parsed and checked.
 pub(super) struct Documents {
     pub(super) local: Credentials,
     pub(super) access: AccessControl,
@@ -145,7 +145,7 @@ pub(super) struct Documents {
 }
 
 impl Documents {
-    /// Reads and checks all that [`Settings`] name.
+    /// Reads and checks all documents of [`Settings`].
     pub(super) fn read(settings: &Settings, now: UnixSeconds) -> Result<Self> {
         let identity = identity(settings)?;
         let authority = identity_authority(settings)?;

@@ -1,4 +1,4 @@
-//! The trait that a participant calls.
+//! Implementation of [`takt_core::security::Security`], the trait that a participant calls.
 
 use takt_core::security::{
     Announced, OpenedSubmessages, Protection, Security, SecurityChannel, SecurityEvent, SecurityLogEntry,
@@ -17,7 +17,7 @@ use crate::keys::TransformKind;
 use crate::transform::Form;
 
 impl Plugin {
-    /// Codes of receivers that have to fit.
+    /// Returns the number of receiver-specific codes for which room is reserved.
     fn codes(&self, kinds: impl IntoIterator<Item = ProtectionKind>) -> usize {
         let has_codes = kinds.into_iter().any(ProtectionKind::has_origin_authentication);
         if has_codes { self.receivers_max.max(RECEIVERS_RESERVED) } else { 0 }
@@ -52,7 +52,7 @@ impl Security for Plugin {
     fn submessage_overhead(&self) -> usize {
         let topics = self.access.domain_rule().topic_rules.iter().map(|rule| rule.metadata_protection_kind);
         let codes = self.codes(topics.chain([self.attributes.discovery, self.attributes.liveliness]));
-        // The volatile channel is always encrypted.
+        // The volatile endpoints are always encrypted.
         Form::Submessage.headroom(TransformKind::Aes256Gcm) + Form::Submessage.tailroom(codes)
     }
 
@@ -104,7 +104,7 @@ impl Security for Plugin {
 
     fn poll_message(&mut self, now: Clocks) -> Option<SecurityMessage> {
         self.now = now;
-        // A replier has the key of the volatile channel behind the Final.
+        // A replier has the key of the volatile endpoints only after the Final.
         self.poll_handshakes().or_else(|| self.outgoing.pop_front().map(|outgoing| outgoing.message))
     }
 

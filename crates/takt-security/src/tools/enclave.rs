@@ -1,4 +1,4 @@
-//! The files of a participant, with the names that SROS2 gives to those of an enclave.
+//! Files of a secured participant, named as in an SROS2 enclave.
 
 use crate::documents::{Criteria, DomainSet, Effect, Governance, Grant, Permissions, Rule};
 use crate::error::Result;
@@ -14,32 +14,32 @@ pub const PERMISSIONS_CA: &str = "permissions_ca.cert.pem";
 pub const CERTIFICATE: &str = "cert.pem";
 /// Private key of the participant.
 pub const KEY: &str = "key.pem";
-/// The PKCS#11 URI of the private key, in place of that.
+/// PKCS#11 URI of the private key, used instead of the key file.
 pub const KEY_URI: &str = "key.p11";
 /// Signed governance document.
 pub const GOVERNANCE: &str = "governance.p7s";
 /// Signed permissions document.
 pub const PERMISSIONS: &str = "permissions.p7s";
-/// Revocation list of the identity CA, which SROS2 does not have; missing if nothing is revoked.
+/// Revocation list of the identity CA; SROS2 has no such file. It is missing if nothing is revoked.
 pub const REVOCATION_LIST: &str = "crl.pem";
 
 /// Two authorities and a governance, for participants that may do everything in its domains.
 pub struct Realm<'a> {
-    /// Issues identities.
+    /// Authority that issues identities.
     pub identity: &'a Issuer,
-    /// Signs both documents.
+    /// Authority that signs both documents.
     pub permissions: &'a Issuer,
-    /// How domains are protected.
+    /// Governance of the domains.
     pub governance: &'a Governance,
-    /// Of certificates and grants.
+    /// Validity of certificates and grants.
     pub validity: Validity,
 }
 
 impl Realm<'_> {
-    /// Issues an identity: names of files, and what they hold.
+    /// Issues an identity. Returns file names with file contents.
     ///
     /// # Errors
-    /// The name cannot be that of a certificate, or the library fails.
+    /// The name is no valid certificate name, or OpenSSL fails.
     pub fn enclave(&self, name: &str, algorithm: KeyAlgorithm) -> Result<[(&'static str, Vec<u8>); 6]> {
         let Validity { not_before, not_after } = self.validity;
         let (certificate, key) = self.identity.issue(name, algorithm, self.validity)?;
@@ -59,9 +59,10 @@ impl Realm<'_> {
     }
 }
 
-/// A rule that allows everything.
+/// Returns a rule that allows everything.
 ///
-/// INTEROP(Fast DDS 2.9): a grant without a rule for the domain does not let a participant join, whatever its default is.
+/// INTEROP(Fast DDS 2.9): a grant without a rule for the domain does not let a participant join,
+/// regardless of its default.
 fn everything(domains: DomainSet) -> Rule {
     let all = || vec![Criteria { topics: vec!["*".to_owned()], ..Criteria::default() }];
     Rule { line: 0, effect: Effect::Allow, domains, publish: all(), subscribe: all(), relay: Vec::new() }

@@ -1,4 +1,4 @@
-//! A certificate authority with its private key.
+//! Certificate authority with its private key, for issuing identities and signing documents.
 
 use openssl::asn1::{Asn1Integer, Asn1Object, Asn1OctetString, Asn1Time};
 use openssl::bn::{BigNum, MsbOption};
@@ -13,36 +13,36 @@ use openssl::x509::{X509, X509Builder, X509CrlBuilder, X509Extension, X509Name, 
 use crate::error::{ErrorKind, Result, SecurityError, failed};
 use crate::identity::{Certificate, Identity, KeyAlgorithm, PrivateKey, UnixSeconds};
 
-/// Characters of a common name (RFC 5280, `ub-common-name`).
+/// Maximum number of characters of a common name (RFC 5280, `ub-common-name`).
 const COMMON_NAME_LEN_MAX: usize = 64;
 const RSA_BITS: u32 = 2_048;
 
-/// From when to when a certificate is valid.
+/// Validity period of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Validity {
-    /// First second.
+    /// First valid second.
     pub not_before: UnixSeconds,
-    /// The second at which it expires.
+    /// Second at which the certificate expires.
     pub not_after: UnixSeconds,
 }
 
-/// An authority that issues identities and signs documents.
+/// Authority that issues identities and signs documents.
 pub struct Issuer {
     certificate: X509,
     key: PKey<Private>,
 }
 
 impl Issuer {
-    /// Makes an authority whose certificate it signs itself.
+    /// Creates an authority with a self-signed certificate.
     ///
     /// # Errors
-    /// The name is empty or too long, or the library fails.
+    /// The name is empty or too long, or OpenSSL fails.
     pub fn create(common_name: &str, algorithm: KeyAlgorithm, validity: Validity) -> Result<Self> {
         let key = generate(algorithm)?;
         let name = subject(common_name)?;
         let mut builder = certificate(&name, &name, &key, validity)?;
         builder.append_extension(BasicConstraints::new().critical().ca().build()?)?;
-        // An authority signs documents itself, hence digitalSignature.
+        // An authority signs documents itself, so it needs digitalSignature.
         builder.append_extension(KeyUsage::new().critical().key_cert_sign().crl_sign().digital_signature().build()?)?;
         let identifier = SubjectKeyIdentifier::new().build(&builder.x509v3_context(None, None))?;
         builder.append_extension(identifier)?;
@@ -50,10 +50,10 @@ impl Issuer {
         Ok(Self { certificate: builder.build(), key })
     }
 
-    /// Reads an authority that was written before.
+    /// Reads an authority from its PEM texts.
     ///
     /// # Errors
-    /// One of the texts is not accepted, or they do not belong together.
+    /// One of the texts is not accepted, or the key does not belong to the certificate.
     pub fn from_pem(certificate: &[u8], key: &[u8], password: Option<&str>) -> Result<Self> {
         let key = PrivateKey::from_pem(key, password)?;
         let identity = Identity::new(Certificate::from_pem(certificate)?, key)?;
@@ -62,18 +62,18 @@ impl Issuer {
         Ok(Self { certificate: identity.certificate().leaf().to_owned(), key })
     }
 
-    /// The certificate in PEM.
+    /// Returns the certificate in PEM.
     ///
     /// # Errors
-    /// The library fails.
+    /// OpenSSL fails.
     pub fn certificate_pem(&self) -> Result<Vec<u8>> {
         Ok(self.certificate.to_pem()?)
     }
 
-    /// The private key in PEM (PKCS#8, not encrypted).
+    /// Returns the private key in PEM (PKCS#8, not encrypted).
     ///
     /// # Errors
-    /// The library fails.
+    /// OpenSSL fails.
     pub fn key_pem(&self) -> Result<Vec<u8>> {
         Ok(self.key.private_key_to_pem_pkcs8()?)
     }
@@ -102,11 +102,11 @@ impl Issuer {
         Ok((builder.build().to_pem()?, key.private_key_to_pem_pkcs8()?))
     }
 
-    /// Issues a revocation list in PEM of all certificates that are revoked, at least one. Its
-    /// number is the time of its issue.
+    /// Issues a revocation list in PEM that contains all given certificates, at least one. Its
+    /// number is its time of issue.
     ///
     /// # Errors
-    /// There is no certificate, one is none, or the library fails.
+    /// There is no certificate, one is malformed, or OpenSSL fails.
     pub fn revoke(&self, certificates: &[&[u8]], validity: Validity) -> Result<Vec<u8>> {
         let mut builder = X509CrlBuilder::new()?;
         builder.set_issuer_name(self.certificate.subject_name())?;
@@ -133,7 +133,7 @@ impl Issuer {
     }
 }
 
-/// An ASN.1 INTEGER that is not negative.
+/// Encodes a nonnegative ASN.1 INTEGER.
 fn der_integer(value: u64) -> Vec<u8> {
     let octets = value.to_be_bytes();
     let first = octets.iter().position(|octet| *octet != 0).unwrap_or(octets.len() - 1);
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn integers_have_the_shortest_form_that_is_not_negative() {
+    fn integers_have_the_shortest_nonnegative_encoding() {
         assert_eq!(der_integer(0), [2, 1, 0]);
         assert_eq!(der_integer(127), [2, 1, 127]);
         assert_eq!(der_integer(128), [2, 2, 0, 128]);
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_a_certificate_cannot_have_are_refused() {
+    fn invalid_certificate_names_are_refused() {
         let validity = Validity { not_before: 0, not_after: 1 };
         for name in ["", "a\nb", &"x".repeat(65)] {
             assert!(Issuer::create(name, KeyAlgorithm::EcP256, validity).is_err(), "{name:?}");

@@ -1,8 +1,8 @@
-//! Makers of authorities, identities and signed documents, for `takt security` and for tests.
+//! Creation of authorities, identities and signed documents, for `takt security` and for tests.
 //!
 //! The documents have the form that CycloneDDS and Fast DDS accept: `multipart/signed` with a
-//! `text/plain` part, as `openssl smime -sign -text` writes it. Names of entities become names of
-//! certificates, so two identities of one authority need different names.
+//! `text/plain` part, as `openssl smime -sign -text` writes it. Entity names become certificate
+//! names, so two identities of one authority need different names.
 
 pub mod enclave;
 mod issuer;

@@ -8,10 +8,10 @@ use crate::error::Result;
 
 /// Signs a document as `openssl smime -sign -text -noattr` does: a detached signature, SHA-256.
 ///
-/// The signature has no time of signing, which no participant reads.
+/// The signature has no signing time, since no participant reads it.
 ///
 /// # Errors
-/// The library fails.
+/// OpenSSL fails.
 pub fn sign_document(issuer: &Issuer, xml: &str) -> Result<Vec<u8>> {
     let (certificate, key) = issuer.parts();
     let flags = Pkcs7Flags::TEXT | Pkcs7Flags::DETACHED | Pkcs7Flags::NOATTR;
@@ -26,8 +26,8 @@ mod tests {
     use crate::tools::Validity;
 
     #[test]
-    fn signature_depends_on_no_clock() {
-        /// Object identifiers of PKCS #9 (RFC 2985 §5.3.3), under which the attributes of a signature are.
+    fn signature_contains_no_signing_time() {
+        /// Prefix of the PKCS #9 object identifiers (RFC 2985 §5.3.3) of signature attributes.
         const ATTRIBUTES: [u8; 8] = [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x09];
         let validity = Validity { not_before: 0, not_after: 1_000 };
         let issuer = Issuer::create("CA", KeyAlgorithm::EcP256, validity).expect("an authority");

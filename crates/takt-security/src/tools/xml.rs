@@ -1,4 +1,4 @@
-//! Governance and permissions as XML, in the order that the schemas of 2017 demand.
+//! Serialization of governance and permissions to XML, in the element order of the 2017 schemas.
 
 use std::fmt::Write;
 
@@ -6,12 +6,12 @@ use crate::documents::{Criteria, DomainSet, Effect, Governance, Permissions, for
 
 const SCHEMAS: &str = "http://www.omg.org/spec/DDS-SECURITY/20170901";
 
-/// A text as it may stand between tags and in attributes.
+/// Escapes a text for use in elements and attributes.
 pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// The elements of a document, indented.
+/// XML document under construction, indented.
 struct Xml {
     text: String,
     depth: usize,
@@ -28,7 +28,7 @@ impl Xml {
         xml.text
     }
 
-    /// An element; what follows the first space of `tag` are attributes.
+    /// Writes an element. The part of `tag` after the first space holds the attributes.
     fn element(&mut self, tag: &str, content: impl FnOnce(&mut Self)) {
         self.line(&format!("<{tag}>"));
         self.depth += 1;
@@ -88,7 +88,7 @@ impl Xml {
     }
 }
 
-/// A governance document.
+/// Returns a governance document.
 pub fn governance_xml(governance: &Governance) -> String {
     Xml::document("omg_shared_ca_governance.xsd", |xml| {
         xml.element("domain_access_rules", |xml| {
@@ -129,7 +129,7 @@ pub fn governance_xml(governance: &Governance) -> String {
     })
 }
 
-/// A permissions document.
+/// Returns a permissions document.
 pub fn permissions_xml(permissions: &Permissions) -> String {
     Xml::document("omg_shared_ca_permissions.xsd", |xml| {
         xml.element("permissions", |xml| {

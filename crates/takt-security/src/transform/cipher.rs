@@ -1,7 +1,8 @@
-//! AES in Galois/counter mode with the key of one session.
+//! AES in Galois/Counter Mode (GCM) with the key of one session.
 //!
-//! `ring` does it, since a call takes a third of the time that one of OpenSSL takes for a short message. What is only
-//! authenticated and long is OpenSSL's: `ring` takes additional data block by block.
+//! `ring` encrypts and decrypts, since a call takes a third of the time of the same call to OpenSSL
+//! for a short message. OpenSSL computes the authentication code (GMAC) of long plain octets:
+//! `ring` processes additional data block by block.
 
 use openssl::cipher::{Cipher, CipherRef};
 use openssl::cipher_ctx::CipherCtx;
@@ -10,18 +11,18 @@ use ring::aead::{AES_128_GCM, AES_256_GCM, Aad, LessSafeKey, UnboundKey};
 use super::{Result, TransformError};
 use crate::keys::{Key, TransformKind};
 
-/// Octets of an authentication code.
+/// Length in octets of an authentication code.
 pub(super) const CODE_LEN: usize = 16;
-/// Session id and counter.
+/// Length in octets of a nonce: session id and counter.
 pub(super) const NONCE_LEN: usize = 12;
 
-/// What is only authenticated is OpenSSL's from so many octets on.
+/// Number of octets from which on OpenSSL computes the code of authenticated plain octets.
 const LONG: usize = 512;
 
 pub(super) type Code = [u8; CODE_LEN];
 pub(super) type Nonce = [u8; NONCE_LEN];
 
-/// Contexts that are keyed once; only the nonce changes afterwards, which takes no memory.
+/// Cipher contexts that are keyed once. Later only the nonce changes, which allocates no memory.
 pub(super) struct SessionCipher {
     key: LessSafeKey,
     long: CipherCtx,
@@ -46,7 +47,7 @@ impl SessionCipher {
         Ok(Self { key: LessSafeKey::new(key), long })
     }
 
-    /// The code of octets that stay as they are. Needs an encrypting context.
+    /// Computes the authentication code of plain octets. Requires an encrypting context.
     pub(super) fn sign(&mut self, nonce: &Nonce, octets: &[u8]) -> Result<Code> {
         if octets.len() < LONG {
             return self.seal(nonce, octets, &mut []);
@@ -70,7 +71,7 @@ impl SessionCipher {
         code.as_ref().try_into().map_err(|_| TransformError::Library)
     }
 
-    /// Checks the code of octets in the clear. Needs a decrypting context.
+    /// Verifies the code of plain octets. Requires a decrypting context.
     pub(super) fn verify(&mut self, nonce: &Nonce, octets: &[u8], code: &Code) -> Result<()> {
         if octets.len() < LONG {
             return self.open(nonce, octets, &mut [], code);
@@ -81,7 +82,8 @@ impl SessionCipher {
         self.long.cipher_final(&mut []).map(|_| ()).map_err(|_| TransformError::Authentication)
     }
 
-    /// Decrypts into memory of the same length and checks the code; if that is wrong, the memory is of no use.
+    /// Decrypts into memory of the same length and verifies the code. If the code is wrong, the
+    /// content of the memory is undefined.
     pub(super) fn decrypt(&mut self, nonce: &Nonce, octets: &[u8], code: &Code, memory: &mut [u8]) -> Result<()> {
         memory.copy_from_slice(octets);
         self.open(nonce, &[], memory, code)

@@ -1,23 +1,23 @@
-//! Crypto headers: which key, which session, which message (DDS-SEC 1.1 §9.5.2.3).
+//! Crypto headers with key id, session id and counter (DDS-SEC 1.1 §9.5.2.3).
 
 use super::cipher::{NONCE_LEN, Nonce};
 use super::layout::{PREFIX_LEN, RTPS_HEADER_LEN, SMID_SEC_PREFIX, SMID_SRTPS_PREFIX, SUBMESSAGE_HEADER_LEN};
 use super::{Result, TransformError};
 use crate::keys::{KeyId, TransformKind};
 
-/// Octets of a crypto header.
+/// Length in octets of a crypto header.
 pub(super) const CRYPTO_HEADER_LEN: usize = 20;
 
-/// The header in front of protected octets.
+/// Crypto header that precedes protected octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CryptoHeader {
-    /// What the key was used for.
+    /// Transformation for which the key was used.
     pub kind: TransformKind,
-    /// The sender's id of the master key.
+    /// Id of the master key, chosen by the sender.
     pub key_id: KeyId,
-    /// The session.
+    /// Id of the session.
     pub session_id: [u8; 4],
-    /// The message within the session.
+    /// Counter of the message within the session.
     pub counter: u64,
 }
 
@@ -48,7 +48,7 @@ impl CryptoHeader {
     }
 }
 
-/// The header of a protected payload, to find the key by.
+/// Returns the header of a protected payload, which names the key.
 ///
 /// # Errors
 /// The payload is shorter than a header, or its kind is unknown.
@@ -57,24 +57,24 @@ pub fn peek_payload(payload: &[u8]) -> Result<CryptoHeader> {
     CryptoHeader::parse(header)
 }
 
-/// The header in the SEC_PREFIX at the start of `octets`.
+/// Returns the header in the SEC_PREFIX at the start of `octets`.
 ///
 /// # Errors
-/// There is none, or its kind is unknown.
+/// There is no SEC_PREFIX, or its kind is unknown.
 pub fn peek_submessage(octets: &[u8]) -> Result<CryptoHeader> {
     prefix(octets, SMID_SEC_PREFIX).map(|(header, _)| header)
 }
 
-/// The header in the SRTPS_PREFIX behind the RTPS header.
+/// Returns the header in the SRTPS_PREFIX after the RTPS header.
 ///
 /// # Errors
-/// There is none, or its kind is unknown.
+/// There is no SRTPS_PREFIX, or its kind is unknown.
 pub fn peek_message(message: &[u8]) -> Result<CryptoHeader> {
     let submessages = message.get(RTPS_HEADER_LEN..).ok_or(TransformError::Malformed("message ends early"))?;
     prefix(submessages, SMID_SRTPS_PREFIX).map(|(header, _)| header)
 }
 
-/// The crypto header in a prefix submessage, and the flags of the submessage.
+/// Returns the crypto header in a prefix submessage, and the flags of the submessage.
 pub(super) fn prefix(octets: &[u8], id: u8) -> Result<(CryptoHeader, u8)> {
     let found: &[u8; PREFIX_LEN] = octets.first_chunk().ok_or(TransformError::Malformed("prefix ends early"))?;
     let (submessage, header) = found.split_at(SUBMESSAGE_HEADER_LEN);

@@ -1,4 +1,4 @@
-//! Where the parts of protected octets stand, and the submessages around them.
+//! Layout of protected octets and of the security submessages around them.
 
 use std::ops::Range;
 
@@ -17,34 +17,35 @@ pub(super) const SMID_SRTPS_POSTFIX: u8 = 0x34;
 pub(super) const RTPS_HEADER_LEN: usize = 20;
 pub(super) const SUBMESSAGE_HEADER_LEN: usize = 4;
 pub(super) const INFO_SRC_LEN: usize = 24;
-/// A prefix submessage.
+/// Length in octets of a prefix submessage.
 pub(super) const PREFIX_LEN: usize = SUBMESSAGE_HEADER_LEN + CRYPTO_HEADER_LEN;
-/// What stands in front of the octets in a body submessage: its header and their number.
+/// Octets before the content of a body submessage: submessage header and content length.
 pub(super) const BODY_HEAD_LEN: usize = SUBMESSAGE_HEADER_LEN + 4;
-/// A common code and the number of codes for receivers.
+/// Length in octets of the common authentication code and the count of receiver-specific codes.
 pub(super) const FOOTER_LEN: usize = CODE_LEN + 4;
-/// The code for one receiver.
+/// Length in octets of one receiver-specific code with its key id.
 pub(super) const RECEIVER_CODE_LEN: usize = 4 + CODE_LEN;
 
-/// Octets of an encrypted submessage or message: the length of a body submessage has 16 bits.
+/// Maximum length in octets of an encrypted submessage or message: the length of a body submessage
+/// has 16 bits.
 pub const BODY_LEN_MAX: usize = 65_528;
 
-/// The flags of every submessage of protection: little-endian length.
+/// Flags of every security submessage: little-endian length.
 const FLAGS: u8 = 1;
 
-/// What is protected.
+/// Unit of protection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// The payload of a DATA submessage.
     Payload,
-    /// Submessages; one, if the receiver is not Takt.
+    /// Submessages; exactly one if the receiver is not Takt.
     Submessage,
-    /// A message with its RTPS header.
+    /// RTPS message with its header.
     Message,
 }
 
 impl Form {
-    /// Octets that a sealer needs in front of the plain ones; at most 56.
+    /// Returns the octets that a sealer needs before the plain octets; at most 56.
     pub const fn headroom(self, kind: TransformKind) -> usize {
         let is_encrypted = kind.is_encrypted() as usize;
         match self {
@@ -54,7 +55,7 @@ impl Form {
         }
     }
 
-    /// Octets that a sealer needs behind the plain ones.
+    /// Returns the octets that a sealer needs after the plain octets.
     pub const fn tailroom(self, receiver_count: usize) -> usize {
         match self {
             Self::Payload => FOOTER_LEN,
@@ -63,19 +64,19 @@ impl Form {
     }
 }
 
-/// The length in a submessage header.
+/// Returns the length in a submessage header.
 pub(super) fn length(submessage: &[u8], flags: u8) -> u16 {
     let octets = [submessage[2], submessage[3]];
     if flags & 1 == 0 { u16::from_be_bytes(octets) } else { u16::from_le_bytes(octets) }
 }
 
-/// Writes a submessage header with a length that was checked before.
+/// Writes a submessage header with a length that was already checked.
 pub(super) fn put_submessage_header(at: &mut [u8], id: u8, len: usize) {
     let [low, high] = u16::try_from(len).expect("callers check BODY_LEN_MAX and RECEIVERS_MAX").to_le_bytes();
     at[..SUBMESSAGE_HEADER_LEN].copy_from_slice(&[id, FLAGS, low, high]);
 }
 
-/// Writes the header of a body submessage and the number of its octets.
+/// Writes the header of a body submessage and the length of its content.
 pub(super) fn put_body_head(at: &mut [u8], len: usize) {
     put_submessage_header(at, SMID_SEC_BODY, len + 4);
     at[SUBMESSAGE_HEADER_LEN..BODY_HEAD_LEN].copy_from_slice(&be32(len));
@@ -85,7 +86,7 @@ pub(super) fn be32(value: usize) -> [u8; 4] {
     u32::try_from(value).expect("callers check lengths").to_be_bytes()
 }
 
-/// The content of the body submessage at `start`, and where it ends. Padding must be zero.
+/// Returns the content range of the body submessage at `start`, and its end. Padding must be zero.
 pub(super) fn body(octets: &[u8], start: usize, flags: u8) -> Result<(Range<usize>, usize)> {
     let early = TransformError::Malformed("body ends early");
     let head: &[u8; BODY_HEAD_LEN] = octets.get(start..).and_then(|rest| rest.first_chunk()).ok_or(early)?;
@@ -105,7 +106,7 @@ pub(super) fn body(octets: &[u8], start: usize, flags: u8) -> Result<(Range<usiz
     Ok((content..content + content_len, end))
 }
 
-/// Walks submessages in the clear up to the postfix; where it begins.
+/// Skips plain submessages up to the postfix, and returns the start of the postfix.
 pub(super) fn find_postfix(octets: &[u8], start: usize, postfix: u8) -> Result<usize> {
     let mut at = start;
     loop {
@@ -120,12 +121,12 @@ pub(super) fn find_postfix(octets: &[u8], start: usize, postfix: u8) -> Result<u
     }
 }
 
-/// Codes behind protected octets.
+/// Authentication codes after protected octets.
 #[derive(Clone, Copy)]
 pub(super) struct Postfix<'a> {
     pub(super) code: Code,
     receiver_codes: &'a [u8],
-    /// Where the submessage ends.
+    /// End of the submessage.
     pub(super) end: usize,
 }
 
@@ -146,7 +147,7 @@ impl<'a> Postfix<'a> {
         Ok(Self { code, receiver_codes, end: start + end })
     }
 
-    /// The code for one receiver.
+    /// Returns the code for one receiver.
     pub(super) fn receiver_code(&self, key_id: KeyId) -> Option<Code> {
         let mut codes = self.receiver_codes.chunks_exact(RECEIVER_CODE_LEN);
         codes.find(|entry| entry[..4] == key_id).and_then(|entry| entry.last_chunk().copied())

@@ -1,7 +1,8 @@
 //! Protected RTPS messages (DDS-SEC 1.1 §9.5.3.3.4.7): RTPS header, SRTPS_PREFIX, content,
 //! SRTPS_POSTFIX.
 //!
-//! The content begins with an INFO_SRC that repeats the RTPS header, which itself is not protected.
+//! The content begins with an INFO_SRC that repeats the RTPS header, since the header itself is not
+//! protected.
 
 use std::ops::Range;
 
@@ -13,15 +14,15 @@ use super::{Opened, Opener, Receivers, Result, Sealer, TransformError};
 
 const PROTOCOL: &[u8; 4] = b"RTPS";
 const IDS: (u8, u8) = (SMID_SRTPS_PREFIX, SMID_SRTPS_POSTFIX);
-/// Unused octets of an INFO_SRC in front of version, vendor and GUID prefix.
+/// Unused octets of an INFO_SRC before version, vendor and GUID prefix.
 const INFO_SRC_UNUSED: usize = 4;
 
 impl Sealer {
     /// Protects the message in `frame[plain]`, RTPS header included, whose length is a multiple of
-    /// four. Returns where the protected message stands.
+    /// four. Returns the range of the protected message.
     ///
     /// # Errors
-    /// It is no message, there is no room, or the key is used up.
+    /// The octets are no RTPS message, there is no room, or the key is exhausted.
     pub fn seal_message(
         &mut self,
         frame: &mut [u8],
@@ -31,7 +32,7 @@ impl Sealer {
         let header = message_header(frame.get(plain.clone()).ok_or(TransformError::NoRoom)?)?;
         let headroom = Form::Message.headroom(self.material().kind());
         let start = plain.start.checked_sub(headroom).ok_or(TransformError::NoRoom)?;
-        // Larger than the RTPS header that it takes the place of.
+        // INFO_SRC is longer than the RTPS header that it replaces.
         let info_src = plain.start + RTPS_HEADER_LEN - INFO_SRC_LEN;
         put_submessage_header(&mut frame[info_src..], SMID_INFO_SRC, INFO_SRC_LEN - SUBMESSAGE_HEADER_LEN);
         let body = &mut frame[info_src + SUBMESSAGE_HEADER_LEN..];
@@ -44,14 +45,15 @@ impl Sealer {
 }
 
 impl Opener {
-    /// Opens the submessages of a protected message. Those that are encrypted are decrypted into `memory`, which is as long as the
-    /// message. What follows the postfix is not protected, and is not one of them.
+    /// Opens the submessages of a protected message. Encrypted ones are decrypted into `memory`,
+    /// which is as long as the message. Submessages after the postfix are not protected and not
+    /// returned.
     ///
-    /// INTEROP(Fast DDS 2.9): a submessage of its own for statistics follows the postfix.
+    /// INTEROP(Fast DDS 2.9): a vendor-specific statistics submessage follows the postfix.
     ///
     /// # Errors
-    /// They are malformed, of another key, not authentic, or seen before, the RTPS header is not the one that was protected, or the
-    /// memory is too short.
+    /// The submessages are malformed, of another key, not authentic, or replayed, the RTPS header
+    /// differs from the protected one, or the memory is too short.
     pub fn open_message(&mut self, message: &[u8], memory: &mut [u8]) -> Result<Opened> {
         let header = message_header(message)?;
         let memory = memory.get_mut(RTPS_HEADER_LEN..).ok_or(TransformError::NoRoom)?;
@@ -63,7 +65,7 @@ impl Opener {
     }
 }
 
-/// The protected INFO_SRC has to repeat the RTPS header.
+/// Checks that the protected INFO_SRC repeats the RTPS header.
 fn check_source(plain: &[u8], header: &[u8; RTPS_HEADER_LEN]) -> Result<()> {
     let info_src: &[u8; INFO_SRC_LEN] = plain.first_chunk().ok_or(TransformError::Malformed("no INFO_SRC"))?;
     let is_info_src = info_src[0] == SMID_INFO_SRC

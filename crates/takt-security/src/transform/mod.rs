@@ -1,19 +1,21 @@
 //! Protection of payloads, submessages and RTPS messages (DDS-SEC 1.1 §9.5.3.3).
 //!
-//! A [`Sealer`] protects with one master key, an [`Opener`] opens what one remote master key
-//! protects. A sealer works inside a buffer of the caller: it takes the range of the plain octets,
-//! with room in front ([`Form::headroom`]) and behind ([`Sealer::tailroom`]), and returns the range
-//! of the protected ones. An opener does not change the protected octets. Signed octets stay in the
-//! caller's buffer, encrypted ones are decrypted into memory of the caller. After set-up neither allocates, except when the session changes;
-//! [`Sealer::prepare_rollover`] takes that away from the data path.
+//! A [`Sealer`] protects with one master key, an [`Opener`] opens octets protected with one remote
+//! master key. A sealer works in place in a buffer of the caller. It takes the range of the plain
+//! octets, with room before ([`Form::headroom`]) and after them ([`Sealer::tailroom`]), and returns
+//! the range of the protected octets. An opener does not change the protected octets. Signed octets
+//! stay in the caller's buffer, encrypted ones are decrypted into memory of the caller. After setup
+//! neither allocates, except when the session changes; [`Sealer::prepare_rollover`] moves that
+//! allocation out of the data path.
 //!
-//! What the specification leaves in the clear is checked as well: flags, lengths, padding and the
-//! RTPS header must have the one value that a sender gives them. A message of which one bit was
-//! changed is refused, except for the codes of other receivers, which only those can check. The
-//! content of the sealer's buffer and of the opener's memory is undefined after an error.
+//! Fields that the specification leaves unauthenticated are checked as well: flags, lengths,
+//! padding and the RTPS header must have the only value that a sender writes. A message with any
+//! changed bit is refused, except in codes of other receivers, which only those receivers can
+//! check. After an error the content of the sealer's buffer and of the opener's memory is
+//! undefined.
 //!
-//! Limits: an encrypted submessage or message has at most [`BODY_LEN_MAX`] octets, and a sealer
-//! [`RECEIVERS_MAX`] receivers with codes of their own.
+//! Limits: an encrypted submessage or message has at most [`BODY_LEN_MAX`] octets, and a sealer at
+//! most [`RECEIVERS_MAX`] receivers with receiver-specific codes.
 
 mod cipher;
 mod header;
@@ -33,25 +35,25 @@ pub use opener::{Opened, Opener, Replays};
 pub use replay::REPLAY_WINDOW;
 pub use sealer::{BLOCKS_PER_SESSION, RECEIVERS_MAX, Receivers, Sealer};
 
-/// Why octets were not protected or not opened.
+/// Reason for which octets were not protected or not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TransformError {
-    /// The octets do not have the form of protected, or of plain ones.
+    /// The octets do not have the required form.
     Malformed(&'static str),
-    /// The header names another key or kind than that of the opener.
+    /// The header names another key or kind than the one of the opener.
     WrongKey,
-    /// The common code does not fit: forged or damaged.
+    /// The common authentication code is wrong: the octets are forged or damaged.
     Authentication,
-    /// There is no code for this receiver, or it does not fit.
+    /// The code for this receiver is missing or wrong.
     ReceiverCode,
-    /// The message was seen before, or is older than the replay window.
+    /// The message was received before, or is older than the replay window.
     Replay,
-    /// The buffer has too little room in front of the plain octets or behind them.
+    /// The buffer has too little room before or after the plain octets.
     NoRoom,
     /// The plain octets exceed [`BODY_LEN_MAX`].
     TooLong,
-    /// Every session of the master key is used up.
+    /// Every session of the master key is exhausted.
     KeyExhausted,
     /// OpenSSL failed.
     Library,

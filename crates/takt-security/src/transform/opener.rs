@@ -1,8 +1,9 @@
-//! The receiver's side of one remote master key.
+//! Receiver side of one remote master key.
 //!
-//! It knows two sessions of each series, the current one and the one before: messages of both may
-//! arrive while the sender changes over. A session that is not known is derived, and becomes known
-//! when a message of it is authentic. A forged session id costs one derivation and one code.
+//! An opener stores two sessions of each series, the current and the previous one: messages of both
+//! may arrive while the sender changes sessions. An unknown session is derived, and stored when one
+//! of its messages is authentic. A forged session id costs one derivation and one code
+//! verification.
 
 use std::ops::Range;
 
@@ -13,19 +14,20 @@ use super::replay::ReplayWindow;
 use super::{Result, TransformError};
 use crate::keys::{KeyMaterial, TransformKind, session_key, session_receiver_key};
 
-/// Where plain octets are.
+/// Location of plain octets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opened {
-    /// They are in the memory that was given for them. Those that are only signed stay where they came.
+    /// Whether the plain octets are in the memory given for decryption. Octets that are only signed
+    /// stay in the message.
     pub(super) is_decrypted: bool,
-    /// Their place, there or there.
+    /// Range in that memory or in the message.
     pub(super) plain: Range<usize>,
-    /// Where the protected octets end.
+    /// End of the protected octets.
     pub end: usize,
 }
 
 impl Opened {
-    /// The plain octets, by the two that were given to the opener.
+    /// Returns the plain octets from the two buffers that were passed to the opener.
     pub fn plain<'a>(&self, protected: &'a [u8], memory: &'a [u8]) -> &'a [u8] {
         let octets = if self.is_decrypted { memory } else { protected };
         &octets[self.plain.clone()]
@@ -39,44 +41,45 @@ struct Session {
     window: ReplayWindow,
 }
 
-/// What an opener does with content that it has opened before.
+/// Treatment of replayed content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replays {
-    /// It is opened again: of senders that do not count.
+    /// Replayed content is opened again. For senders whose counters do not increase.
     Accepted,
-    /// It is refused. The sender has one session after another.
+    /// Replayed content is refused. The sender uses one session after another.
     Refused,
-    /// It is refused. The sender has two series of sessions, which begin at random.
+    /// Replayed content is refused. The sender uses two series of sessions with random initial ids.
     ///
-    /// INTEROP(CycloneDDS 0.10): the writer and the reader of a volatile channel have one key and
-    /// sessions of their own.
+    /// INTEROP(CycloneDDS 0.10): the writer and the reader of the volatile endpoints share one key,
+    /// but have separate sessions.
     RefusedInTwoSeries,
 }
 
-/// A session is of a series if it comes at most so many after the latest one that is known.
+/// Largest distance of a session id from the latest known one at which it belongs to the same
+/// series.
 const SESSIONS_MISSED_MAX: u32 = 1 << 16;
 
-/// Sessions that follow one another, the latest first.
+/// Sessions that follow one another, latest first.
 #[derive(Default)]
 struct Series([Option<Session>; 2]);
 
-/// Opens what one master key protects.
+/// Opener of content protected with one master key.
 pub struct Opener {
     material: KeyMaterial,
     series: Vec<Series>,
     refuses_replays: bool,
 }
 
-/// What was found in front of and behind protected octets.
+/// Security fields before and after protected octets.
 pub(super) struct Protection<'a> {
     pub(super) header: CryptoHeader,
     pub(super) code: super::cipher::Code,
-    /// Codes for receivers, which payloads do not have.
+    /// Receiver-specific codes, which payloads do not have.
     pub(super) postfix: Option<Postfix<'a>>,
 }
 
 impl Opener {
-    /// An opener for the material in a key token.
+    /// Creates an opener for the material of a key token.
     ///
     /// # Errors
     /// The material is of kind none.
@@ -87,7 +90,7 @@ impl Opener {
         Ok(Self { material, series: vec![Series::default()], refuses_replays: false })
     }
 
-    /// Says what happens to content that was opened before, and to what comes too late to tell.
+    /// Sets the treatment of content that was opened before, or is too old for the replay window.
     #[must_use]
     pub fn with_replays(mut self, replays: Replays) -> Self {
         let count = if replays == Replays::RefusedInTwoSeries { 2 } else { 1 };
@@ -96,13 +99,14 @@ impl Opener {
         self
     }
 
-    /// The master key.
+    /// Returns the master key.
     pub const fn material(&self) -> &KeyMaterial {
         &self.material
     }
 
-    /// Checks the content of `octets` at `place`, and decrypts it to the same place of `memory` if it is encrypted. The plain
-    /// content has to pass `check` as well; what does not leaves the replay window as it was.
+    /// Checks the content of `octets` at `place`, and decrypts it to the same range of `memory` if
+    /// it is encrypted. The plain content must also pass `check`; otherwise the replay window
+    /// remains unchanged.
     pub(super) fn open(
         &mut self,
         protection: &Protection<'_>,
@@ -167,8 +171,8 @@ impl Opener {
         Ok(())
     }
 
-    /// The series that a session that is not known goes on with, or begins. `None` if it may be one
-    /// that was forgotten: its messages could be repeated.
+    /// Returns the series that an unknown session continues or begins. `None` if the session may be
+    /// a forgotten one, whose messages could be replays.
     fn series_of(&self, id: [u8; 4]) -> Option<usize> {
         if !self.refuses_replays {
             return Some(0);
@@ -182,7 +186,7 @@ impl Opener {
         self.series.iter().position(follows).or_else(|| self.series.iter().position(is_unused))
     }
 
-    /// The code for this receiver, if the material has a key for it.
+    /// Returns the code for this receiver, if the material has a receiver-specific key.
     fn receiver_code(&self, protection: &Protection<'_>) -> Result<Option<super::cipher::Code>> {
         match (self.material.receiver_key_id(), &protection.postfix) {
             (Some(key_id), Some(postfix)) => {
@@ -204,7 +208,7 @@ impl Session {
         Ok(Self { id, common, receiver, window: ReplayWindow::default() })
     }
 
-    /// The plain content.
+    /// Returns the plain content.
     fn open<'a>(
         &mut self,
         protection: &Protection<'_>,

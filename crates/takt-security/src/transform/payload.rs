@@ -9,15 +9,15 @@ use super::opener::Protection;
 use super::sealer::put_footer;
 use super::{Opened, Opener, Result, Sealer, TransformError};
 
-/// Zero octets that senders put in front of the last field and behind it.
+/// Zero octets that senders insert before and after the last field.
 const PADDING_LEN_MAX: usize = 6;
 
 impl Sealer {
     /// Protects the payload in `frame[plain]`, encapsulation header included, whose length is a
-    /// multiple of four. Returns where the protected payload stands.
+    /// multiple of four. Returns the range of the protected payload.
     ///
     /// # Errors
-    /// The length is wrong, there is no room, or the key is used up.
+    /// The length is wrong, there is no room, or the key is exhausted.
     pub fn seal_payload(&mut self, frame: &mut [u8], plain: Range<usize>) -> Result<Range<usize>> {
         let kind = self.material().kind();
         let whole = room(frame, &plain, Form::Payload.headroom(kind), FOOTER_LEN)?;
@@ -36,10 +36,12 @@ impl Sealer {
 }
 
 impl Opener {
-    /// Opens a protected payload. One that is encrypted is decrypted into `memory`, which is as long.
+    /// Opens a protected payload. An encrypted one is decrypted into `memory`, which has the same
+    /// length.
     ///
     /// # Errors
-    /// It is malformed, of another key, not authentic, or seen before, or the memory is too short.
+    /// The payload is malformed, of another key, not authentic, or replayed, or the memory is too
+    /// short.
     pub fn open_payload(&mut self, payload: &[u8], memory: &mut [u8]) -> Result<Opened> {
         let early = TransformError::Malformed("payload ends early");
         let header = peek_payload(payload)?;
@@ -52,7 +54,7 @@ impl Opener {
         };
         let (_, rest) = payload[start..].split_at_checked(len).ok_or(early)?;
         let (code, rest) = rest.split_first_chunk::<CODE_LEN>().ok_or(early)?;
-        // INTEROP(Fast DDS 2.9): aligns the number of codes for receivers, which is zero.
+        // INTEROP(Fast DDS 2.9): aligns the count of receiver-specific codes, which is zero.
         let is_end = (4..=4 + PADDING_LEN_MAX).contains(&rest.len()) && rest.iter().all(|octet| *octet == 0);
         if len == 0 || !is_end {
             return Err(TransformError::Malformed("payload is empty, or does not end with its code"));
@@ -62,7 +64,7 @@ impl Opener {
     }
 }
 
-/// The range that protection takes around `plain`.
+/// Returns the range that the protected form of `plain` occupies.
 pub(super) fn room(frame: &[u8], plain: &Range<usize>, headroom: usize, tailroom: usize) -> Result<Range<usize>> {
     if plain.is_empty() || !plain.len().is_multiple_of(4) {
         return Err(TransformError::Malformed("plain octets are none, or no multiple of four"));

@@ -1,27 +1,28 @@
-//! Window of counters that were accepted, to refuse what was sent before.
+//! Replay window of accepted counters.
 //!
-//! The specification asks for none: a reliable writer's sequence numbers reject repeated samples.
-//! The window also covers messages without sequence numbers. It fits senders that count, as Takt
-//! and CycloneDDS do.
+//! The specification requires no replay window: sequence numbers of a reliable writer reject
+//! repeated samples. The window also covers messages without sequence numbers. It works for senders
+//! with increasing counters, such as Takt and CycloneDDS.
 //!
-//! INTEROP(Fast DDS 2.9): draws the counter of each message at random, so there is no window.
+//! INTEROP(Fast DDS 2.9): chooses the counter of each message at random, so its messages have no
+//! window.
 
-/// Counters behind the highest one that are still accepted.
+/// Number of counters below the highest one that are still accepted.
 pub const REPLAY_WINDOW: u64 = 1_024;
 
 const WORDS: usize = (REPLAY_WINDOW / 64) as usize;
 
-/// The counters of one session.
+/// Accepted counters of one session.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReplayWindow {
-    /// The highest counter that was accepted.
+    /// Highest accepted counter.
     highest: Option<u64>,
-    /// Bit `counter % REPLAY_WINDOW` of each accepted counter within the window.
+    /// Bit `counter % REPLAY_WINDOW` of each accepted counter in the window.
     seen: [u64; WORDS],
 }
 
 impl ReplayWindow {
-    /// Accepts a counter once. Counters begin anywhere and wrap around.
+    /// Accepts a counter once. Counters start at any value and wrap around.
     pub(super) fn accept(&mut self, counter: u64) -> bool {
         let Some(highest) = self.highest else {
             self.highest = Some(counter);
@@ -70,7 +71,7 @@ mod tests {
     use super::{REPLAY_WINDOW, ReplayWindow};
 
     #[test]
-    fn window_accepts_what_a_set_of_all_counters_accepts() {
+    fn window_agrees_with_a_set_of_all_counters() {
         for start in [0, 1, u64::MAX - 700, 1 << 63] {
             let (mut window, mut random) = (ReplayWindow::default(), Random(start));
             let (mut seen, mut highest) = (HashSet::from([start]), 0_u64);
@@ -90,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn jump_beyond_the_window_forgets_what_was_before() {
+    fn jump_beyond_the_window_clears_earlier_counters() {
         let mut window = ReplayWindow::default();
         assert!(window.accept(10) && window.accept(10 + (1 << 40)));
         assert!(!window.accept(10) && !window.accept(10 + (1 << 40)));

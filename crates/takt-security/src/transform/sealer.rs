@@ -1,4 +1,4 @@
-//! The sender's side of one master key: sessions, counters, and codes for receivers.
+//! Sender side of one master key: sessions, counters, and receiver-specific codes.
 
 use openssl::rand::rand_bytes;
 
@@ -8,40 +8,40 @@ use super::layout::{FOOTER_LEN, Form, RECEIVER_CODE_LEN, SUBMESSAGE_HEADER_LEN, 
 use super::{Result, TransformError};
 use crate::keys::{KeyId, KeyMaterial, TransformKind, session_key, session_receiver_key};
 
-/// Blocks of 16 octets that one session key protects unless [`Sealer::with_blocks_per_session`]
-/// says otherwise. A message counts as one block at least.
+/// Default number of 16-octet blocks that one session key protects; see
+/// [`Sealer::with_blocks_per_session`]. A message counts as at least one block.
 pub const BLOCKS_PER_SESSION: u64 = 1 << 32;
-/// Receivers with codes of their own: the footer of a message must fit into a submessage.
+/// Maximum number of receivers with receiver-specific codes: the footer must fit into a submessage.
 pub const RECEIVERS_MAX: usize = 1_024;
 
 const BLOCK_LEN: u64 = 16;
 
-/// The receivers that a message is for, if origins are authenticated.
+/// Receivers of a message, if origins are authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Receivers {
-    /// All that were added.
+    /// All added receivers.
     All,
-    /// The one with this key id; none if it was not added.
+    /// Receiver with this key id; no code is written if it was not added.
     One(KeyId),
-    /// None: receivers that ask for a code refuse the message.
+    /// No receivers: a receiver that requires a code refuses the message.
     None,
 }
 
 struct Session {
     id: [u8; 4],
     common: SessionCipher,
-    /// In the order of the sealer's receivers.
+    /// Ciphers in the order of the sealer's receivers.
     receivers: Vec<SessionCipher>,
 }
 
-/// Protects with one master key.
+/// Sealer of content with one master key.
 pub struct Sealer {
     material: KeyMaterial,
     receivers: Vec<KeyMaterial>,
     session: Session,
-    /// The session that follows, if it was prepared.
+    /// Next session, if it was prepared.
     next: Option<Session>,
-    /// Of the last message.
+    /// Counter of the last message.
     counter: u64,
     blocks_left: u64,
     blocks_per_session: u64,
@@ -49,11 +49,11 @@ pub struct Sealer {
 }
 
 impl Sealer {
-    /// A sealer in its first session. Session ids and counters begin at random, because the two
-    /// directions of the volatile channel share one key.
+    /// Creates a sealer in its first session. Session ids and counters start at random values,
+    /// because the two directions of the volatile endpoints share one key.
     ///
     /// # Errors
-    /// The material is of kind none, or the library fails.
+    /// The material is of kind none, or OpenSSL fails.
     pub fn new(material: KeyMaterial) -> Result<Self> {
         if material.kind() == TransformKind::None {
             return Err(TransformError::Malformed("key material of kind none"));
@@ -73,7 +73,7 @@ impl Sealer {
         })
     }
 
-    /// Changes the number of blocks that one session key protects; at least 1.
+    /// Sets the number of blocks that one session key protects; at least 1.
     #[must_use]
     pub fn with_blocks_per_session(mut self, blocks: u64) -> Self {
         self.blocks_per_session = blocks.max(1);
@@ -81,20 +81,22 @@ impl Sealer {
         self
     }
 
-    /// The master key.
+    /// Returns the master key.
     pub const fn material(&self) -> &KeyMaterial {
         &self.material
     }
 
-    /// The id of the current session, to recognise messages of this sealer that others send back.
+    /// Returns the id of the current session, by which reflected messages of this sealer are
+    /// recognized.
     pub const fn session_id(&self) -> [u8; 4] {
         self.session.id
     }
 
-    /// Adds a receiver that gets codes of its own, by the material that was sent to it.
+    /// Adds a receiver with receiver-specific codes. `material` is the key material that was sent
+    /// to it.
     ///
     /// # Errors
-    /// The material has no receiver key, there are too many receivers, or the library fails.
+    /// The material has no receiver-specific key, there are too many receivers, or OpenSSL fails.
     pub fn add_receiver(&mut self, material: KeyMaterial) -> Result<()> {
         if material.receiver_key_id().is_none() || material.kind() != self.material.kind() {
             return Err(TransformError::Malformed("key material without the key of a receiver, or of another kind"));
@@ -122,21 +124,21 @@ impl Sealer {
         }
     }
 
-    /// Octets that this sealer needs behind the plain ones for all of its receivers.
+    /// Returns the octets that this sealer needs after the plain octets for all of its receivers.
     pub fn tailroom(&self, form: Form) -> usize {
         form.tailroom(self.receivers.len())
     }
 
-    /// Is the session nearly used up, and the next one not prepared?
+    /// Reports whether the session is nearly exhausted and the next one is not prepared.
     pub fn is_rollover_due(&self) -> bool {
         self.next.is_none() && self.blocks_left < self.blocks_per_session / 4
     }
 
-    /// Derives the keys of the next session ahead of time. Without it the message that begins the
-    /// session derives them.
+    /// Derives the keys of the next session in advance. Otherwise the first message of the session
+    /// derives them.
     ///
     /// # Errors
-    /// Every session is used up, or the library fails.
+    /// Every session is exhausted, or OpenSSL fails.
     pub fn prepare_rollover(&mut self) -> Result<()> {
         if self.next.is_none() {
             self.next = Some(self.following()?);
@@ -152,7 +154,8 @@ impl Sealer {
         Session::derive(&self.material, &self.receivers, id)
     }
 
-    /// The header of the next message of `len` octets, in a new session if the current one is used up.
+    /// Returns the header of the next message of `len` octets, in a new session if the current one
+    /// is exhausted.
     pub(super) fn begin(&mut self, len: usize) -> Result<CryptoHeader> {
         let blocks = (len as u64).div_ceil(BLOCK_LEN).max(1);
         if blocks > self.blocks_left && self.blocks_left < self.blocks_per_session {
@@ -163,14 +166,14 @@ impl Sealer {
             self.sessions_left -= 1;
             self.blocks_left = self.blocks_per_session;
         }
-        // A message of more blocks than a session has is a session of its own.
+        // A message with more blocks than a session permits uses up a whole session.
         self.blocks_left = self.blocks_left.saturating_sub(blocks);
         self.counter = self.counter.wrapping_add(1);
         let key_id = self.material.sender_key_id();
         Ok(CryptoHeader { kind: self.material.kind(), key_id, session_id: self.session.id, counter: self.counter })
     }
 
-    /// Encrypts or signs the octets, as the kind of the key says.
+    /// Encrypts or signs the octets, depending on the kind of the key.
     pub(super) fn protect(&mut self, header: &CryptoHeader, octets: &mut [u8]) -> Result<Code> {
         let nonce = header.nonce();
         if header.kind.is_encrypted() {
@@ -180,7 +183,7 @@ impl Sealer {
         }
     }
 
-    /// Octets of the postfix submessage for these receivers.
+    /// Returns the length of the postfix submessage for these receivers.
     pub(super) fn postfix_len(&self, receivers: Receivers) -> usize {
         SUBMESSAGE_HEADER_LEN + FOOTER_LEN + self.selected(receivers).len() * RECEIVER_CODE_LEN
     }
@@ -221,7 +224,7 @@ impl Sealer {
     }
 }
 
-/// Writes the common code and the number of codes for receivers.
+/// Writes the common code and the count of receiver-specific codes.
 pub(super) fn put_footer(at: &mut [u8], code: Code, receiver_count: usize) {
     let (common, count) = at[..FOOTER_LEN].split_at_mut(code.len());
     common.copy_from_slice(&code);

@@ -1,7 +1,7 @@
 //! Protected submessages (DDS-SEC 1.1 §7.3.6, §9.5.3.3.4.5): SEC_PREFIX, content, SEC_POSTFIX.
 //!
-//! Signed content stays in the clear between prefix and postfix; encrypted content is the body of a
-//! SEC_BODY. The specification protects one submessage at a time; Takt reads several.
+//! Signed content stays plain between prefix and postfix; encrypted content is the body of a
+//! SEC_BODY. The specification protects one submessage at a time; Takt accepts several.
 
 use std::ops::Range;
 
@@ -16,11 +16,11 @@ use super::payload::room;
 use super::{Opened, Opener, Receivers, Result, Sealer, TransformError};
 
 impl Sealer {
-    /// Protects the submessages in `frame[plain]`, whose length is a multiple of four. Returns
-    /// where the protected ones stand.
+    /// Protects the submessages in `frame[plain]`, whose length is a multiple of four. Returns the
+    /// range of the protected submessages.
     ///
     /// # Errors
-    /// The length is wrong, there is no room, or the key is used up.
+    /// The length is wrong, there is no room, or the key is exhausted.
     pub fn seal_submessage(
         &mut self,
         frame: &mut [u8],
@@ -60,16 +60,18 @@ impl Sealer {
 }
 
 impl Opener {
-    /// Opens the protected submessages that begin at the start of `octets`. Those that are encrypted are decrypted into `memory`,
-    /// which is as long as `octets`.
+    /// Opens the protected submessages at the start of `octets`. Encrypted ones are decrypted into
+    /// `memory`, which is as long as `octets`.
     ///
     /// # Errors
-    /// They are malformed, of another key, not authentic, or seen before, or the memory is too short.
+    /// The submessages are malformed, of another key, not authentic, or replayed, or the memory is
+    /// too short.
     pub fn open_submessage(&mut self, octets: &[u8], memory: &mut [u8]) -> Result<Opened> {
         self.open_between(octets, memory, (SMID_SEC_PREFIX, SMID_SEC_POSTFIX), |_| Ok(()))
     }
 
-    /// Opens what stands between a prefix at the start of `octets` and a postfix, if it passes `check`.
+    /// Opens the content between a prefix at the start of `octets` and a postfix, if it passes
+    /// `check`.
     pub(super) fn open_between(
         &mut self,
         octets: &[u8],

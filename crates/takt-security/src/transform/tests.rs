@@ -1,4 +1,4 @@
-//! Round trips, layouts, damage in every bit, sessions, and receivers.
+//! Tests of protection: round trips, layouts, single-bit damage, sessions, and receivers.
 
 use takt_testkit::Random;
 
@@ -21,7 +21,7 @@ fn opener(material: &KeyMaterial) -> Opener {
     Opener::new(material.clone()).expect("an opener")
 }
 
-/// Plain octets of `form`: a payload, two submessages, or a message with them.
+/// Returns plain octets of `form`: a payload, two submessages, or a message with them.
 fn plain(form: Form, content_len: usize) -> Vec<u8> {
     let content: Vec<u8> = (0..content_len).map(|index| index as u8).collect();
     let mut octets = match form {
@@ -92,7 +92,7 @@ fn content_is_hidden_by_encryption_and_visible_with_a_signature() {
 }
 
 #[test]
-fn every_single_bit_that_is_changed_is_noticed() {
+fn every_changed_bit_is_detected() {
     for (kind, form) in KINDS.into_iter().flat_map(|kind| FORMS.map(|form| (kind, form))) {
         for has_receiver in [false, true] {
             let own = material(kind);
@@ -116,8 +116,8 @@ fn every_single_bit_that_is_changed_is_noticed() {
 }
 
 #[test]
-fn body_whose_length_reads_the_same_in_both_byte_orders_is_not_ambiguous() {
-    // 1,024 octets and their number: 0x0404.
+fn body_opens_when_its_length_is_the_same_in_both_byte_orders() {
+    // A body of 1,024 octets, whose length field is 0x0404.
     let own = material(TransformKind::Aes256Gcm);
     let octets = plain(Form::Submessage, 1_024 - 16);
     let sealed = seal(&mut sealer(&own), Form::Submessage, &octets, Receivers::All);
@@ -189,7 +189,7 @@ fn signed_message_has_the_layout_of_the_specification() {
 }
 
 #[test]
-fn lengths_in_big_endian_order_are_read() {
+fn big_endian_lengths_are_accepted() {
     let own = material(TransformKind::Aes256Gcm);
     let octets = plain(Form::Submessage, 8);
     let mut sealed = seal(&mut sealer(&own), Form::Submessage, &octets, Receivers::All);
@@ -201,7 +201,8 @@ fn lengths_in_big_endian_order_are_read() {
     assert_eq!(open(&mut opener(&own), Form::Submessage, &sealed), Ok(octets));
 }
 
-/// The header, the ciphertext of `12345` and its authentication code, made without the code under test.
+/// Returns the header, the ciphertext of `12345` and its authentication code, computed without the
+/// code under test.
 fn sealed_by_openssl(own: &KeyMaterial) -> (CryptoHeader, Vec<u8>, [u8; 16]) {
     let header = CryptoHeader { kind: own.kind(), key_id: own.sender_key_id(), session_id: [1, 2, 3, 4], counter: 9 };
     let key = session_key(own, header.session_id).expect("a key");
@@ -212,7 +213,7 @@ fn sealed_by_openssl(own: &KeyMaterial) -> (CryptoHeader, Vec<u8>, [u8; 16]) {
 }
 
 #[test]
-fn payload_of_odd_length_with_padding_behind_its_code_is_opened() {
+fn payload_of_odd_length_with_padding_after_its_code_is_opened() {
     let own = material(TransformKind::Aes256Gcm);
     let (header, content, code) = sealed_by_openssl(&own);
     let start = [&header.to_octets()[..], &[0, 0, 0, 5], &content, &code].concat();
@@ -227,7 +228,7 @@ fn payload_of_odd_length_with_padding_behind_its_code_is_opened() {
 }
 
 #[test]
-fn padding_of_a_body_must_be_zero() {
+fn body_with_nonzero_padding_is_refused() {
     let own = material(TransformKind::Aes256Gcm);
     let (header, content, code) = sealed_by_openssl(&own);
     for (padding, is_accepted) in [([0; 3], true), ([0, 0, 1], false), ([1, 0, 0], false)] {
@@ -244,7 +245,7 @@ fn rtps_header_of_another_participant_is_refused() {
     for kind in KINDS {
         let own = material(kind);
         let (mut sealer, mut opener) = (sealer(&own), opener(&own).with_replays(Replays::Refused));
-        // In a new session, and in one that is known.
+        // In a new session and in a known one.
         for _ in 0..2 {
             let sealed = seal(&mut sealer, Form::Message, &plain(Form::Message, 8), Receivers::All);
             let mut other = sealed.clone();
@@ -257,7 +258,7 @@ fn rtps_header_of_another_participant_is_refused() {
 }
 
 #[test]
-fn submessages_behind_the_postfix_of_a_message_are_left_out() {
+fn submessages_after_the_postfix_of_a_message_are_ignored() {
     for kind in KINDS {
         let own = material(kind);
         let octets = plain(Form::Message, 8);
@@ -278,7 +279,7 @@ fn octets_of_another_key_are_refused() {
 }
 
 #[test]
-fn sessions_change_after_their_blocks_and_messages_of_the_one_before_are_opened() {
+fn session_changes_after_its_blocks_and_messages_of_the_previous_one_are_opened() {
     for prepares in [false, true] {
         let own = material(TransformKind::Aes128Gcm);
         let mut sealer = sealer(&own).with_blocks_per_session(8);
@@ -291,7 +292,7 @@ fn sessions_change_after_their_blocks_and_messages_of_the_one_before_are_opened(
             sessions.push(u32::from_be_bytes(peek_payload(&octets).expect("a header").session_id));
             sealed.push(octets);
         }
-        // Two blocks each, four messages a session.
+        // Each message has two blocks, each session four messages.
         let first = sessions[0];
         let expected: Vec<u32> = (0..12).map(|index| first.wrapping_add(index / 4)).collect();
         assert_eq!(sessions, expected);
@@ -302,7 +303,7 @@ fn sessions_change_after_their_blocks_and_messages_of_the_one_before_are_opened(
 }
 
 #[test]
-fn message_of_more_blocks_than_a_session_has_is_protected() {
+fn message_with_more_blocks_than_a_session_is_protected() {
     let own = material(TransformKind::Aes128Gcm);
     let mut sealer = sealer(&own).with_blocks_per_session(2);
     let octets = plain(Form::Payload, 1_000);
@@ -357,7 +358,7 @@ fn forged_counter_does_not_move_the_window() {
 }
 
 #[test]
-fn messages_of_sessions_that_were_forgotten_are_refused_with_a_window() {
+fn messages_of_forgotten_sessions_are_refused_with_a_window() {
     let own = material(TransformKind::Aes256Gcm);
     let mut sealer = sealer(&own).with_blocks_per_session(2);
     let mut opener = opener(&own).with_replays(Replays::Refused);
@@ -371,9 +372,10 @@ fn messages_of_sessions_that_were_forgotten_are_refused_with_a_window() {
     }
 }
 
-/// Both endpoints of a peer's volatile channel have the key and sessions that begin at random, so that either may have the lower ids.
+/// Both volatile endpoints of a peer share the key. Their session ids start at random, so that
+/// either may have the lower ids.
 #[test]
-fn two_series_of_sessions_are_opened_in_any_order_and_each_message_once() {
+fn two_session_series_open_each_message_once_in_any_order() {
     for _ in 0..20 {
         let own = material(TransformKind::Aes256Gcm);
         let mut opener = opener(&own).with_replays(Replays::RefusedInTwoSeries);
@@ -395,7 +397,7 @@ fn two_series_of_sessions_are_opened_in_any_order_and_each_message_once() {
 }
 
 #[test]
-fn each_receiver_needs_its_own_code_and_codes_of_others_do_not_matter() {
+fn receiver_requires_its_own_code_and_ignores_codes_of_others() {
     for (kind, form) in KINDS.into_iter().flat_map(|kind| [(kind, Form::Submessage), (kind, Form::Message)]) {
         let own = material(kind);
         let [alice, bob] = [0, 1].map(|_| own.for_receiver().expect("random numbers"));
@@ -416,7 +418,7 @@ fn each_receiver_needs_its_own_code_and_codes_of_others_do_not_matter() {
         assert!(open(&mut bob, form, &one).is_ok());
         assert_eq!(open(&mut alice, form, &one), Err(TransformError::ReceiverCode));
         assert_eq!(open(&mut alice, form, &none), Err(TransformError::ReceiverCode));
-        // The code of Bob is the last one.
+        // The code of Bob comes last.
         let mut damaged = both.clone();
         *damaged.last_mut().expect("octets") ^= 1;
         assert!(open(&mut alice, form, &damaged).is_ok());
@@ -428,7 +430,7 @@ fn each_receiver_needs_its_own_code_and_codes_of_others_do_not_matter() {
 }
 
 #[test]
-fn codes_of_receivers_follow_the_session() {
+fn receiver_codes_change_with_the_session() {
     let own = material(TransformKind::Aes256Gmac);
     let mut sealer = sealer(&own).with_blocks_per_session(8);
     let alice = own.for_receiver().expect("random numbers");
@@ -468,7 +470,7 @@ fn missing_room_and_wrong_lengths_are_errors() {
 }
 
 #[test]
-fn content_that_no_body_can_hold_is_refused() {
+fn content_longer_than_a_body_is_refused() {
     let mut sealer = sealer(&material(TransformKind::Aes256Gcm));
     let mut frame = vec![0; BODY_LEN_MAX + 200];
     let fits = sealer.seal_submessage(&mut frame, 64..64 + BODY_LEN_MAX, Receivers::All);

@@ -1,4 +1,5 @@
-//! Sealing and opening take no memory of Rust's while a session lasts; handshakes keep what they promise.
+//! Tests that sealing and opening allocate no Rust memory while a session lasts, and that
+//! handshakes respect their memory limit.
 
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use takt_wire::parameter::{PID_PARTICIPANT_GUID, ParameterListBuilder};
 use takt_wire::{Endianness, EntityId, Guid, GuidPrefix};
 
 #[test]
-fn sealing_and_opening_take_no_memory() {
+fn sealing_and_opening_allocate_no_memory() {
     for kind in TransformKind::PROTECTING {
         let own = KeyMaterial::generate(kind).expect("random numbers");
         let remote = own.for_receiver().expect("random numbers");
@@ -55,7 +56,7 @@ fn credentials(issuer: &Issuer, name: &str, validity: Validity) -> Credentials {
 }
 
 #[test]
-fn handshake_of_the_largest_messages_stays_below_its_limit() {
+fn handshake_with_the_largest_messages_stays_below_its_memory_limit() {
     let validity = Validity { not_before: 0, not_after: 4_000_000_000 };
     let issuer = Issuer::create("CA", KeyAlgorithm::EcP256, validity).expect("an authority");
     let mut all = ["Alice", "Bob"].map(|name| credentials(&issuer, name, validity));
@@ -74,6 +75,6 @@ fn handshake_of_the_largest_messages_stays_below_its_limit() {
     });
     assert!(kept.is_some_and(|mut second| second.poll_transmit(Duration::ZERO).is_some()), "it has its Reply");
     assert!(request.len() > 50_000, "{}", request.len());
-    // While it is made, the Reply is there twice.
+    // Two copies of the Reply exist while it is created.
     assert!(peak > 100_000 && peak < 2 * HANDSHAKE_MEMORY_MAX, "{peak}");
 }

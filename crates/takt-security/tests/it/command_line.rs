@@ -1,4 +1,5 @@
-//! What the tools make is accepted by the program `openssl`, and what that makes by the crate.
+//! Tests against the program `openssl`: it accepts the output of the tools, and the crate accepts
+//! its output.
 
 use std::path::Path;
 use std::process::Command;
@@ -16,7 +17,7 @@ const VALID: Validity = Validity { not_before: 0, not_after: 4_000_000_000 };
 const GOVERNANCE: &str = include_str!("../data/governance.xml");
 const PERMISSIONS: &str = include_str!("../data/permissions.xml");
 
-/// Runs `openssl` in a directory; what it writes.
+/// Runs `openssl` in a directory and returns its output.
 fn openssl(directory: &Path, arguments: &str) -> String {
     let made = output(Command::new("openssl").args(arguments.split(' ')).current_dir(directory));
     let text = String::from_utf8_lossy(&made.stdout).into_owned();
@@ -33,7 +34,7 @@ fn is_missing() -> bool {
 }
 
 #[test]
-fn documents_that_the_tools_sign_are_verified_by_the_command_line() {
+fn documents_signed_by_the_tools_are_verified_by_openssl() {
     if is_missing() {
         return;
     }
@@ -55,7 +56,7 @@ fn documents_that_the_tools_sign_are_verified_by_the_command_line() {
 }
 
 #[test]
-fn documents_that_the_command_line_signs_are_verified() {
+fn documents_signed_by_openssl_are_verified() {
     if is_missing() {
         return;
     }
@@ -74,7 +75,7 @@ fn documents_that_the_command_line_signs_are_verified() {
         ] {
             openssl(path, &format!("{form} -in permissions.xml -out signed.p7s -signer ca.pem -inkey ca.key"));
             let signed = std::fs::read(path.join("signed.p7s")).expect("a document");
-            // The program makes certificates from now on.
+            // The program issues certificates that are valid from now on.
             let now = authority.certificates()[0].not_before() + 1;
             let text = verify(&signed, &authority, now).unwrap_or_else(|error| panic!("{form}: {error}"));
             let permissions = Permissions::parse(&text).unwrap_or_else(|error| panic!("{form}: {error}"));
@@ -84,7 +85,7 @@ fn documents_that_the_command_line_signs_are_verified() {
 }
 
 #[test]
-fn certificates_that_the_tools_issue_are_verified_by_the_command_line() {
+fn certificates_issued_by_the_tools_are_verified_by_openssl() {
     if is_missing() {
         return;
     }
@@ -119,7 +120,7 @@ fn certificates_that_the_tools_issue_are_verified_by_the_command_line() {
 }
 
 #[test]
-fn identities_that_the_command_line_issues_are_accepted() {
+fn identities_issued_by_openssl_are_accepted() {
     if is_missing() {
         return;
     }
@@ -147,7 +148,7 @@ fn identities_that_the_command_line_issues_are_accepted() {
 }
 
 #[test]
-fn example_documents_decide_as_they_say() {
+fn example_documents_decide_as_documented() {
     let issuer = Issuer::create("Permissions CA", KeyAlgorithm::EcP256, VALID).expect("an authority");
     let authority = Authority::from_pem(&issuer.certificate_pem().expect("PEM")).expect("an authority");
     let [governance, permissions] =

@@ -1,5 +1,5 @@
-//! The committed corpora of the fuzz targets `security_documents` and `security_session`, replayed. `TAKT_WRITE_CORPUS=1` adds
-//! messages with new keys.
+//! Replay of the committed corpora of the fuzz targets `security_documents` and `security_session`.
+//! `TAKT_WRITE_CORPUS=1` adds messages with new keys.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ mod security_documents;
 #[path = "../../../../fuzz/src/security_session.rs"]
 mod security_session;
 
-/// The parsers that the first octet of an input chooses.
+/// Number of parsers, one of which the first octet of an input selects.
 const PARSERS: usize = 8;
 
 fn directory(target: &str) -> PathBuf {
@@ -43,7 +43,7 @@ fn write_messages() {
 }
 
 #[test]
-fn committed_documents_do_no_harm() {
+fn committed_documents_do_not_panic() {
     if std::env::var_os("TAKT_WRITE_CORPUS").is_some() {
         write_messages();
     }
@@ -57,12 +57,12 @@ fn committed_documents_do_no_harm() {
 }
 
 #[test]
-fn committed_scripts_deliver_what_was_written_and_nothing_twice() {
+fn committed_scripts_deliver_written_messages_at_most_once() {
     let inputs = inputs("security_session");
     assert!(inputs.len() >= 16, "{}", inputs.len());
     for input in &inputs {
         let delivered = security_session::run(input);
-        // One octet chooses what is protected: nothing happens to any message.
+        // An input of one octet selects only the protection: no message is disturbed.
         assert!(input.len() > 1 || delivered == usize::from(security_session::MESSAGES), "{input:?}: {delivered}");
     }
 }

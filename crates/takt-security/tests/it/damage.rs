@@ -1,4 +1,4 @@
-//! Damaged inputs end in an error or in a value, never in a panic.
+//! Tests that damaged inputs end in an error or in a value, never in a panic.
 
 use takt_security::documents::{Governance, Permissions, parse_date_time, verify};
 use takt_security::identity::{Authority, Certificate, KeyAlgorithm, PrivateKey, SubjectName};
@@ -11,7 +11,7 @@ const GOVERNANCE: &str = include_str!("../data/governance.xml");
 const PERMISSIONS: &str = include_str!("../data/permissions.xml");
 const ROUNDS: usize = 1_000;
 
-/// A copy with some octets changed, cut out, or doubled.
+/// Returns a copy with some octets changed, removed, or duplicated.
 fn damaged(octets: &[u8], random: &mut Random) -> Vec<u8> {
     let mut damaged = octets.to_vec();
     for _ in 0..=random.below(4) {
@@ -29,7 +29,7 @@ fn damaged(octets: &[u8], random: &mut Random) -> Vec<u8> {
     damaged
 }
 
-/// Calls `read` with damaged copies; how often it accepts one.
+/// Calls `read` with damaged copies; returns how often it accepts one.
 fn accepted(seed: u64, octets: &[u8], read: impl Fn(&[u8]) -> bool) -> usize {
     let mut random = Random(seed);
     assert!(read(octets), "the original");
@@ -37,7 +37,7 @@ fn accepted(seed: u64, octets: &[u8], read: impl Fn(&[u8]) -> bool) -> usize {
 }
 
 #[test]
-fn damaged_signed_documents_are_read_as_they_were_or_refused() {
+fn damaged_signed_documents_yield_the_original_or_are_refused() {
     let validity = Validity { not_before: 0, not_after: 4_000_000_000 };
     let issuer = Issuer::create("CA", KeyAlgorithm::EcP256, validity).expect("an authority");
     let authority = Authority::from_pem(&issuer.certificate_pem().expect("PEM")).expect("an authority");

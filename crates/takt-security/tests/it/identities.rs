@@ -1,4 +1,4 @@
-//! Identities, grants and governances, and participants of the core that have them.
+//! Identities, grants and governances for tests, and core participants that use them.
 
 use std::sync::OnceLock;
 
@@ -15,7 +15,7 @@ use crate::network::{Network, START, config};
 
 const VALID: Validity = Validity { not_before: START - 1_000, not_after: START + 1_000_000 };
 
-/// The identity CA, the permissions CA, and one that is neither.
+/// Returns the identity CA, the permissions CA, and an unrelated CA.
 pub fn issuers() -> &'static [Issuer; 3] {
     static ISSUERS: OnceLock<[Issuer; 3]> = OnceLock::new();
     ISSUERS.get_or_init(|| {

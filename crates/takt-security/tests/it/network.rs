@@ -1,4 +1,5 @@
-//! Participants of the core in memory: a virtual clock, a switch that may lose datagrams, and a record of all of them.
+//! Simulated network of core participants in memory: a virtual clock, a switch that may lose
+//! datagrams, and a record of all datagrams.
 
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
@@ -12,13 +13,13 @@ use takt_wire::qos::{
 };
 use takt_wire::{GuidPrefix, Locator, Timestamp};
 
-/// The first second of the virtual clock, since 1970.
+/// First second of the virtual clock, since 1970.
 pub const START: i64 = 1_800_000_000;
 
 const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
 const MILLISECOND: u64 = 1_000_000;
 
-/// Datagrams of a node at one moment, at most.
+/// Maximum number of datagrams of a node at one moment.
 const AT_ONCE_MAX: usize = 10_000;
 
 #[derive(Clone, Debug)]
@@ -28,15 +29,15 @@ pub struct Datagram {
     pub octets: Vec<u8>,
 }
 
-/// What happens to a datagram on its way.
+/// Fault injector: may change a datagram, and returns whether it is delivered.
 pub type Fault = Box<dyn FnMut(&mut Datagram) -> bool>;
 
 pub struct Network {
     pub now: Instant,
     pub nodes: Vec<Participant>,
-    /// Everything that was sent.
+    /// All datagrams that were sent.
     pub sent: Vec<Datagram>,
-    /// Changes datagrams, and says which arrive.
+    /// Fault injector, if there is one.
     pub fault: Option<Fault>,
     wire: VecDeque<Datagram>,
 }
@@ -68,7 +69,7 @@ impl Network {
         }
     }
 
-    /// What all wall clocks show.
+    /// Returns the time of all wall clocks.
     pub fn wall(&self) -> Timestamp {
         Timestamp::from_nanos(START * 1_000_000_000 + i64::try_from(self.now.0).expect("a short run"))
     }
@@ -79,7 +80,7 @@ impl Network {
         self.nodes.len() - 1
     }
 
-    /// Lets the network live until `done` holds or the time is up; says whether it held.
+    /// Runs the network until `done` holds or the limit has passed; returns whether `done` held.
     pub fn run_until(&mut self, limit_ms: u64, mut done: impl FnMut(&mut Self) -> bool) -> bool {
         let end = Instant(self.now.0 + limit_ms * MILLISECOND);
         loop {
@@ -126,12 +127,12 @@ impl Network {
         }
     }
 
-    /// Puts a datagram on the wire as if a node had sent it.
+    /// Sends a datagram as if it came from a node.
     pub fn inject(&mut self, datagram: Datagram) {
         self.wire.push_back(datagram);
     }
 
-    /// Delivers one datagram, a microsecond later.
+    /// Delivers one datagram after a microsecond.
     fn deliver(&mut self) -> bool {
         let Some(datagram) = self.wire.pop_front() else { return false };
         self.now = Instant(self.now.0 + 1_000);
@@ -157,7 +158,7 @@ impl Network {
         self.nodes[node].create_reader(self.now, spec).expect("the reader is allowed")
     }
 
-    /// Waits until both know each other; says whether they do.
+    /// Runs until writer and reader are matched; returns whether they are.
     pub fn match_within(&mut self, ms: u64, writer: (usize, WriterHandle), reader: (usize, ReaderHandle)) -> bool {
         self.run_until(ms, |network| {
             let readers = network.nodes[writer.0].matched_subscriptions(writer.1).expect("the writer lives");
@@ -186,7 +187,7 @@ impl Network {
         sample.expect("the reader lives").map(|sample| sample.payload.to_vec())
     }
 
-    /// Whether any datagram since `from` of those sent has these octets in it.
+    /// Reports whether any datagram sent since index `from` contains these octets.
     pub fn shows(&self, from: usize, octets: &[u8]) -> bool {
         self.sent[from..].iter().any(|datagram| datagram.octets.windows(octets.len()).any(|part| part == octets))
     }
@@ -231,7 +232,7 @@ pub fn reader_spec(topic: &str) -> ReaderSpec {
     }
 }
 
-/// A payload of `len` octets that says its number, and a word that is to be seen or not.
+/// Returns a payload of `len` octets that contains its number, and a word by which tests find it.
 pub fn payload(number: u32, word: &[u8], len: usize) -> Vec<u8> {
     let mut octets = vec![0, 1, 0, 0];
     octets.extend_from_slice(&number.to_le_bytes());

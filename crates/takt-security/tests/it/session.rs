@@ -1,4 +1,5 @@
-//! Participants of the core with these plugins: what they deliver, what they refuse, and what a listener sees.
+//! Tests of core participants with these plugins: delivered samples, refusals, and content visible
+//! to an eavesdropper.
 
 use takt_core::{Event, Participant, RefusalReason};
 use takt_security::documents::{BasicProtectionKind, DomainRule, DomainSet, Effect, Grant, ProtectionKind, TopicRule};
@@ -17,7 +18,8 @@ const KINDS: [ProtectionKind; 5] = [
     ProtectionKind::EncryptWithOriginAuthentication,
 ];
 
-/// A writer and a reader on two nodes; how many of 20 samples, some of them in fragments, arrive in order.
+/// Exchanges 20 samples, some of them fragmented, between two nodes; returns the number that arrive
+/// in order.
 fn exchange(rule: &DomainRule) -> (Network, u32) {
     let mut network = Network::new();
     for name in ["talker", "listener"] {
@@ -61,7 +63,7 @@ fn samples_arrive_under_every_governance() {
 }
 
 #[test]
-fn discovery_is_as_visible_as_the_governance_says() {
+fn discovery_is_encrypted_as_the_governance_requires() {
     for discovery in KINDS {
         for is_protected in [false, true] {
             let rule = rule(
@@ -86,7 +88,7 @@ fn encrypting() -> DomainRule {
 }
 
 #[test]
-fn loss_and_repetition_delay_but_lose_nothing() {
+fn all_samples_arrive_despite_loss_and_duplication() {
     let mut network = Network::new();
     for name in ["talker", "listener"] {
         Identity::new(name).join(&mut network, &encrypting());
@@ -109,9 +111,10 @@ fn loss_and_repetition_delay_but_lose_nothing() {
     }
 }
 
-/// Greetings of five readers, with eight receiver-specific MACs each, filled the datagram.
+/// Regression: initial messages of five readers, with eight receiver-specific MACs each, filled the
+/// datagram.
 #[test]
-fn heartbeat_fits_behind_greetings_with_origin_authentication() {
+fn heartbeat_fits_after_initial_messages_with_origin_authentication() {
     let topic = topic(ProtectionKind::SignWithOriginAuthentication, BasicProtectionKind::Encrypt, true);
     let rule = rule(ProtectionKind::EncryptWithOriginAuthentication, ProtectionKind::Encrypt, topic);
     let mut network = Network::new();
@@ -135,7 +138,8 @@ fn heartbeat_fits_behind_greetings_with_origin_authentication() {
     }
 }
 
-/// A submessage has a receiver-specific MAC for each of 100 readers: more than a packet takes.
+/// Regression: a submessage has a receiver-specific MAC for each of 100 readers, which exceeds a
+/// packet.
 #[test]
 fn writer_with_a_hundred_readers_delivers_with_origin_authentication() {
     let topic = topic(ProtectionKind::EncryptWithOriginAuthentication, BasicProtectionKind::Encrypt, true);
@@ -161,7 +165,7 @@ fn writer_with_a_hundred_readers_delivers_with_origin_authentication() {
     assert_eq!(network.nodes[0].counters().heartbeats_without_room, 0);
 }
 
-/// Challenges were repeated every 320 ms until the handshake ended.
+/// Regression: challenges were repeated every 320 ms until the handshake ended.
 #[test]
 fn participant_with_validated_address_is_not_challenged_again() {
     let mut network = Network::new();
@@ -171,14 +175,14 @@ fn participant_with_validated_address_is_not_challenged_again() {
     let before = network.sent.len();
     network.run(10_000);
     let sent = network.sent.len() - before;
-    // In each second an AuthRequest, a Request and their answers; and some announcements.
+    // Each second has an AuthRequest, a Request and their answers, and some announcements.
     assert!((10..60).contains(&sent), "{sent} datagrams in 10 s");
 }
 
-/// The handshake may end before or after the proof of the address (DDS-SEC 1.1 §8.8). In both orders builtin endpoints are matched
-/// once, and send no heartbeat once all is acknowledged.
+/// The handshake may end before or after the address validation (DDS-SEC 1.1 §8.8). In both orders
+/// builtin endpoints are matched once, and send no heartbeat once everything is acknowledged.
 #[test]
-fn participants_that_have_authenticated_one_another_are_quiet() {
+fn authenticated_participants_send_no_heartbeats_when_all_is_acknowledged() {
     for seed in 1..6 {
         let mut network = Network::new();
         for name in ["one", "two", "three", "four"] {
@@ -199,7 +203,7 @@ fn participants_that_have_authenticated_one_another_are_quiet() {
 }
 
 #[test]
-fn foreign_authority_is_refused_with_its_reason() {
+fn participant_of_another_authority_is_refused_with_a_reason() {
     let mut network = Network::new();
     Identity::new("talker").join(&mut network, &encrypting());
     Identity { issuer: &issuers()[2], ..Identity::new("stranger") }.join(&mut network, &encrypting());
@@ -207,14 +211,14 @@ fn foreign_authority_is_refused_with_its_reason() {
     let reader = network.reader(1, reader_spec(TOPIC));
     assert!(!network.match_within(90_000, (0, writer), (1, reader)));
     assert!(network.events(0).iter().any(|event| matches!(event, Event::ParticipantRefused(_))));
-    // The side that waits for an answer knows no more than that none has come.
+    // The side that waits for an answer knows only that none has arrived.
     let whys: Vec<_> = network.nodes.iter().flat_map(Participant::refused_participants).map(|(_, why)| why).collect();
     assert_eq!(whys.len(), 2, "{whys:?}");
     assert!(whys.iter().any(|why| why.contains("certificate of \"CN=")), "{whys:?}");
 }
 
 #[test]
-fn reader_without_a_grant_is_refused_with_its_reason() {
+fn reader_without_a_grant_is_refused_with_a_reason() {
     let mut network = Network::new();
     Identity::new("talker").join(&mut network, &encrypting());
     let silent = Grant { default: Effect::Deny, ..grant("listener") };
@@ -235,7 +239,7 @@ fn reader_without_a_grant_is_refused_with_its_reason() {
 }
 
 #[test]
-fn governance_that_differs_keeps_participants_apart() {
+fn participants_with_different_governances_do_not_match() {
     let mut network = Network::new();
     Identity::new("talker").join(&mut network, &encrypting());
     let signing = rule(
@@ -252,7 +256,7 @@ fn governance_that_differs_keeps_participants_apart() {
 }
 
 #[test]
-fn topic_rules_that_differ_keep_endpoints_apart_with_a_reason() {
+fn endpoints_with_different_topic_rules_do_not_match_and_report_a_reason() {
     let mut network = Network::new();
     let with = |data| rule(ProtectionKind::None, ProtectionKind::Encrypt, topic(ProtectionKind::Encrypt, data, true));
     Identity::new("talker").join(&mut network, &with(BasicProtectionKind::Encrypt));
@@ -268,7 +272,7 @@ fn topic_rules_that_differ_keep_endpoints_apart_with_a_reason() {
 }
 
 #[test]
-fn participant_without_security_is_refused_or_open_as_the_governance_says() {
+fn participant_without_security_is_refused_or_allowed_by_the_governance() {
     for is_open in [false, true] {
         let mut network = Network::new();
         let bare = topic(ProtectionKind::None, BasicProtectionKind::None, false);
@@ -319,7 +323,7 @@ fn every_flipped_bit_of_a_protected_sample_is_refused() {
 }
 
 #[test]
-fn forged_farewell_of_an_authenticated_participant_changes_nothing() {
+fn forged_dispose_of_an_authenticated_participant_is_ignored() {
     let mut network = Network::new();
     for name in ["talker", "listener"] {
         Identity::new(name).join(&mut network, &encrypting());

@@ -1,4 +1,4 @@
-//! Messages of a running session are protected and opened without memory.
+//! Test that messages of a running session are protected and opened without allocation.
 
 use takt_core::security::{Security, SecurityChannel, SecurityMessage, Standing};
 use takt_core::{Clocks, Instant};
@@ -20,7 +20,7 @@ const NOW: u32 = 1_800_000_000;
 const VALID: Validity = Validity { not_before: 0, not_after: 4_000_000_000 };
 const WRITER: EntityId = EntityId([0, 0, 1, 0x03]);
 const READER: EntityId = EntityId([0, 0, 1, 0x04]);
-/// From SEC_PREFIX on, in the messages of this test: behind the header and INFO_TS.
+/// Length of INFO_TS, which precedes the SEC_PREFIX in the messages of this test.
 const TIMESTAMP_LEN: usize = 12;
 
 fn clocks() -> Clocks {
@@ -85,7 +85,7 @@ fn participant(issuer: &Issuer, name: &str, kind: ProtectionKind) -> (Plugin, Pa
     (plugin, data)
 }
 
-/// Carries messages in both directions; those of the volatile channel behind those of the
+/// Delivers messages in both directions; those of the volatile endpoints after those of the
 /// handshake.
 fn run(plugins: &mut [Plugin; 2], prefixes: [GuidPrefix; 2]) {
     let (mut keys, mut is_idle): (Vec<(usize, SecurityMessage)>, bool) = (Vec::new(), false);
@@ -108,7 +108,7 @@ fn run(plugins: &mut [Plugin; 2], prefixes: [GuidPrefix; 2]) {
 }
 
 #[test]
-fn messages_of_a_session_take_no_memory() {
+fn messages_of_a_session_allocate_no_memory() {
     for kind in [ProtectionKind::Sign, ProtectionKind::EncryptWithOriginAuthentication] {
         let issuer = Issuer::create("CA", KeyAlgorithm::EcP256, VALID).expect("an authority");
         let [(one, first), (two, second)] = ["Alice", "Bob"].map(|name| participant(&issuer, name, kind));

@@ -1,4 +1,4 @@
-//! What governance and permissions allow to endpoints.
+//! Tests of access control of endpoints by governance and permissions.
 
 use super::*;
 use crate::documents::{Criteria, Rule};
@@ -15,7 +15,7 @@ fn topic_rule(expression: &str, metadata: ProtectionKind, is_controlled: bool) -
     }
 }
 
-/// A grant to write the topic in a partition with a tag, and for nothing else.
+/// Returns a grant to write the topic in one partition with one tag, and nothing else.
 fn narrow_grant(name: &str) -> Grant {
     let criteria = Criteria {
         topics: vec![TOPIC.to_owned()],
@@ -37,7 +37,8 @@ fn narrow(name: &str) -> Settings {
     Settings { permissions: signed_permissions(narrow_grant(name)), ..settings(name, &encrypting()) }
 }
 
-/// Announcements of writers, and what their refusals have to say; `None` if they are allowed.
+/// Returns announcements of writers, with the expected refusal text; `None` if the writer is
+/// allowed.
 fn writers(node: &Node) -> Vec<(PublicationData, Option<&'static str>)> {
     let mut good = node.writer_data(TOPIC);
     good.partition.names = vec!["lab".to_owned()];
@@ -50,7 +51,7 @@ fn writers(node: &Node) -> Vec<(PublicationData, Option<&'static str>)> {
 }
 
 #[test]
-fn local_writer_needs_a_grant_for_topic_partition_and_data_tag() {
+fn local_writer_requires_a_grant_for_topic_partition_and_data_tag() {
     let mut node = Node::new(narrow("Alice"));
     for (data, refusal) in writers(&node) {
         let admitted = node.plugin.admit_writer(clocks(1), &data);
@@ -76,7 +77,7 @@ impl Node {
 }
 
 #[test]
-fn remote_writer_needs_a_grant_and_the_same_masks() {
+fn remote_writer_requires_a_grant_and_equal_masks() {
     let mut world = World::pair_of([Node::new(settings("Alice", &encrypting())), Node::new(narrow("Bob"))]);
     let limited = usize::from(world.nodes[1].plugin.own_subject().to_string() == "CN=Bob");
     let (now, all) = (world.now, writers(&world.nodes[limited]));
@@ -112,7 +113,7 @@ fn remote_writer_needs_a_grant_and_the_same_masks() {
 }
 
 #[test]
-fn participant_that_is_not_authenticated_matches_open_topics_only() {
+fn unauthenticated_participant_matches_open_topics_only() {
     for is_open in [false, true] {
         let mut rule = encrypting();
         rule.allow_unauthenticated_participants = is_open;
@@ -141,7 +142,7 @@ fn participant_that_is_not_authenticated_matches_open_topics_only() {
 }
 
 #[test]
-fn topic_without_a_rule_has_no_endpoints() {
+fn endpoint_of_topic_without_a_rule_is_refused() {
     let mut rule = encrypting();
     rule.topic_rules[0].topic_expression = "rt/*".to_owned();
     let mut node = Node::new(settings("Alice", &rule));
@@ -151,7 +152,7 @@ fn topic_without_a_rule_has_no_endpoints() {
 }
 
 #[test]
-fn protection_of_endpoints_follows_the_governance() {
+fn endpoint_protection_follows_the_governance() {
     let mut node =
         Node::new(settings("Alice", &rule(ProtectionKind::None, ProtectionKind::Sign, BasicProtectionKind::Sign)));
     let found = node.plugin.admit_writer(clocks(1), &node.writer_data(TOPIC)).expect("admitted");

@@ -1,11 +1,11 @@
-//! Handshakes, refusals, and the limits of both.
+//! Tests of handshakes, refusals, and the limits of both.
 
 use super::*;
 use crate::error::ErrorKind;
 use takt_wire::discovery::EncodedToken;
 
 #[test]
-fn participants_authenticate_and_say_so_in_their_logs() {
+fn participants_authenticate_and_log_it() {
     let mut world = World::pair(&encrypting());
     let text = world.log_of(0);
     assert!(text.contains("of \"CN=Bob\" is authenticated") || text.contains("of \"CN=Alice\" is authenticated"));
@@ -13,7 +13,7 @@ fn participants_authenticate_and_say_so_in_their_logs() {
 }
 
 #[test]
-fn announcement_has_tokens_and_masks() {
+fn announcement_contains_tokens_and_masks() {
     let node = Node::new(settings("Alice", &encrypting()));
     let data = ParticipantData::parse(&node.data.to_bytes()).expect("an announcement");
     assert_eq!(data.security_info, Some(node.plugin.announced().security_info));
@@ -27,7 +27,7 @@ fn announcement_has_tokens_and_masks() {
 }
 
 #[test]
-fn identity_of_another_authority_is_refused_after_the_time_out() {
+fn identity_of_another_authority_is_refused_after_the_timeout() {
     let rogue = settings_by(&issuers()[2], "Mallory", &encrypting(), VALID);
     let own = Settings { identity_authority: issuers()[2].certificate_pem().expect("PEM"), ..rogue };
     let mut world = World::new(vec![Node::new(settings("Alice", &encrypting())), Node::new(own)]);
@@ -46,7 +46,7 @@ fn participant_without_permission_to_join_is_refused() {
     let mut denied = settings("Bob", &encrypting());
     denied.permissions = signed_permissions(grant("Carol"));
     assert!(Plugin::new(denied.clone(), NOW).expect_err("no grant").reason().contains("no grant for \"CN=Bob\""));
-    // Another program does not check itself.
+    // Another implementation does not check its own permissions.
     let mut open = encrypting();
     open.enable_join_access_control = false;
     denied.governance = signed_governance(&open);
@@ -58,7 +58,7 @@ fn participant_without_permission_to_join_is_refused() {
 }
 
 #[test]
-fn refused_participant_stays_open_if_the_governance_says_so() {
+fn refused_participant_is_unauthenticated_if_the_governance_allows_it() {
     for is_open in [false, true] {
         let mut rule = encrypting();
         rule.allow_unauthenticated_participants = is_open;
@@ -79,7 +79,7 @@ fn refused_participant_stays_open_if_the_governance_says_so() {
 }
 
 #[test]
-fn participant_of_another_governance_is_refused_at_once() {
+fn participant_with_another_governance_is_refused_immediately() {
     let other = rule(ProtectionKind::Sign, ProtectionKind::Encrypt, BasicProtectionKind::Encrypt);
     let mut world = World::new(vec![Node::new(settings("Alice", &encrypting())), Node::new(settings("Bob", &other))]);
     let Standing::Refused(why) = world.discover(0, 1) else { panic!("not refused") };
@@ -89,7 +89,7 @@ fn participant_of_another_governance_is_refused_at_once() {
 }
 
 #[test]
-fn participant_without_identity_is_open_or_refused_as_the_governance_says() {
+fn participant_without_identity_is_allowed_or_refused_by_the_governance() {
     for is_open in [false, true] {
         let mut rule = encrypting();
         rule.allow_unauthenticated_participants = is_open;
@@ -110,7 +110,7 @@ fn participant_without_identity_is_open_or_refused_as_the_governance_says() {
 }
 
 #[test]
-fn participants_beyond_the_limit_wait_for_a_place() {
+fn participants_beyond_the_limit_wait_for_a_handshake_slot() {
     let names = ["Alice", "Bob", "Carol", "Dave", "Eve"];
     let limited = |name: &&str| Settings { handshakes_max: 1, ..settings(name, &encrypting()) };
     let mut world = World::new(names.iter().map(|name| Node::new(limited(name))).collect());
@@ -129,7 +129,8 @@ fn participants_beyond_the_limit_wait_for_a_place() {
     assert_eq!(authenticated.len(), names.len() - 1);
 }
 
-/// Handshakes of participants of another CA never end. Some of the six GUIDs are lower than Alice's, so that both roles occur.
+/// Handshakes of participants of another CA never complete. Some of the six GUIDs are lower than
+/// Alice's, so that both roles occur.
 #[test]
 fn pending_handshakes_yield_their_slot_to_waiting_participants() {
     let strangers = ["Mallory", "Oscar", "Trudy", "Eve", "Ivan", "Sybil"];
@@ -170,7 +171,7 @@ fn lost_messages_are_sent_again() {
 }
 
 #[test]
-fn handshake_that_timed_out_begins_again_and_is_reported_once() {
+fn timed_out_handshake_begins_again_and_is_reported_once() {
     let mut world = World::new(["Alice", "Bob"].map(|name| Node::new(settings(name, &encrypting()))).into());
     world.loses = Box::new(|_, _| true);
     world.discover_all();
@@ -186,12 +187,12 @@ fn handshake_that_timed_out_begins_again_and_is_reported_once() {
 }
 
 #[test]
-fn participant_that_left_is_forgotten() {
+fn state_of_a_participant_is_removed_when_it_leaves() {
     let mut world = World::pair(&rule(ProtectionKind::Sign, ProtectionKind::Encrypt, BasicProtectionKind::Encrypt));
     world.make_endpoints();
     world.match_endpoints();
     let prefix = world.nodes[1].prefix();
-    // Its participant, its reader, and the volatile channel.
+    // Keys of its participant, its reader, and the volatile endpoints.
     assert_eq!(world.nodes[0].plugin.keyring.count(prefix), 3);
     world.nodes[0].plugin.participant_lost(prefix);
     assert_eq!(world.nodes[0].plugin.keyring.count(prefix), 0);
@@ -199,7 +200,7 @@ fn participant_that_left_is_forgotten() {
 }
 
 #[test]
-fn settings_that_do_not_go_together_are_refused_with_a_reason() {
+fn inconsistent_settings_are_refused_with_a_reason() {
     let good = || settings("Alice", &encrypting());
     let refusal = |settings: Settings| Plugin::new(settings, NOW).expect_err("refused");
     let other = settings("Bob", &encrypting());

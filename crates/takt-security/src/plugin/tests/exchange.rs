@@ -1,4 +1,4 @@
-//! Key tokens: early, late, weak, and for others.
+//! Tests of key tokens: early, late, weak, and of or for other entities.
 
 use super::*;
 use crate::keys::{TransformKind, key_tokens};
@@ -8,7 +8,7 @@ fn data(node: &Node) -> Vec<u8> {
     protection::data_message(node, GuidPrefix::UNKNOWN, EntityId::UNKNOWN, b"1234")
 }
 
-/// Tokens of the second participant's writer for a reader of the first one.
+/// Returns tokens of the second participant's writer for a reader of the first one.
 fn tokens(world: &World, materials: &[KeyMaterial]) -> GenericMessage<'static> {
     let [first, second] = [0, 1].map(|index| world.nodes[index].prefix());
     GenericMessage {
@@ -26,7 +26,7 @@ fn material(kind: TransformKind) -> KeyMaterial {
     KeyMaterial::generate(kind).expect("random numbers")
 }
 
-/// A pair whose first participant has a reader of the topic.
+/// Returns two participants, the first of which has a reader of the topic.
 fn with_reader(rule: &DomainRule) -> World {
     let mut world = World::pair(rule);
     let (now, reader) = (world.now, world.nodes[0].reader_data(TOPIC));
@@ -43,7 +43,7 @@ fn receive(world: &mut World, message: &GenericMessage<'_>) -> u64 {
 }
 
 #[test]
-fn tokens_that_come_before_the_match_are_used_by_it() {
+fn tokens_that_arrive_before_the_match_take_effect_with_it() {
     let mut world = World::pair(&encrypting());
     world.make_endpoints();
     let [writer, reader] = [(0, WRITER), (1, READER)].map(|(index, id)| Guid::new(world.nodes[index].prefix(), id));
@@ -57,7 +57,7 @@ fn tokens_that_come_before_the_match_are_used_by_it() {
     world.nodes[1].plugin.pair_matched(READER, writer);
     assert_eq!(world.nodes[1].plugin.keyring.count(sender), before + 2, "submessages and payloads");
     assert_eq!(world.nodes[1].open(&sealed), Some((plain.clone(), vec![WRITER; 2])));
-    // The match ends, and comes back without new tokens.
+    // The match ends, and is established again without new tokens.
     world.nodes[1].plugin.pair_parted(READER, writer);
     assert_eq!(world.nodes[1].plugin.keyring.count(sender), before);
     let sealed = world.nodes[0].seal(&plain).expect("sealed");
@@ -67,7 +67,7 @@ fn tokens_that_come_before_the_match_are_used_by_it() {
 }
 
 #[test]
-fn tokens_of_pairs_that_are_not_matched_are_limited_in_number() {
+fn stored_tokens_of_unmatched_pairs_are_limited() {
     let mut world = with_reader(&encrypting());
     for key in 0..PARKED_MAX + 10 {
         let mut message = tokens(&world, &[material(TransformKind::Aes256Gcm)]);
@@ -80,7 +80,7 @@ fn tokens_of_pairs_that_are_not_matched_are_limited_in_number() {
 }
 
 #[test]
-fn tokens_of_others_and_for_others_are_refused() {
+fn tokens_of_or_for_other_endpoints_are_refused() {
     let mut world = with_reader(&encrypting());
     let good = tokens(&world, &[material(TransformKind::Aes256Gcm)]);
     assert_eq!(receive(&mut world, &good), 0);
@@ -109,7 +109,7 @@ fn tokens_of_others_and_for_others_are_refused() {
 }
 
 #[test]
-fn keys_that_protect_less_than_the_governance_says_are_refused() {
+fn keys_weaker_than_the_governance_requires_are_refused() {
     let origin = ProtectionKind::EncryptWithOriginAuthentication;
     for (metadata, data) in [
         (ProtectionKind::Encrypt, BasicProtectionKind::None),
@@ -135,7 +135,7 @@ fn keys_that_protect_less_than_the_governance_says_are_refused() {
 }
 
 #[test]
-fn new_tokens_of_a_pair_take_the_place_of_the_old_ones() {
+fn new_tokens_of_a_pair_replace_the_old_ones() {
     let mut world = with_reader(&encrypting());
     let writer = Guid::new(world.nodes[1].prefix(), WRITER);
     world.nodes[0].plugin.pair_matched(READER, writer);
@@ -166,7 +166,7 @@ fn key_of_one_endpoint_cannot_be_claimed_by_another() {
 }
 
 #[test]
-fn reader_of_protected_payloads_sends_tokens_and_needs_none() {
+fn reader_of_protected_payloads_sends_tokens_and_requires_none() {
     let mut world = World::pair(&rule(ProtectionKind::None, ProtectionKind::None, BasicProtectionKind::Encrypt));
     world.make_endpoints();
     let (now, writer) = (world.now, Guid::new(world.nodes[0].prefix(), WRITER));
@@ -175,14 +175,14 @@ fn reader_of_protected_payloads_sends_tokens_and_needs_none() {
     let message = GenericMessage::parse(&sent.payload).expect("a message");
     assert_eq!((message.class_id, message.tokens.len()), (CLASS_READER_CRYPTO_TOKENS, 1));
     assert_eq!(message.destination_endpoint, writer);
-    // They are not for anything.
+    // These tokens are not used.
     let from = world.nodes[1].prefix();
     world.nodes[0].plugin.handle_message(now, SecurityChannel::Volatile, from, &sent.payload);
     assert_eq!(world.nodes[0].plugin.counters().key_messages_refused, 0);
 }
 
 #[test]
-fn tokens_that_were_not_sent_go_with_their_match() {
+fn unsent_tokens_are_dropped_when_the_match_ends() {
     let mut world = World::pair(&encrypting());
     world.make_endpoints();
     let (now, reader) = (world.now, Guid::new(world.nodes[1].prefix(), READER));
@@ -192,7 +192,7 @@ fn tokens_that_were_not_sent_go_with_their_match() {
     assert_eq!(plugin.poll_message(now), None);
     plugin.pair_matched(WRITER, reader);
     assert!(plugin.poll_message(now).is_some_and(|message| message.to == reader.prefix));
-    // Endpoints without protection need no keys.
+    // Unprotected endpoints need no keys.
     plugin.pair_matched(EntityId::SEDP_PUB_WRITER, Guid::new(reader.prefix, EntityId::SEDP_PUB_READER));
     assert_eq!(plugin.poll_message(now), None);
 }

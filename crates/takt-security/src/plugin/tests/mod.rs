@@ -1,4 +1,4 @@
-//! Participants that talk in memory: a driver in the place of `takt-core`.
+//! Tests of plugins in memory: a test driver replaces `takt-core`.
 
 mod access;
 mod authentication;
@@ -32,7 +32,7 @@ const SEC_PREFIX: u8 = 0x31;
 const SEC_POSTFIX: u8 = 0x32;
 const SRTPS_PREFIX: u8 = 0x33;
 
-/// The identity CA, the permissions CA, and one that is neither.
+/// Returns the identity CA, the permissions CA, and an unrelated CA.
 fn issuers() -> &'static [Issuer; 3] {
     static ISSUERS: OnceLock<[Issuer; 3]> = OnceLock::new();
     ISSUERS.get_or_init(|| {
@@ -41,7 +41,7 @@ fn issuers() -> &'static [Issuer; 3] {
     })
 }
 
-/// The rule of the domain, with one for all topics.
+/// Returns a domain rule with one topic rule for all topics.
 fn rule(rtps: ProtectionKind, metadata: ProtectionKind, data: BasicProtectionKind) -> DomainRule {
     DomainRule {
         domains: DomainSet(vec![(0, 0)]),
@@ -66,7 +66,7 @@ fn encrypting() -> DomainRule {
     rule(ProtectionKind::None, ProtectionKind::Encrypt, BasicProtectionKind::Encrypt)
 }
 
-/// A grant that allows everything in the domain.
+/// Returns a grant that allows everything in the domain.
 fn grant(name: &str) -> Grant {
     Grant {
         name: name.to_owned(),
@@ -106,12 +106,12 @@ fn settings(name: &str, rule: &DomainRule) -> Settings {
     settings_by(&issuers()[0], name, rule, VALID)
 }
 
-/// The entries of the log, the oldest first.
+/// Takes the entries of the log, oldest first.
 fn take_log(plugin: &mut Plugin) -> Vec<takt_core::security::SecurityLogEntry> {
     std::iter::from_fn(|| plugin.poll_log()).collect()
 }
 
-/// A participant, and what it announces.
+/// Participant under test with its announcement.
 struct Node {
     plugin: Plugin,
     data: ParticipantData,
@@ -152,7 +152,7 @@ impl Node {
         SubscriptionData { guid, topic_name: topic.to_owned(), ..SubscriptionData::default() }
     }
 
-    /// A message of this participant.
+    /// Builds a message of this participant.
     fn message(&self, build: impl FnOnce(&mut MessageBuilder<'_>)) -> Vec<u8> {
         let mut frame = vec![0; 4_096];
         let header = Header { version: ProtocolVersion::V2_5, vendor: VendorId::TAKT, prefix: self.prefix() };
@@ -161,7 +161,7 @@ impl Node {
         builder.bytes().to_vec()
     }
 
-    /// The message as it leaves.
+    /// Returns the message as it is sent.
     fn seal(&mut self, message: &[u8]) -> Option<Vec<u8>> {
         let mut frame = vec![0xee; message.len() + 2_000];
         let len = self.plugin.protect(message, &mut frame)?;
@@ -169,8 +169,8 @@ impl Node {
         Some(frame)
     }
 
-    /// Opens a message as a participant does: the plain message, and the endpoints whose keys
-    /// opened parts of it.
+    /// Opens a message as a participant does. Returns the plain message, and the endpoints whose
+    /// keys opened parts of it.
     fn open(&mut self, message: &[u8]) -> Option<(Vec<u8>, Vec<EntityId>)> {
         let mut memory = vec![0; message.len()];
         let mut message = message.to_vec();
@@ -200,7 +200,7 @@ impl Node {
         Some((self.with_plain_payloads(&plain)?, senders))
     }
 
-    /// The message with its payloads opened, if those of the endpoints are protected.
+    /// Returns the message with its payloads opened, if payloads of the endpoints are protected.
     fn with_plain_payloads(&mut self, message: &[u8]) -> Option<Vec<u8>> {
         if !self.plugin.endpoints.values().any(|endpoint| endpoint.attributes.payload.is_protected()) {
             return Some(message.to_vec());
@@ -230,17 +230,17 @@ impl Node {
     }
 }
 
-/// Which messages do not arrive, by the participant that sends them.
+/// Selects messages to be lost, by sending participant.
 type Loss = Box<dyn FnMut(usize, &SecurityMessage) -> bool>;
 
-/// Participants and the network between them. All messages arrive, but for those that `loses`
-/// names.
+/// Participants and the network between them. All messages arrive, except those that `loses`
+/// selects.
 struct World {
     nodes: Vec<Node>,
     now: Clocks,
     events: Vec<(usize, SecurityEvent)>,
     loses: Loss,
-    /// Messages of the volatile channel whose receiver does not have the key yet.
+    /// Messages of the volatile endpoints whose receiver does not have the key yet.
     held: Vec<(usize, SecurityMessage)>,
     sent_count: usize,
 }
@@ -256,7 +256,7 @@ impl World {
         Self { nodes, now: clocks(1), events: Vec::new(), loses, held: Vec::new(), sent_count: 0 }
     }
 
-    /// Two participants that have authenticated, the initiator of the handshake first.
+    /// Returns two authenticated participants, the initiator of the handshake first.
     fn pair(rule: &DomainRule) -> Self {
         Self::pair_of(["Alice", "Bob"].map(|name| Node::new(settings(name, rule))))
     }
@@ -289,7 +289,7 @@ impl World {
         }
     }
 
-    /// Carries messages until there are none.
+    /// Delivers messages until none remain.
     fn run(&mut self) {
         for _ in 0..1_000 {
             let mut sent = std::mem::take(&mut self.held);
@@ -331,14 +331,14 @@ impl World {
         }
     }
 
-    /// Lets time pass, by seconds.
+    /// Advances the time second by second.
     fn advance(&mut self, seconds: u64) {
         for _ in 0..seconds {
             self.skip(1);
         }
     }
 
-    /// Lets time pass at once.
+    /// Advances the time in one step.
     fn skip(&mut self, seconds: u64) {
         let total = self.now.at.0 / 1_000_000_000 + seconds;
         self.now = clocks(total);
@@ -353,7 +353,7 @@ impl World {
         self.run();
     }
 
-    /// Makes a writer of the first participant and a reader of the second one.
+    /// Creates a writer of the first participant and a reader of the second one.
     fn make_endpoints(&mut self) -> [Protection; 2] {
         let now = self.now;
         let writer = self.nodes[0].writer_data(TOPIC);
@@ -364,7 +364,7 @@ impl World {
         ]
     }
 
-    /// Matches them.
+    /// Matches the writer with the reader.
     fn match_endpoints(&mut self) {
         let [writer, reader] = [(0, WRITER), (1, READER)].map(|(index, id)| Guid::new(self.nodes[index].prefix(), id));
         self.nodes[0].plugin.pair_matched(WRITER, reader);
@@ -372,12 +372,12 @@ impl World {
         self.run();
     }
 
-    /// The texts in the log of a participant.
+    /// Returns the texts in the log of a participant.
     fn log_of(&mut self, index: usize) -> String {
         take_log(&mut self.nodes[index].plugin).into_iter().map(|entry| entry.text + "\n").collect()
     }
 
-    /// Why a participant refused the other one.
+    /// Returns the reason for which a participant refused the other one.
     fn refusal_by(&self, index: usize) -> &str {
         let found = self.events.iter().find_map(|(by, event)| match event {
             SecurityEvent::Refused { why, .. } if *by == index => Some(why.as_str()),

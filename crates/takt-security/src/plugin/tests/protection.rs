@@ -1,4 +1,4 @@
-//! Messages from one participant to another, and what happens to them on the way.
+//! Tests of protected messages between participants, with faults on the way.
 
 use super::*;
 use takt_wire::{AckNack, DataEmit, DataFragEmit, Heartbeat, Payload, SequenceNumber, SequenceNumberSet};
@@ -20,7 +20,7 @@ fn heartbeat(writer: EntityId, reader: EntityId) -> Heartbeat {
     }
 }
 
-/// INFO_DST if there is a destination, INFO_TS, DATA and HEARTBEAT of the writer.
+/// Returns INFO_DST if there is a destination, then INFO_TS, DATA and HEARTBEAT of the writer.
 pub(super) fn data_message(node: &Node, destination: GuidPrefix, reader: EntityId, payload: &[u8]) -> Vec<u8> {
     message_of(node, WRITER, destination, reader, payload)
 }
@@ -37,7 +37,7 @@ fn message_of(node: &Node, writer: EntityId, destination: GuidPrefix, reader: En
     })
 }
 
-/// Participants with a writer and a reader that are matched.
+/// Returns participants with a matched writer and reader.
 fn matched(rule: &DomainRule) -> World {
     let mut world = World::pair(rule);
     world.make_endpoints();
@@ -53,7 +53,7 @@ fn contains(octets: &[u8], marker: &[u8]) -> bool {
     octets.windows(marker.len()).any(|window| window == marker)
 }
 
-/// The payload of the DATA in a message that has no other protection.
+/// Returns the payload of the DATA in a message without other protection.
 fn payload_of(message: &[u8]) -> Vec<u8> {
     let view = MessageView::parse(message).expect("a message");
     let mut submessages = view.submessages();
@@ -101,7 +101,7 @@ fn messages_round_trip_for_all_kinds_of_protection() {
 }
 
 #[test]
-fn message_for_many_receivers_is_opened_by_each_and_one_for_a_receiver_by_it_alone() {
+fn message_is_opened_by_exactly_its_receivers() {
     let origin = ProtectionKind::SignWithOriginAuthentication;
     for (rtps, metadata) in [(origin, ProtectionKind::None), (ProtectionKind::None, origin), (origin, origin)] {
         let rule = rule(rtps, metadata, BasicProtectionKind::None);
@@ -146,7 +146,7 @@ fn message_for_many_receivers_is_opened_by_each_and_one_for_a_receiver_by_it_alo
 }
 
 #[test]
-fn readers_of_one_participant_share_what_one_of_them_may_open() {
+fn message_that_one_reader_opens_is_open_to_its_whole_participant() {
     let origin = ProtectionKind::EncryptWithOriginAuthentication;
     let mut world = matched(&rule(ProtectionKind::None, origin, BasicProtectionKind::None));
     let (now, other) = (world.now, EntityId::user_reader(77, false));
@@ -165,7 +165,7 @@ fn readers_of_one_participant_share_what_one_of_them_may_open() {
 }
 
 #[test]
-fn participant_opens_its_own_messages_and_nobody_can_forge_them() {
+fn participant_opens_its_own_messages_and_refuses_forged_ones() {
     for origin in [false, true] {
         let kind = if origin { ProtectionKind::EncryptWithOriginAuthentication } else { ProtectionKind::Encrypt };
         let mut world = matched(&rule(kind, kind, BasicProtectionKind::Sign));
@@ -175,8 +175,8 @@ fn participant_opens_its_own_messages_and_nobody_can_forge_them() {
             let sealed = world.nodes[0].seal(&plain).expect("sealed");
             assert_eq!(world.nodes[0].open(&sealed), Some((plain, vec![WRITER; 2])), "{kind:?}");
         }
-        // The other participant has the key, too; only the code of the first one keeps it from
-        // forging.
+        // The other participant has the key, too; only the receiver-specific code of the first one
+        // prevents forging.
         let remote = Guid::new(own, WRITER);
         let keys = world.nodes[1].plugin.pairs[&(READER, remote)].clone();
         let mut forger = crate::transform::Sealer::new(keys[0].clone()).expect("a sealer");
@@ -189,10 +189,10 @@ fn participant_opens_its_own_messages_and_nobody_can_forge_them() {
 }
 
 #[test]
-fn every_bit_that_is_changed_is_noticed() {
+fn every_changed_bit_is_detected() {
     for rtps in [ProtectionKind::None, ProtectionKind::Sign] {
         let rule = rule(rtps, ProtectionKind::Encrypt, BasicProtectionKind::None);
-        // A window would refuse the part that is not damaged when it comes again.
+        // A replay window would refuse the undamaged part when it is repeated.
         let nodes =
             ["Alice", "Bob"].map(|name| Node::new(Settings { has_replay_windows: false, ..settings(name, &rule) }));
         let mut world = World::pair_of(nodes);
@@ -200,7 +200,7 @@ fn every_bit_that_is_changed_is_noticed() {
         world.match_endpoints();
         let plain = data_message(&world.nodes[0], GuidPrefix::UNKNOWN, EntityId::UNKNOWN, b"1234");
         let sealed = world.nodes[0].seal(&plain).expect("sealed");
-        // Without protection of messages the header and INFO_TS are in the clear.
+        // Without message protection the header and INFO_TS are plain.
         let from = if rtps.is_protected() { 20 } else { 32 };
         for bit in from * 8..sealed.len() * 8 {
             let mut damaged = sealed.clone();
@@ -216,7 +216,7 @@ fn every_bit_that_is_changed_is_noticed() {
 }
 
 #[test]
-fn message_that_comes_again_is_refused_unless_its_vendor_does_not_count() {
+fn replayed_message_is_refused_unless_its_vendor_uses_random_counters() {
     let rule = rule(ProtectionKind::None, ProtectionKind::Sign, BasicProtectionKind::None);
     for (vendor, has_windows) in [(VendorId::TAKT, true), (VendorId::EPROSIMA, true), (VendorId::TAKT, false)] {
         let nodes = ["Alice", "Bob"]
@@ -230,14 +230,14 @@ fn message_that_comes_again_is_refused_unless_its_vendor_does_not_count() {
         let refuses = vendor == VendorId::TAKT && has_windows;
         assert_eq!(world.nodes[1].open(&sealed).is_none(), refuses, "{vendor:?} {has_windows}");
         assert_eq!(world.nodes[1].plugin.counters().replayed, u64::from(refuses));
-        // A token that comes again does not open the window.
+        // A repeated token does not reset the replay window.
         world.match_endpoints();
         assert_eq!(world.nodes[1].open(&sealed).is_none(), refuses, "{vendor:?} {has_windows}");
     }
 }
 
 #[test]
-fn volatile_channel_is_sealed_for_the_participant_of_the_destination_and_not_reflected() {
+fn volatile_message_is_sealed_for_its_destination_and_refused_when_reflected() {
     let mut world = matched(&rule(ProtectionKind::Sign, ProtectionKind::Sign, BasicProtectionKind::None));
     let [one, two] = [0, 1].map(|index| world.nodes[index].prefix());
     let id = EntityId::VOLATILE_MESSAGE_WRITER;
@@ -245,7 +245,7 @@ fn volatile_channel_is_sealed_for_the_participant_of_the_destination_and_not_ref
     let sealed = world.nodes[0].seal(&plain).expect("sealed");
     assert!(!contains(&sealed, b"plaintext-marker") && !contains(&sealed, &[SRTPS_PREFIX, 1, 20, 0]));
     assert_eq!(world.nodes[1].open(&sealed), Some((plain, vec![id; 2])));
-    // Back to its sender in the name of the receiver.
+    // Reflected to its sender in the name of the receiver.
     let plain = message_of(&world.nodes[0], id, two, EntityId::VOLATILE_MESSAGE_READER, b"plaintext-marker");
     let mut reflected = world.nodes[0].seal(&plain).expect("sealed");
     reflected[8..20].copy_from_slice(&two.0);
@@ -264,7 +264,7 @@ fn volatile_channel_is_sealed_for_the_participant_of_the_destination_and_not_ref
 }
 
 #[test]
-fn discovery_and_handshakes_stay_in_the_clear_and_nothing_else_with_them() {
+fn discovery_and_handshakes_stay_plain_and_mixed_messages_are_refused() {
     let mut world = matched(&rule(ProtectionKind::Encrypt, ProtectionKind::Sign, BasicProtectionKind::None));
     for id in [EntityId::SPDP_WRITER, EntityId::STATELESS_MESSAGE_WRITER] {
         let plain = message_of(&world.nodes[0], id, GuidPrefix::UNKNOWN, EntityId::UNKNOWN, b"1234");
@@ -295,7 +295,7 @@ fn discovery_and_handshakes_stay_in_the_clear_and_nothing_else_with_them() {
 }
 
 #[test]
-fn endpoint_that_was_not_admitted_sends_nothing() {
+fn endpoint_without_admission_sends_nothing() {
     let mut world = matched(&rule(ProtectionKind::None, ProtectionKind::None, BasicProtectionKind::None));
     let plain = data_message(&world.nodes[0], GuidPrefix::UNKNOWN, EntityId::UNKNOWN, b"1234");
     assert_eq!(world.nodes[0].seal(&plain), Some(plain.clone()), "nothing is protected");
@@ -305,7 +305,7 @@ fn endpoint_that_was_not_admitted_sends_nothing() {
 }
 
 #[test]
-fn frame_that_is_too_small_is_an_error_at_every_length() {
+fn sealing_fails_for_every_frame_length_that_is_too_small() {
     let kind = ProtectionKind::EncryptWithOriginAuthentication;
     let mut world = matched(&rule(kind, kind, BasicProtectionKind::None));
     let plain = data_message(&world.nodes[0], GuidPrefix::UNKNOWN, EntityId::UNKNOWN, b"1234");
@@ -318,7 +318,7 @@ fn frame_that_is_too_small_is_an_error_at_every_length() {
 }
 
 #[test]
-fn submessage_whose_length_has_no_16_bits_is_not_sealed() {
+fn submessage_longer_than_16_bits_is_not_sealed() {
     for rtps in [ProtectionKind::None, ProtectionKind::Sign] {
         let metadata = if rtps.is_protected() { ProtectionKind::None } else { ProtectionKind::Sign };
         let mut world = matched(&rule(rtps, metadata, BasicProtectionKind::None));
@@ -341,7 +341,7 @@ fn submessage_whose_length_has_no_16_bits_is_not_sealed() {
 }
 
 #[test]
-fn payload_opens_for_its_own_writer_and_as_a_payload_only() {
+fn payload_opens_only_for_its_writer_and_only_as_a_payload() {
     let mut world = matched(&rule(ProtectionKind::None, ProtectionKind::None, BasicProtectionKind::Encrypt));
     let plain = data_message(&world.nodes[0], GuidPrefix::UNKNOWN, EntityId::UNKNOWN, b"1234");
     let sealed = payload_of(&world.nodes[0].seal(&plain).expect("sealed"));
@@ -364,9 +364,10 @@ fn payload_opens_for_its_own_writer_and_as_a_payload_only() {
     assert_eq!(plugin.counters().replayed, 1);
 }
 
-/// Peers of other vendors protect the payload of each fragment, and its header counts plain octets.
+/// Peers of other vendors protect the payload of each fragment, and the fragment header counts
+/// plain octets.
 #[test]
-fn fragments_are_protected_one_by_one() {
+fn fragments_are_protected_individually() {
     for metadata in [ProtectionKind::None, ProtectionKind::Sign] {
         let mut world = matched(&rule(ProtectionKind::None, metadata, BasicProtectionKind::Encrypt));
         let sample: Vec<u8> = (0..150).collect();
@@ -406,7 +407,7 @@ fn fragments_are_protected_one_by_one() {
 }
 
 #[test]
-fn session_keys_are_changed_ahead_of_time() {
+fn session_keys_are_derived_in_advance() {
     let rule = rule(ProtectionKind::Encrypt, ProtectionKind::Encrypt, BasicProtectionKind::Encrypt);
     let nodes = ["Alice", "Bob"].map(|name| Node::new(Settings { blocks_per_session: 64, ..settings(name, &rule) }));
     let mut world = World::pair_of(nodes);

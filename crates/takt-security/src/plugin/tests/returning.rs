@@ -1,9 +1,9 @@
-//! Participants that come back, and those whose documents expire.
+//! Tests of participants that return, and of participants whose documents expire.
 
 use super::*;
 
-/// A message of the stateless channel that begins another handshake, sent by the second participant
-/// after it lost the first.
+/// Handles a stateless message that begins another handshake, sent by the second participant after
+/// it lost its state of the first.
 fn come_back(world: &mut World) {
     let (now, first) = (world.now, world.nodes[0].prefix());
     world.nodes[1].plugin.participant_lost(first);
@@ -12,7 +12,7 @@ fn come_back(world: &mut World) {
 }
 
 #[test]
-fn participant_that_comes_back_gets_new_keys_in_either_role_and_again() {
+fn returning_participant_gets_new_keys_in_either_role_repeatedly() {
     for loser in [0, 1] {
         let mut world = World::pair(&encrypting());
         for _ in 0..2 {
@@ -20,7 +20,7 @@ fn participant_that_comes_back_gets_new_keys_in_either_role_and_again() {
             let before = volatile_key(&world, 1 - loser);
             world.skip(11);
             if loser == 0 {
-                // The first one is the initiator.
+                // The first participant is the initiator.
                 let other = world.nodes[1].prefix();
                 world.nodes[0].plugin.participant_lost(other);
                 assert_eq!(world.discover(0, 1), Standing::Authenticating);
@@ -43,11 +43,11 @@ fn volatile_key(world: &World, index: usize) -> Vec<u8> {
 }
 
 #[test]
-fn handshake_that_takes_no_end_leaves_the_keys_and_is_begun_once_a_period() {
+fn unfinished_handshake_keeps_the_keys_and_begins_once_per_period() {
     let mut world = World::pair(&encrypting());
     world.make_endpoints();
     world.match_endpoints();
-    // Everybody can send the message that opens a handshake; the answers go nowhere.
+    // Any host can send the message that opens a handshake; here the answers are lost.
     come_back(&mut world);
     let (now, sender) = (world.now, world.nodes[1].prefix());
     let opening = world.nodes[1].plugin.poll_message(now).expect("an AuthRequest").payload;
@@ -69,7 +69,7 @@ fn handshake_that_takes_no_end_leaves_the_keys_and_is_begun_once_a_period() {
 }
 
 #[test]
-fn challenge_of_the_handshake_that_succeeded_opens_no_other() {
+fn challenge_of_a_finished_handshake_begins_no_other() {
     let mut world = World::new(["Alice", "Bob"].map(|name| Node::new(settings(name, &encrypting()))).into());
     let kept = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
     let copy = kept.clone();
@@ -91,7 +91,7 @@ fn challenge_of_the_handshake_that_succeeded_opens_no_other() {
 }
 
 #[test]
-fn certificate_that_expires_ends_the_session() {
+fn expired_certificate_ends_the_session() {
     let short = IssuedValidity { not_after: NOW + 100, ..VALID };
     let [alice, bob] = [("Alice", VALID), ("Bob", short)]
         .map(|(name, validity)| Node::new(settings_by(&issuers()[0], name, &encrypting(), validity)));
@@ -114,12 +114,12 @@ fn certificate_that_expires_ends_the_session() {
 }
 
 #[test]
-fn grant_that_expires_ends_the_session() {
+fn expired_grant_ends_the_session() {
     let mut ending = settings("Bob", &encrypting());
     ending.permissions = signed_permissions(Grant { not_after: NOW + 100, ..grant("Bob") });
     let expiring = ending.prefix;
     let mut world = World::pair_of([Node::new(settings("Alice", &encrypting())), Node::new(ending)]);
-    // It is valid in its last second; the clocks begin at one.
+    // The grant is valid in its last second; the clocks start at one.
     world.skip(99);
     assert_eq!(world.events, []);
     world.skip(1);
