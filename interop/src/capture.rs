@@ -1,4 +1,4 @@
-//! Recordings of the link, and tshark's judgement of them.
+//! Packet captures of the link, and their analysis by tshark.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,55 +15,56 @@ use crate::network::{Host, INTERFACE, Network, PORTS};
 use crate::process::{self, Line};
 use crate::{Error, Result};
 
-/// `_ws.expert.severity` of an error-level item.
+/// Value of `_ws.expert.severity` from which an expert item counts as an error.
 const SEVERITY_ERROR: u64 = 0x0080_0000;
-/// RFC 863: where Takt sends an empty datagram when it wants the kernel to see whether a neighbour is still there, and a capture
-/// the mark of its end.
+/// UDP discard port (RFC 863). Takt sends an empty datagram there to have the kernel confirm that a
+/// neighbor is reachable. A capture sends the datagram there that marks its end.
 const DISCARD_PORT: &str = "9";
-/// For dumpcap to open the interface, to write what it is handed, and to end.
+/// Longest time for dumpcap to open the interface, to write all frames to the file, or to exit.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Lines of dumpcap that wait to be read at most.
+/// Maximum number of unread output lines of dumpcap.
 const SAID: usize = 64;
-/// Between two looks at the file, which dumpcap writes to twice a second.
+/// Polling interval of the capture file, to which dumpcap writes twice a second.
 const LOOK: Duration = Duration::from_millis(200);
-/// All hosts of the link, none of which answers.
+/// Multicast group of all hosts of the link. No host answers the datagrams of a capture.
 const ALL_HOSTS: &str = "224.0.0.1";
 
-/// A running capture on a host's interface. The file is removed when this is dropped, unless [`Capture::keep`] was called or
-/// `TAKT_KEEP_CAPTURES` is set.
+/// A running capture on the interface of a host. Dropping it removes the file, unless
+/// [`Capture::keep`] was called or `TAKT_KEEP_CAPTURES` is set.
 #[derive(Debug)]
 pub struct Capture {
     dumpcap: Child,
     file: PathBuf,
-    /// Its frames are recorded.
+    /// Host whose frames are recorded.
     host: Host,
     is_kept: bool,
 }
 
-/// One frame that deserves a remark.
+/// A frame with an error.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Remark {
-    /// Number of the frame.
+    /// Frame number in the capture.
     pub frame: u64,
-    /// Who sent it.
+    /// Source address of the frame.
     pub source: Option<Ipv4Addr>,
-    /// What is wrong with it.
+    /// Description of the error.
     pub what: String,
 }
 
-/// What tshark found.
+/// Result of tshark's analysis of a capture.
 #[derive(Debug, Default)]
 pub struct Verdict {
-    /// RTPS messages by sender.
+    /// Number of RTPS messages by sender.
     pub rtps: BTreeMap<Ipv4Addr, u64>,
-    /// Malformed frames, error-level expert items, and UDP that is not recognised as RTPS.
+    /// Malformed frames, error-level expert items, and UDP that is not recognized as RTPS.
     pub errors: Vec<Remark>,
-    /// IP fragments by sender.
+    /// Number of IP fragments by sender.
     pub fragments: BTreeMap<Ipv4Addr, u64>,
 }
 
 impl Capture {
-    /// Starts to record everything that the left host sends and receives: there, or where a switch sees it.
+    /// Starts to record everything that the left host sends and receives. Records at the host, or
+    /// at the switch if there is one.
     pub fn start(network: &Network) -> Result<Self> {
         match network.switch() {
             None => Self::start_at(&network.left, INTERFACE, &network.left),
@@ -84,9 +85,9 @@ impl Capture {
         let is_kept = std::env::var_os("TAKT_KEEP_CAPTURES").is_some();
         let mut capture = Self { dumpcap, file, host: recorded.clone(), is_kept };
         let (sender, lines) = sync_channel(SAID);
-        // It is read to its end, or dumpcap might block on a full pipe.
+        // Without a reader, dumpcap might block on a full pipe.
         std::thread::spawn(move || process::lines(stderr).for_each(|line| drop(sender.try_send(line))));
-        // It says where it writes to once the interface is open.
+        // dumpcap prints the file name once the interface is open.
         let (deadline, mut said) = (Instant::now() + PATIENCE, String::new());
         loop {
             match lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
@@ -103,21 +104,22 @@ impl Capture {
         Err(Error::Unavailable(format!("no capture (apt-get install tshark): `{shown}` ended ({status:?}): {said}")))
     }
 
-    /// Leaves the file on disk, as evidence of a failure; its path.
+    /// Keeps the file on disk as evidence of a failure, and returns its path.
     pub fn keep(&mut self) -> &Path {
         self.is_kept = true;
         &self.file
     }
 
-    /// Waits until the file has every frame that was sent so far; dumpcap loses frames that it has not read when it ends. The host
-    /// sends a datagram to the discard port, and this function looks for that datagram every `LOOK`.
+    /// Waits until the file contains every frame that was sent so far. dumpcap discards unread
+    /// frames when it exits. The host sends a marker datagram to the discard port, and this
+    /// function searches the file for it every `LOOK`.
     fn await_all(&self) -> Result<()> {
         let mark = format!("takt-interop end of {}", self.file.display());
         let send = format!("printf '{mark}' > /dev/udp/{ALL_HOSTS}/{DISCARD_PORT}");
         let mut growth = Growth::of(&self.file)?;
         let deadline = Instant::now() + PATIENCE;
         loop {
-            // Again: an impaired link may lose it.
+            // Sent in each iteration, since an impaired link may drop it.
             output_of(self.host.command("bash".as_ref()).args(["-c", &send]))?;
             if growth.has(mark.as_bytes())? {
                 return Ok(());
@@ -131,13 +133,13 @@ impl Capture {
         }
     }
 
-    /// Stops recording and has tshark look at every frame.
+    /// Stops the capture and has tshark analyze every frame.
     pub fn judge(mut self) -> Result<Verdict> {
         self.stop()?;
         judge(&self.file)
     }
 
-    /// Stops recording: what who listens sees.
+    /// Stops the capture and returns what an eavesdropper without keys sees.
     pub fn seen(mut self) -> Result<Seen> {
         self.stop()?;
         let octets = std::fs::read(&self.file).map_err(Error::io("read the capture"))?;
@@ -164,26 +166,26 @@ impl Capture {
     }
 }
 
-/// What a capture shows.
+/// Content of a capture as an eavesdropper sees it.
 #[derive(Debug)]
 pub struct Seen {
-    /// Every octet, and those of the file format between the frames.
+    /// All octets of the file, including those of the file format between the frames.
     pub octets: Vec<u8>,
-    /// Every RTPS message, as far as it can be read without keys.
+    /// All RTPS messages, as far as they can be read without keys.
     pub messages: Vec<SeenMessage>,
 }
 
-/// What a message shows.
+/// Parts of an RTPS message that can be read without keys.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SeenMessage {
-    /// The ids of its submessages.
+    /// Ids of the submessages.
     pub submessages: Vec<u64>,
-    /// The entity ids of the writers that they name.
+    /// Writer entity ids in the submessages.
     pub writers: Vec<u64>,
 }
 
 impl Seen {
-    /// Whether these octets were sent, in one frame.
+    /// Reports whether one frame contains these octets.
     pub fn has(&self, marker: &[u8]) -> bool {
         self.octets.windows(marker.len()).any(|window| window == marker)
     }
@@ -195,24 +197,25 @@ fn messages(fields: &str) -> Vec<SeenMessage> {
     pairs.map(|(ids, writers)| SeenMessage { submessages: numbers(ids), writers: numbers(writers) }).collect()
 }
 
-/// What is appended to a file after a moment. A capture has hundreds of megabytes, so what was there before is not read.
+/// Reader of the part appended to a file after a point in time. A capture has hundreds of
+/// megabytes, so the earlier part is not read.
 struct Growth {
     file: File,
-    /// Bytes of the file that need no more reading.
+    /// File offset in bytes up to which the file has been searched.
     position: u64,
-    /// The last bytes read, in which a mark may begin.
+    /// Last bytes read, which may contain the beginning of a mark.
     rest: Vec<u8>,
 }
 
 impl Growth {
-    /// From the present end of the file on.
+    /// Creates a reader that starts at the current end of the file.
     fn of(path: &Path) -> Result<Self> {
         let mut file = File::open(path).map_err(Error::io("open the capture"))?;
         let position = file.seek(SeekFrom::End(0)).map_err(Error::io("seek in the capture"))?;
         Ok(Self { file, position, rest: Vec::new() })
     }
 
-    /// Reads what was appended since the last call and looks for `mark`.
+    /// Reads the bytes appended since the last call and reports whether they contain `mark`.
     fn has(&mut self, mark: &[u8]) -> Result<bool> {
         let len = self.file.read_to_end(&mut self.rest).map_err(Error::io("read the capture"))?;
         if self.rest.windows(mark.len()).any(|window| window == mark) {
@@ -226,12 +229,12 @@ impl Growth {
 
 fn tshark(file: &Path) -> Command {
     let mut tshark = Command::new("tshark");
-    // An ephemeral port may be one that tshark knows for another protocol.
+    // tshark may assign an ephemeral port to another protocol.
     tshark.arg("-r").arg(file).args(["-n", "-o", "udp.try_heuristic_first:TRUE"]);
     tshark
 }
 
-/// Has tshark look at every frame of a capture file.
+/// Has tshark analyze every frame of a capture file.
 pub fn judge(file: &Path) -> Result<Verdict> {
     let mut tshark = tshark(file);
     tshark.args(["-Y", "ip", "-T", "fields", "-E", "separator=|"]);
@@ -274,7 +277,7 @@ fn verdict(fields: &str) -> Verdict {
             verdict.errors.push(Remark { frame: 0, source: None, what: format!("unexpected line: {line}") });
             continue;
         };
-        // The second address of an ICMP message belongs to what it quotes.
+        // The second address of an ICMP message belongs to the packet that it quotes.
         let source: Option<Ipv4Addr> = source.split(',').next().and_then(|source| source.parse().ok());
         let is_fragment =
             any(more_fragments, |value| value == "1" || value == "True") || any(fragment_offset, |value| value != "0");
@@ -314,7 +317,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn growth_has_a_mark_that_comes_in_two_parts_and_none_that_was_there_before() {
+    fn growth_finds_a_split_mark_and_ignores_marks_before_its_start() {
         let directory = Directory::new("growth");
         let path = directory.write("capture", "mark");
         let mut growth = Growth::of(&path).expect("the file is there");
@@ -327,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn message_shows_its_submessages_and_their_writers() {
+    fn message_lists_its_submessages_and_their_writers() {
         let seen = messages("0x0e,0x09,0x15|0x00000102\n0x33,0x34|\n");
         let [first, second] = &seen[..] else { panic!("{seen:?}") };
         assert_eq!((&first.submessages[..], &first.writers[..]), (&[0x0e, 0x09, 0x15][..], &[0x102][..]));
@@ -335,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn sees_fragments_errors_and_strangers() {
+    fn verdict_reports_fragments_errors_and_other_protocols() {
         let verdict = verdict(concat!(
             "1|10.77.0.1|0|0|eth:ethertype:ip:udp:rtps|||7400|\n",
             "2|10.77.0.2|1|0|eth:ethertype:ip:data||||\n",

@@ -1,9 +1,9 @@
-//! What a sample contains: a function of its key, its sequence number and its length, so that a receiver can be checked
-//! for every byte although nothing but a hash of it travels to the test.
+//! Content of test samples, as a function of key, sequence number and length. A receiver can
+//! therefore check every byte, although it reports only a hash to the test.
 //!
 //! `interop/peers/peer.c` holds the same functions for the peers written in C and C++.
 
-/// The finaliser of splitmix64 over a counter: eight bytes of content a step.
+/// Finalizer of splitmix64 over a counter. Each step gives eight bytes of content.
 fn splitmix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
@@ -21,32 +21,33 @@ pub fn fill(payload: &mut [u8], key: u32, seq: u64) {
     }
 }
 
-/// FNV-1a, 64 bits: what peers report instead of the payload.
+/// Computes the 64-bit FNV-1a hash, which peers report in place of the payload.
 pub fn hash(payload: &[u8]) -> u64 {
     payload
         .iter()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
-/// The hash that a correct receiver reports.
+/// Returns the hash that a correct receiver reports.
 pub fn expected_hash(len: usize, key: u32, seq: u64) -> u64 {
     let mut payload = vec![0; len];
     fill(&mut payload, key, seq);
     hash(&payload)
 }
 
-/// The name that belongs to an instance of the types with a name in their key. The length differs from instance to
-/// instance, so that the members behind it move.
+/// Returns the name of an instance, for the types with a name in their key. The length differs
+/// between instances, so that the offsets of the following members differ too.
 pub fn instance_name(key: u32) -> String {
     format!("instance-{key:0width$}", width = 1 + (key % 5) as usize)
 }
 
-/// The member of 8 bytes in the key of an instance; a sequence begins with it and goes on counting.
+/// Returns the 8-byte member in the key of an instance. In a sequence key it is the first element,
+/// and the following elements count up from it.
 pub fn wide_key(key: u32) -> u64 {
     u64::from(key) * 0x01_2345_6789
 }
 
-/// The sequence that is the key of an instance.
+/// Returns the sequence that is the key of an instance.
 pub fn sequence_key(key: u32) -> Vec<u64> {
     (0..u64::from(1 + key % 3)).map(|n| wide_key(key) + n).collect()
 }

@@ -1,4 +1,4 @@
-//! What can go wrong around a peer program.
+//! Errors of peer programs, networks and captures.
 
 use std::io;
 use std::process::{Command, Output, Stdio};
@@ -8,42 +8,42 @@ use crate::process;
 /// `Result` with [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why something with peers, namespaces or captures did not work.
+/// Error of a peer, a network namespace or a capture.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// This machine lacks a program, a package or a privilege; the text says which and what helps.
+    /// This machine lacks a program, a package or a privilege. The text names it and the remedy.
     Unavailable(String),
-    /// The network cannot be made, or is not what it is taken for.
+    /// The network cannot be created, or differs from its description.
     Network(takt_lab::Error),
     /// A command ran and failed.
     Command {
-        /// The command line.
+        /// Command line.
         command: String,
-        /// What it printed.
+        /// Output of the command.
         output: String,
     },
-    /// The operating system refused.
+    /// An operation of the operating system failed.
     Io {
-        /// What was tried.
+        /// Description of the operation.
         op: String,
-        /// Its answer.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// Something did not happen while we waited.
+    /// An awaited event did not happen in time.
     Timeout {
-        /// Who was waited for.
+        /// Name of the peer.
         peer: String,
-        /// What was waited for.
+        /// Description of the awaited event.
         awaited: String,
-        /// The last lines that the peer printed to standard error, and events that nobody asked for.
+        /// Last lines that the peer printed to standard error, and events that were not awaited.
         context: String,
     },
-    /// A peer program reported that a command failed, or ended.
+    /// A peer program exited or reported that a command failed.
     Peer {
-        /// Which one.
+        /// Name of the peer.
         peer: String,
-        /// What it said.
+        /// Reason that the peer reported.
         what: String,
     },
 }
@@ -56,7 +56,7 @@ impl Error {
 }
 
 impl From<takt_lab::Error> for Error {
-    /// What the machine or this user lacks is told from networks that are wrong.
+    /// Distinguishes a missing privilege or program from an invalid network.
     fn from(error: takt_lab::Error) -> Self {
         match error {
             takt_lab::Error::NotRoot | takt_lab::Error::Os { .. } => Self::Unavailable(error.to_string()),
@@ -94,14 +94,14 @@ impl std::error::Error for Error {
     }
 }
 
-/// Runs `command` to its end, for 300 s at most; what it printed to standard output.
+/// Runs `command` to completion, for at most 300 s, and returns its standard output.
 pub(crate) fn output_of(command: &mut Command) -> Result<String> {
     let shown = shown(command);
     let output = process::output(command.stdin(Stdio::null())).map_err(Error::io(format!("cannot run `{shown}`")))?;
     checked(shown, &output)
 }
 
-/// Standard output of a command that has ended, or why it failed.
+/// Returns the standard output of a command that has exited, or an error if it failed.
 pub(crate) fn checked(command: String, output: &Output) -> Result<String> {
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     if output.status.success() {
@@ -112,7 +112,7 @@ pub(crate) fn checked(command: String, output: &Output) -> Result<String> {
     Err(Error::Command { command, output: format!("{}: {reason}", output.status) })
 }
 
-/// The command line of `command`, for messages.
+/// Returns the command line of `command`, for messages.
 pub(crate) fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")

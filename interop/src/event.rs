@@ -1,21 +1,21 @@
-//! The lines that a peer program prints, one JSON object each.
+//! Events of a peer program: one JSON object per line of standard output.
 
 use serde::Deserialize;
 
-/// One line. `id` is the name that the command which created the endpoint gave to it.
+/// One line. `id` is the name that the creating command gave to the endpoint.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "ev", rename_all = "snake_case")]
 pub enum Event {
     /// The participant exists; commands are accepted.
     Ready {
-        /// Product.
+        /// Product name.
         peer: String,
-        /// Its version.
+        /// Product version.
         version: String,
     },
-    /// A command was carried out.
+    /// A command was executed.
     Done {
-        /// Endpoint, empty for `quit`.
+        /// Endpoint, or empty for `quit`.
         id: String,
         /// First word of the command.
         command: String,
@@ -26,43 +26,44 @@ pub enum Event {
         id: String,
         /// First word of the command.
         command: String,
-        /// The product's reason.
+        /// Reason that the product reported.
         what: String,
     },
-    /// Takt's transport, so far.
+    /// Takt only: datagram counters of the transport.
     Carried {
         /// Datagrams received past the kernel's network stack.
         bypassed_in: u64,
-        /// Datagrams sent past it.
+        /// Datagrams sent past the kernel's network stack.
         bypassed_out: u64,
     },
-    /// Takt: why participants may not take part.
+    /// Takt only: reasons why participants were refused.
     Refused {
-        /// One for each participant.
+        /// One reason for each participant.
         reasons: Vec<String>,
     },
     /// PUBLICATION_MATCHED or SUBSCRIPTION_MATCHED.
     Matched {
         /// Endpoint.
         id: String,
-        /// Matched now.
+        /// Number of currently matched endpoints.
         current: i64,
-        /// Matched ever.
+        /// Total number of matches.
         total: i64,
     },
     /// OFFERED_INCOMPATIBLE_QOS or REQUESTED_INCOMPATIBLE_QOS.
     Incompatible {
         /// Endpoint.
         id: String,
-        /// Last policy, numbered as the product numbers it.
+        /// Last incompatible policy, numbered as the product numbers it.
         policy: i64,
-        /// How often.
+        /// Total count.
         total: i64,
-        /// Offered, requested and why they do not fit, in words; only Takt says that.
+        /// Descriptions of the offered and the requested value and of their incompatibility. Takt
+        /// only.
         #[serde(default)]
         reasons: Vec<String>,
     },
-    /// Takt: the outcome of `lookup_instance` and `key_value`.
+    /// Takt only: result of `lookup_instance` and `key_value`.
     Instance {
         /// Endpoint.
         id: String,
@@ -73,41 +74,41 @@ pub enum Event {
     DeadlineMissed {
         /// Endpoint.
         id: String,
-        /// How many so far.
+        /// Total count.
         total: i64,
     },
     /// SAMPLE_LOST.
     Lost {
         /// Endpoint.
         id: String,
-        /// How many so far.
+        /// Total count.
         total: i64,
     },
     /// SAMPLE_REJECTED.
     Rejected {
         /// Endpoint.
         id: String,
-        /// How many so far.
+        /// Total count.
         total: i64,
     },
     /// A sample was taken.
     Sample(Sample),
 }
 
-/// What a reader took. Times are CLOCK_REALTIME, which all processes of a machine share.
+/// A sample that a reader took. Times are CLOCK_REALTIME, which all processes of a machine share.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Sample {
-    /// Reader.
+    /// Endpoint id of the reader.
     pub id: String,
-    /// False: a change of the instance state alone; the members up to `stamp_ns` are zero then.
+    /// False if only the instance state changed. The members up to `stamp_ns` are then zero.
     pub valid: bool,
     /// State of the instance when the sample was taken.
     pub state: InstanceState,
-    /// Key, 0 without one; `None` if the peer does not know it (it was told of an instance by hash only).
+    /// Key, 0 for an unkeyed type. `None` if the peer knows the instance only by its hash.
     pub key: Option<u32>,
     /// Second part of the key, for types that have one.
     pub name: Option<String>,
-    /// Sequence number within the writer's topic, as the application counts.
+    /// Application sequence number within the topic of the writer.
     #[serde(default)]
     pub seq: u64,
     /// Payload length in bytes.
@@ -116,12 +117,12 @@ pub struct Sample {
     /// FNV-1a of the payload, hexadecimal.
     #[serde(default)]
     pub hash: String,
-    /// When the application wrote it (a member of the sample).
+    /// Time at which the application wrote the sample, from a member of the sample.
     #[serde(default)]
     pub stamp_ns: i64,
-    /// The DDS source timestamp.
+    /// DDS source timestamp.
     pub source_ns: i64,
-    /// When it was taken.
+    /// Time at which the sample was taken.
     pub received_ns: i64,
 }
 
@@ -138,7 +139,7 @@ pub enum InstanceState {
 }
 
 impl Event {
-    /// The endpoint that an event belongs to; empty for the program as a whole.
+    /// Returns the endpoint of the event, or an empty string for the program as a whole.
     pub fn id(&self) -> &str {
         match self {
             Self::Ready { .. } | Self::Carried { .. } | Self::Refused { .. } => "",
@@ -160,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_a_sample_line() {
+    fn sample_line_parses() {
         let line = r#"{"ev":"sample","id":"r1","valid":true,"state":"alive","key":3,"name":"instance-0003","seq":7,"len":16,
             "hash":"00000000000000ff","stamp_ns":1,"source_ns":2,"received_ns":3}"#;
         let Event::Sample(sample) = serde_json::from_str(line).expect("valid line") else { panic!("not a sample") };
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_a_dispose_of_an_unknown_instance() {
+    fn dispose_of_an_unknown_instance_parses() {
         let line = r#"{"ev":"sample","id":"r1","valid":false,"state":"disposed","key":null,"name":null,"source_ns":0,"received_ns":3}"#;
         let event: Event = serde_json::from_str(line).expect("valid line");
         assert!(matches!(event, Event::Sample(Sample { valid: false, key: None, .. })));

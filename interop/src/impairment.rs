@@ -1,11 +1,14 @@
-//! A bad link: datagrams that a packet filter (nftables) drops, duplicates or delays at random.
+//! Link impairment: a packet filter (nftables) that drops, duplicates or delays datagrams at
+//! random.
 //!
-//! Loss is taken out of what a host receives, after the kernel has put IP fragments together again, so that a per cent is
-//! a per cent of *datagrams* for everybody. Duplication and reordering are done to what it sends; a datagram chosen to be
-//! late goes through a slow queue, and the following ones overtake it.
+//! Loss applies to the datagrams that a host receives, after IP reassembly in the kernel. A loss of
+//! one per cent therefore means one per cent of *datagrams* for every product. Duplication and
+//! reordering apply to the datagrams that a host sends. A delayed datagram goes through a slow
+//! queue, and the following datagrams overtake it.
 //!
-//! Where hosts are at a switch, all of it is done to what leaves by its ports: their own kernels do not see what passes by
-//! their network stacks. A per cent of frames is then a per cent of datagrams for those who send none that are longer than a frame.
+//! If there is a switch between the hosts, all impairments apply to the frames that leave its
+//! ports. The kernels of the hosts do not see frames that bypass their network stacks. One per cent
+//! of frames equals one per cent of datagrams only for senders whose datagrams fit into one frame.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -15,52 +18,53 @@ use crate::network::{Host, INTERFACE, LATE_CLASS, Network, PORTS};
 use crate::process::output_of;
 use crate::{Error, Result};
 
-/// What to do to UDP, in per cent of the datagrams that reach (loss) or leave (the others) a host.
+/// Impairment of UDP, in per cent of the datagrams that a host receives (loss) or sends
+/// (duplication and delay).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Impairment {
-    /// Dropped.
+    /// Percentage of dropped datagrams.
     pub loss_percent: u32,
-    /// Sent twice.
+    /// Percentage of datagrams that are sent twice.
     pub duplicate_percent: u32,
-    /// Overtaken by what was sent after them.
+    /// Percentage of datagrams that are overtaken by later ones.
     pub late_percent: u32,
-    /// Nothing that is for the multicast group of user data (domain 0) arrives.
+    /// Drops every datagram to the multicast group of user data (domain 0).
     pub eats_user_multicast: bool,
 }
 
-/// What an impairment did so far.
+/// Effects of an impairment so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Damage {
-    /// Datagrams dropped.
+    /// Number of dropped datagrams.
     pub dropped: u64,
-    /// Datagrams sent twice.
+    /// Number of datagrams that were sent twice.
     pub duplicated: u64,
-    /// Datagrams delayed.
+    /// Number of delayed datagrams.
     pub late: u64,
 }
 
-/// Starts to impair what `host` receives and sends; replaced by the next call.
+/// Impairs the datagrams that `host` receives and sends. A further call replaces the impairment.
 pub fn impair(host: &Host, impairment: Impairment) -> Result<()> {
     Place::Host(host).impair(impairment)
 }
 
-/// Ends the impairment.
+/// Removes the impairment of `host`.
 pub fn relieve(host: &Host) -> Result<()> {
     Place::Host(host).relieve()
 }
 
 impl Network {
-    /// Starts to impair both directions: at the hosts, or at the ports of the switch, if there is one.
+    /// Impairs both directions: at the ports of the switch if there is one, otherwise at the hosts.
     pub fn impair(&self, impairment: Impairment) -> Result<()> {
         self.places().iter().try_for_each(|place| place.impair(impairment))
     }
 
-    /// Ends the impairment.
+    /// Removes the impairment of both directions.
     pub fn relieve(&self) -> Result<()> {
         self.places().iter().try_for_each(Place::relieve)
     }
 
-    /// What was done to the datagrams from left to right since [`impair`](Self::impair).
+    /// Returns the effects on the datagrams from left to right since [`impair`](Self::impair).
     pub fn damage(&self) -> Result<Damage> {
         let [left, right] = self.places();
         match left {
@@ -69,7 +73,7 @@ impl Network {
         }
     }
 
-    /// Where each direction is impaired, or both partly.
+    /// Returns the places at which the two directions are impaired.
     fn places(&self) -> [Place<'_>; 2] {
         match self.switch() {
             None => [Place::Host(&self.left), Place::Host(&self.right)],
@@ -78,11 +82,11 @@ impl Network {
     }
 }
 
-/// Where datagrams are impaired.
+/// A place at which datagrams are impaired.
 enum Place<'a> {
-    /// At a host: lost of what it receives, the rest to what it sends.
+    /// A host: loss applies to received datagrams, duplication and delay to sent ones.
     Host(&'a Host),
-    /// At a port of a switch: all of it to what leaves there.
+    /// A port of a switch: all impairments apply to the frames that leave it.
     Port(&'a Host, &'static str),
 }
 
@@ -100,7 +104,7 @@ impl Place<'_> {
         }
     }
 
-    /// The name of its tables: a switch has several.
+    /// Returns the table name of this place. A switch has several tables.
     fn table(&self) -> String {
         format!("takt_impairment_{}", self.interface().replace('-', "_"))
     }
@@ -113,7 +117,7 @@ impl Place<'_> {
     fn relieve(&self) -> Result<()> {
         let table = self.table();
         for family in ["inet", "netdev"] {
-            // "add" first: deleting what is not there is an error.
+            // "add" first: deleting a table that does not exist is an error.
             self.host().run(&["nft", "add", "table", family, &table])?;
             self.host().run(&["nft", "delete", "table", family, &table])?;
         }
@@ -122,7 +126,7 @@ impl Place<'_> {
 
     fn damage(&self) -> Result<Damage> {
         let mut listing = self.host().run(&["nft", "list", "table", "inet", &self.table()])?;
-        // There is none of this family for loss alone.
+        // Loss alone needs no table of this family.
         listing += &self.host().run(&["nft", "list", "table", "netdev", &self.table()]).unwrap_or_default();
         let count = |verdict: &str| -> u64 {
             let rules =
@@ -185,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_name_only_what_is_asked_for() {
+    fn rules_contain_only_requested_impairments() {
         let host = Host::loopback();
         let loss = Impairment { loss_percent: 10, ..Impairment::default() };
         let at_host = Place::Host(&host).rules(loss);
@@ -197,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_of_a_switch_loses_what_leaves_by_it() {
+    fn switch_port_drops_outgoing_frames() {
         let switch = Host::loopback();
         let loss = Impairment { loss_percent: 10, ..Impairment::default() };
         let rules = Place::Port(&switch, "switch-1").rules(loss);

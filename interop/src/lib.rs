@@ -1,20 +1,23 @@
-//! Takt against real peers: CycloneDDS 0.10 and 11, Fast DDS 2.9, and Takt itself.
+//! Interoperability tests of Takt with CycloneDDS 0.10 and 11, Fast DDS 2.9, and Takt itself.
 //!
-//! A *peer program* owns one DDS product and does what it is told on standard input, reporting what it sees as JSON lines
-//! ([`event`]); `interop/README.md` describes that protocol. Here is what the tests and the demo need to run such
-//! programs against one another:
+//! A *peer program* runs one DDS product. It executes the commands that it reads from standard
+//! input and reports events as JSON lines ([`event`]). `interop/README.md` describes the protocol.
+//! This crate holds what the tests and the demo need to run peer programs against one another:
 //!
-//! - [`programs`] builds and finds them,
-//! - [`network`] gives them two hosts: network namespaces joined by one link with an MTU of 1500,
-//! - [`peer`] starts one on a host and talks to it; it dies with its handle,
-//! - [`impairment`] makes the link lose, duplicate and reorder,
-//! - [`capture`] records the link and has tshark judge the recording,
-//! - [`content`] says what a sample must contain, so that every received one is compared.
+//! - [`programs`] builds and locates the peer programs,
+//! - [`network`] provides two hosts: network namespaces joined by one link with an MTU of 1500,
+//! - [`peer`] starts a program on a host and communicates with it; dropping the handle kills the
+//!   program,
+//! - [`impairment`] makes the link lose, duplicate and reorder datagrams,
+//! - [`capture`] records the link and has tshark analyze the recording,
+//! - [`content`] defines the content of each sample, so that every received sample is compared.
 //!
-//! Every process has a limit: commands 300 s, peers 20 s for each answer and for their end. Of a line 64 KiB are read, of a
-//! peer a million lines, of a command 256 MiB.
+//! Every process has limits: 300 s for a command, and 20 s for each answer and for the exit of a
+//! peer. At most 64 KiB of a line, a million lines of a peer and 256 MiB of the output of a command
+//! are read.
 //!
-//! Nothing here sends a packet itself, and nothing leaves the namespaces or the loopback interface.
+//! The crate itself sends no packets, and no packet leaves the namespaces or the loopback
+//! interface.
 
 pub mod capture;
 pub mod content;

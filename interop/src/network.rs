@@ -1,11 +1,14 @@
-//! Two hosts on one machine, made by `takt-lab`: network namespaces joined by a veth pair with an MTU of 1500 and multicast, or by two
-//! such pairs and a switch between them.
+//! Network of two hosts on one machine, created with `takt-lab`. The hosts are network namespaces
+//! joined by a veth pair with an MTU of 1500 and multicast, or by two such pairs and a switch
+//! between them.
 //!
-//! The link carries 1 Gbit/s (HTB): a sender is held back by its socket buffer, as by a real network card, instead of flooding the
-//! receiver's at the speed of memory. Whoever sends past its kernel's stack (AF_XDP) passes by that as well: for them there is the switch,
-//! which has a rate, a queue and faults of its own.
+//! The link carries 1 Gbit/s (HTB). The socket buffer blocks a fast sender, as with a real network
+//! card. Without the limit, the sender would overflow the buffer of the receiver at the speed of
+//! memory. AF_XDP bypasses this limit. Tests of AF_XDP use the switch, which has its own rate,
+//! queue and faults.
 //!
-//! Labs carry the process id in their names; what a killed run left behind is removed by the next lab. Needs root.
+//! The names of labs contain the process id. A lab removes what a killed run left behind. Needs
+//! root.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -19,18 +22,20 @@ use takt_lab::{Lab, LabFile};
 use crate::Result;
 use crate::error::output_of;
 
-/// The interface of a host.
+/// Name of the interface of a host.
 pub const INTERFACE: &str = "veth0";
-/// The class, the first one of the lab, that passes 1500 B in 0.6 ms, so that what follows overtakes it.
+/// Traffic class of delayed datagrams, the first class of the lab. It takes 0.6 ms for 1500 B, so
+/// that later datagrams overtake.
 pub(crate) const LATE_CLASS: &str = "544b:1";
-/// The ports of a switch, that to the left host first.
+/// Ports of a switch. The first one leads to the left host.
 pub(crate) const PORTS: [&str; 2] = ["switch-1", "switch-2"];
-/// The host whose program forwards, if there is one.
+/// Name of the host between the others on which a program forwards frames, if there is one.
 const FORWARDER: &str = "forwarder";
-/// Hosts and their addresses.
+/// Names and addresses of the hosts.
 const LEFT: (&str, Ipv4Addr) = ("left", Ipv4Addr::new(10, 77, 0, 1));
 const RIGHT: (&str, Ipv4Addr) = ("right", Ipv4Addr::new(10, 77, 0, 2));
-/// More frames wait than the largest sample has. What does not fit is refused to its sender.
+/// Traffic classes of the lab. The queue holds more frames than the largest sample has. Sending
+/// beyond that fails at the sender.
 const CLASSES: &str = r#"
 [[classes]]
 name = "late"
@@ -47,34 +52,35 @@ drop_from = "tail"
 /// One end of a [`Network`], or this machine itself.
 #[derive(Clone, Debug)]
 pub struct Host {
-    /// `None`: this machine, and nothing but its loopback interface.
+    /// Namespace, or `None` for this machine with its loopback interface alone.
     namespace: Option<String>,
     address: Ipv4Addr,
 }
 
 impl Host {
-    /// This machine, on which peers talk by unicast over loopback. Needs no privilege.
+    /// Returns this machine, on which peers communicate by unicast over loopback. Needs no
+    /// privilege.
     pub fn loopback() -> Self {
         Self { namespace: None, address: Ipv4Addr::LOCALHOST }
     }
 
-    /// IPv4 address of its only interface.
+    /// Returns the IPv4 address of the only interface.
     pub fn address(&self) -> Ipv4Addr {
         self.address
     }
 
-    /// Name of its only interface.
+    /// Returns the name of the only interface.
     pub fn interface(&self) -> &'static str {
         if self.namespace.is_some() { INTERFACE } else { "lo" }
     }
 
-    /// Whether discovery has to go by unicast.
+    /// Reports whether discovery must use unicast.
     pub fn is_loopback(&self) -> bool {
         self.namespace.is_none()
     }
 
-    /// A command that runs on this host. In a namespace it has a `/dev/shm` of its own: shared memory must not be a way
-    /// around the network.
+    /// Returns a command that runs on this host. In a namespace the command has its own `/dev/shm`,
+    /// so that shared memory cannot bypass the network.
     pub fn command(&self, program: &Path) -> Command {
         let Some(namespace) = &self.namespace else { return Command::new(program) };
         let mut command = Command::new("ip");
@@ -83,33 +89,36 @@ impl Host {
         command
     }
 
-    /// What this host's kernel has received, sent and dropped: UDP counters, and the queueing disciplines of the interface.
+    /// Returns the UDP counters of the host's kernel and the statistics of the queueing disciplines
+    /// of the interface.
     pub fn counters(&self) -> Result<String> {
         let udp = self.run(&["grep", "^Udp:", "/proc/net/snmp"])?;
         let queues = self.run(&["tc", "-s", "qdisc", "show", "dev", self.interface()])?;
         Ok(udp + &queues)
     }
 
-    /// What this host's kernel has dropped so far, by the names of its counters: datagrams, IP packets, frames.
+    /// Returns the drop counters of the host's kernel, by name, for datagrams, IP packets and
+    /// frames.
     pub fn drops(&self) -> Result<Drops> {
         Ok(Drops::of(&self.run(&["cat", "/proc/net/snmp", "/proc/net/dev"])?, self.interface()))
     }
 
-    /// Has one processor receive all frames. The kernel receives on the processor of the sender, so that frames overtake one another
-    /// when a sender moves to another one, and a best-effort reader drops those that come late.
+    /// Assigns the reception of all frames to one processor. By default the kernel receives on the
+    /// processor of the sender. Frames are then reordered when a sender migrates, and a best-effort
+    /// reader drops the late ones.
     fn keep_order(&self) -> Result<()> {
         const SCRIPT: &str = "for queue in /sys/class/net/*/queues/rx-*; do echo 1 > $queue/rps_cpus; done";
         self.run(&["sh", "-c", SCRIPT]).map(drop)
     }
 
-    /// Runs a command on this host to its end; what it printed.
+    /// Runs a command on this host to completion and returns its output.
     pub(crate) fn run(&self, words: &[&str]) -> Result<String> {
         let mut command = self.command(Path::new(words[0]));
         output_of(command.args(&words[1..]))
     }
 }
 
-/// The counters of a kernel that say what it has dropped.
+/// Drop counters of a kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Drops(BTreeMap<String, u64>);
 
@@ -121,10 +130,10 @@ impl Drops {
         ("Udp:", "RcvbufErrors"),
         ("Udp:", "SndbufErrors"),
     ];
-    /// Columns of `/proc/net/dev` behind the name.
+    /// Columns of `/proc/net/dev` after the interface name.
     const OF_INTERFACE: [(usize, &str); 2] = [(3, "rx_dropped"), (11, "tx_dropped")];
 
-    /// From the text of `/proc/net/snmp` and `/proc/net/dev`.
+    /// Parses the text of `/proc/net/snmp` and `/proc/net/dev`.
     fn of(text: &str, interface: &str) -> Self {
         let mut counters = BTreeMap::new();
         for (protocol, name) in Self::OF_PROTOCOLS {
@@ -143,7 +152,7 @@ impl Drops {
         Self(counters)
     }
 
-    /// The counters that have grown since `before`, and by how much.
+    /// Returns the counters that have increased since `before`, with their increments.
     pub fn since(&self, before: &Self) -> Vec<(String, u64)> {
         let grown = |(name, now): (&String, &u64)| {
             let more = now - before.0.get(name).copied().unwrap_or(0).min(*now);
@@ -153,19 +162,19 @@ impl Drops {
     }
 }
 
-/// Two hosts and what joins them; gone when dropped.
+/// Two hosts and the link or switch between them. Dropping it removes them.
 #[derive(Debug)]
 pub struct Network {
-    /// One host.
+    /// Left host.
     pub left: Host,
-    /// The other.
+    /// Right host.
     pub right: Host,
-    /// What stands between them, if it is not a mere link. It has [`PORTS`].
+    /// Namespace of the switch or the forwarder, which has [`PORTS`]. `None` for a plain link.
     switch: Option<Host>,
     _lab: Lab,
 }
 
-/// What joins the hosts.
+/// Connection between the hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Between {
     Link,
@@ -176,19 +185,23 @@ enum Between {
 }
 
 impl Network {
-    /// Two hosts at one link. [`Unavailable`](crate::Error::Unavailable) if this machine or this user cannot.
+    /// Creates two hosts on one link. Returns [`Unavailable`](crate::Error::Unavailable) if the
+    /// machine or the user lacks a prerequisite.
     pub fn new() -> Result<Self> {
         Self::make(Between::Link)
     }
 
-    /// Two hosts at a switch. [`Unavailable`](crate::Error::Unavailable) if this machine or this user cannot.
+    /// Creates two hosts on a switch. Returns [`Unavailable`](crate::Error::Unavailable) if the
+    /// machine or the user lacks a prerequisite.
     pub fn switched() -> Result<Self> {
         Self::make(Between::Switch)
     }
 
-    /// Two hosts between which a program of the caller forwards: it runs in [`forwarder`](Self::forwarder), which has an interface to
-    /// the left host, `switch-1`, and one to the right host, `switch-2`. The hosts compute checksums themselves, as a frame that a program
-    /// reads has to have one. [`Unavailable`](crate::Error::Unavailable) if this machine or this user cannot.
+    /// Creates two hosts between which a program of the caller forwards frames. The program runs in
+    /// [`forwarder`](Self::forwarder), which has the interface `switch-1` to the left host and
+    /// `switch-2` to the right host. The hosts compute checksums in software, since the program
+    /// reads the frames. Returns [`Unavailable`](crate::Error::Unavailable) if the machine or the
+    /// user lacks a prerequisite.
     pub fn forwarded() -> Result<Self> {
         Self::make(Between::Forwarder)
     }
@@ -207,7 +220,7 @@ impl Network {
             Between::Forwarder => Some(host((FORWARDER, Ipv4Addr::UNSPECIFIED))?),
         };
         let network = Self { left: host(LEFT)?, right: host(RIGHT)?, switch, _lab: lab };
-        // A switch receives for both hosts: one processor would drop frames of large samples there.
+        // A switch receives for both hosts. On one processor it would drop frames of large samples.
         if between == Between::Link {
             network.left.keep_order()?;
             network.right.keep_order()?;
@@ -215,19 +228,19 @@ impl Network {
         Ok(network)
     }
 
-    /// What stands between the hosts, if it is not a mere link.
+    /// Returns the switch or the forwarder between the hosts; `None` for a plain link.
     pub(crate) fn switch(&self) -> Option<&Host> {
         self.switch.as_ref()
     }
 
-    /// The name of the namespace for the program that forwards; `None` without one.
+    /// Returns the namespace of the switch or the forwarder; `None` without one.
     pub fn forwarder(&self) -> Option<&str> {
         let name = self.switch.as_ref()?.namespace.as_deref()?;
         name.ends_with(FORWARDER).then_some(name)
     }
 }
 
-/// The file of the lab.
+/// Returns the text of the lab file.
 fn file(name: &str, between: Between) -> String {
     let mut text = format!("name = \"{name}\"\n{CLASSES}");
     let (ends, offloads) = match between {
@@ -245,7 +258,8 @@ fn file(name: &str, between: Between) -> String {
         text += &format!("[hosts.{host}]\n{INTERFACE} = [\"{address}/24\"]\n");
     }
     for ends in ends {
-        // Trains of datagrams are cut apart before the device, as on a wire, so that a recording shows what they are.
+        // Segmentation offload ends before the device, so that a capture shows separate datagrams
+        // as on a wire.
         text += &format!("[[links]]\nends = {ends:?}\nrate = \"1 Gbit/s\"\noffloads = [{offloads}]\n");
     }
     text
@@ -256,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn networks_are_files_of_labs() {
+    fn network_is_a_valid_lab_file() {
         for (between, interfaces) in [(Between::Link, 2), (Between::Switch, 4), (Between::Forwarder, 4)] {
             let file: LabFile = file("interop-1-0", between).parse().expect("it is one");
             let plan = takt_lab::plan::Plan::of(&file).expect("it can be made");
@@ -267,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn drops_are_read_by_name_and_compared() {
+    fn drops_parse_by_name_and_give_increments() {
         let text = |dropped: u64| {
             format!(
                 "Ip: Forwarding InDiscards OutDiscards ReasmFails\nIp: 1 0 2 0\nUdp: InDatagrams RcvbufErrors \

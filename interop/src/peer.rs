@@ -1,4 +1,5 @@
-//! A running peer program: commands go in, events come out, and nothing is waited for without a deadline.
+//! Handle of a running peer program: it sends commands and receives events. Every wait has a
+//! deadline.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -17,13 +18,14 @@ use crate::process::{self, LINE_MAX, Line, lines};
 use crate::programs::Program;
 use crate::{Error, Result};
 
-/// How long to wait for what should happen at once, before giving up on it.
+/// Default timeout of an answer or an event.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Lines of standard error that are kept for messages.
+/// Number of lines of standard error that are kept for messages.
 const COMPLAINTS: usize = 12;
-/// Characters that are kept of a line that is too long.
+/// Number of characters that are kept of a line that is too long.
 const COMPLAINT_LEN: usize = 240;
-/// Lines that are read of a peer: ten times those of the longest test. A peer that prints more loses its standard output.
+/// Maximum number of lines that are read of a peer: ten times those of the longest test. The pipe
+/// of a peer that prints more is closed.
 const EVENTS_MAX: usize = 1_000_000;
 
 /// The types of `interop/peers/interop.idl` by their key.
@@ -33,52 +35,55 @@ pub enum Kind {
     Unkeyed,
     /// `uint32`: the key hash is the key.
     Key,
-    /// `string` and `uint32`: the key hash is an MD5 digest.
+    /// `uint32` and `uint64`: the key hash is the key, with padding in XCDR1. Only the final type
+    /// exists, as for the kinds below.
     NameKey,
-    /// `uint32` and `uint64`: the key hash is the key, with padding in XCDR1. Final alone, as those below.
+    /// `uint32` and `uint64`: the key hash is the key, with padding in XCDR1. Final alone, as those
+    /// below.
     WideKey,
-    /// `octet` and `int64`: likewise.
+    /// `octet` and `int64`: the key hash is the key, with padding in XCDR1.
     OctetKey,
-    /// `sequence<uint64>`: the key hash is an MD5 digest, of other octets in XCDR1. Not known to CycloneDDS.
+    /// `sequence<uint64>`: the key hash is an MD5 digest, of different octets in XCDR1. Not
+    /// supported by the CycloneDDS peers.
     SequenceKey,
 }
 
-/// XCDR1, XCDR2, or (readers) both.
+/// Data representation of an endpoint: XCDR1, XCDR2, or both (readers).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Representation {
     /// Classic CDR.
     Xcdr1,
     /// Extended CDR, version 2.
     Xcdr2,
-    /// A reader that takes either.
+    /// Both, for a reader.
     Any,
 }
 
-/// For whom samples are kept.
+/// DURABILITY of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Durability {
-    /// For nobody.
+    /// VOLATILE: samples are not kept for late joiners.
     Volatile,
-    /// For readers that come later.
+    /// TRANSIENT_LOCAL: the writer keeps samples for late joiners.
     TransientLocal,
-    /// Also when the writer is gone.
+    /// TRANSIENT: samples outlive the writer.
     Transient,
 }
 
-/// A writer or a reader to be.
+/// Description of a writer or a reader to create.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    /// Name for commands and events.
+    /// Name of the endpoint in commands and events.
     pub id: String,
-    /// Topic.
+    /// Topic name.
     pub topic: String,
-    /// Key of the type.
+    /// Type, by its key.
     pub kind: Kind,
-    /// Appendable rather than final type.
+    /// Whether the type is appendable instead of final.
     pub appendable: bool,
     /// DATA_REPRESENTATION.
     pub representation: Representation,
-    /// RELIABLE rather than BEST_EFFORT.
+    /// RELIABLE if true, BEST_EFFORT otherwise.
     pub reliable: bool,
     /// DURABILITY.
     pub durability: Durability,
@@ -88,21 +93,22 @@ pub struct Endpoint {
     pub lifespan_ms: u32,
     /// DEADLINE in milliseconds; 0 is infinite.
     pub deadline_ms: u32,
-    /// LIVELINESS, AUTOMATIC: the lease in milliseconds; 0 is infinite.
+    /// Lease duration of AUTOMATIC liveliness in milliseconds; 0 is infinite.
     pub lease_ms: u32,
-    /// EXCLUSIVE ownership, and a writer's strength; `None` is SHARED.
+    /// Strength of a writer with EXCLUSIVE ownership; `None` is SHARED.
     pub strength: Option<u32>,
     /// A reader's content filter `seq < N`.
     pub filter_below: Option<u64>,
-    /// A writer of Fast DDS sends within `write`, so that KEEP_LAST replaces nothing that is still to be sent. Samples of one
-    /// datagram only; others ignore it.
+    /// Makes a Fast DDS writer send within `write`, so that KEEP_LAST does not replace unsent
+    /// samples. Only for samples of one datagram. Other products ignore it.
     pub synchronous: bool,
-    /// A reader takes when it is told to ([`Peer::take`]), not what comes at once.
+    /// Makes a reader take on command ([`Peer::take`]) instead of on data available.
     pub on_demand: bool,
 }
 
 impl Endpoint {
-    /// RELIABLE, VOLATILE, KEEP_ALL, XCDR1, final; otherwise the defaults of DDS.
+    /// Creates a description with RELIABLE, VOLATILE, KEEP_ALL, XCDR1 and a final type. Other
+    /// policies have the defaults of DDS.
     pub fn new(id: impl Into<String>, topic: impl Into<String>, kind: Kind) -> Self {
         Self {
             id: id.into(),
@@ -169,7 +175,8 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// What to write: `count` samples, the i-th with sequence number `first + i` and key `key + i % keys`.
+/// Description of the samples to write: the i-th of `count` samples has sequence number `first + i`
+/// and key `key + i % keys`.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch {
     /// First sequence number.
@@ -187,7 +194,8 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// `count` samples of `size` bytes of instance 0, as fast as possible.
+    /// Creates a batch of `count` samples of `size` bytes of instance 0, written as fast as
+    /// possible.
     pub fn new(count: u64, size: usize) -> Self {
         Self { first: 0, count, key: 0, keys: 1, size, period_us: 0 }
     }
@@ -200,42 +208,43 @@ pub struct Options {
     pub domain: u32,
     /// Largest datagram that the peer may send; 0 leaves the product's default.
     pub max_message: u32,
-    /// TCP alone in place of UDP.
+    /// Use of TCP in place of UDP.
     pub tcp: Option<Tcp>,
-    /// AF_XDP, where the peer is Takt.
+    /// Use of AF_XDP; Takt only.
     pub xdp: Option<Xdp>,
-    /// The daemon of the host, where the peer is Takt.
+    /// Use of the host's network daemon; Takt only.
     pub daemon: bool,
-    /// With DDS Security: unprotected discovery may come outside of protected messages, where the peer is Takt.
+    /// With DDS Security: whether unprotected discovery may arrive outside of protected messages;
+    /// Takt only.
     pub clear_discovery: bool,
 }
 
-/// Where the kernel runs the filter of AF_XDP.
+/// Hook at which the kernel runs the AF_XDP filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Xdp {
-    /// In the driver.
+    /// The driver (native XDP).
     Native,
-    /// In the receive path.
+    /// The receive path of the network stack (generic XDP).
     Generic,
 }
 
-/// What a peer that has TCP alone does.
+/// Role of a peer that uses TCP alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tcp {
-    /// Listens at this port.
+    /// Listens on this port.
     Listen(u16),
-    /// Connects to a listener, and listens nowhere.
+    /// Connects to a listener, and does not listen.
     Connect(SocketAddr),
 }
 
-/// A peer program on a host. Killed when dropped.
+/// A peer program on a host. Dropping it kills the program.
 pub struct Peer {
     name: String,
     child: Child,
-    /// `None` once told to quit.
+    /// Standard input of the program; `None` after `quit`.
     commands: Option<ChildStdin>,
     lines: Receiver<Event>,
-    /// Events that nobody has asked for yet, by endpoint.
+    /// Events that have not been consumed, by endpoint.
     backlog: HashMap<String, VecDeque<Event>>,
     complaints: Arc<Mutex<VecDeque<String>>>,
 }
@@ -246,7 +255,7 @@ impl Peer {
         Self::start_in(program, host, options, None)
     }
 
-    /// As [`Self::start`], with the files of DDS Security in a directory, named as SROS2 does.
+    /// Starts as [`Self::start`], with a directory of DDS Security files, named as in SROS2.
     pub fn start_in(program: Program, host: &Host, options: Options, enclave: Option<&Path>) -> Result<Self> {
         Self::start_prepared(program, host, options, |command| {
             if let Some(enclave) = enclave {
@@ -255,7 +264,7 @@ impl Peer {
         })
     }
 
-    /// As [`Self::start`], with what `prepare` adds to its command.
+    /// Starts as [`Self::start`], after `prepare` has changed the command.
     pub fn start_prepared(
         program: Program,
         host: &Host,
@@ -303,7 +312,7 @@ impl Peer {
         Ok(peer)
     }
 
-    /// Process id, for looking at it from outside.
+    /// Returns the process id, for observation from outside.
     pub fn process_id(&self) -> u32 {
         self.child.id()
     }
@@ -320,7 +329,7 @@ impl Peer {
         self.done(&endpoint.id, "reader", PATIENCE)
     }
 
-    /// Starts to write; [`Self::written`] waits for the end.
+    /// Starts to write a batch. [`Self::written`] waits for its end.
     pub fn write(&mut self, id: &str, batch: &Batch) -> Result<()> {
         let Batch { first, count, key, keys, size, period_us } = batch;
         self.send(&format!(
@@ -328,7 +337,7 @@ impl Peer {
         ))
     }
 
-    /// Waits until all that was told to be written is written.
+    /// Waits until the batch is written.
     pub fn written(&mut self, id: &str, patience: Duration) -> Result<()> {
         self.done(id, "write", patience)
     }
@@ -345,13 +354,13 @@ impl Peer {
         self.done(id, "unregister", PATIENCE)
     }
 
-    /// Has the writer wait until all matched reliable readers have acknowledged everything.
+    /// Waits until all matched reliable readers have acknowledged all samples of the writer.
     pub fn acknowledged(&mut self, id: &str, patience: Duration) -> Result<()> {
         self.send(&format!("acks id={id} timeout_ms={}", patience.as_millis()))?;
         self.done(id, "acks", patience + PATIENCE)
     }
 
-    /// Has a reader that takes on demand take what it has; the samples taken.
+    /// Makes a reader with `on_demand` take all available samples, and returns them.
     pub fn take(&mut self, id: &str) -> Result<Vec<Sample>> {
         self.send(&format!("take id={id}"))?;
         self.done(id, "take", PATIENCE)?;
@@ -366,7 +375,8 @@ impl Peer {
         Ok(samples)
     }
 
-    /// Takt: whether a reader knows the instance that `lookup_instance` gives for `key`.
+    /// Reports whether a reader knows the instance that `lookup_instance` returns for `key`. Takt
+    /// only.
     pub fn knows(&mut self, id: &str, key: u32) -> Result<bool> {
         self.send(&format!("lookup id={id} key={key}"))?;
         let found = self.wait(id, &format!("the lookup of {key}"), |event| match event {
@@ -377,7 +387,8 @@ impl Peer {
         Ok(found)
     }
 
-    /// Waits for OFFERED_DEADLINE_MISSED or REQUESTED_DEADLINE_MISSED on `id`; how often so far.
+    /// Waits for OFFERED_DEADLINE_MISSED or REQUESTED_DEADLINE_MISSED on `id` and returns the total
+    /// count.
     pub fn deadline_missed(&mut self, id: &str) -> Result<i64> {
         self.wait(id, &format!("{id} to miss a deadline"), |event| match event {
             Event::DeadlineMissed { total, .. } => Some(*total),
@@ -385,7 +396,8 @@ impl Peer {
         })
     }
 
-    /// How many datagrams Takt has received and sent past its kernel's network stack so far.
+    /// Returns how many datagrams Takt has received and sent past the kernel's network stack so
+    /// far.
     pub fn carried(&mut self) -> Result<(u64, u64)> {
         self.send("carried")?;
         self.wait("", "what was carried", |event| match event {
@@ -394,7 +406,7 @@ impl Peer {
         })
     }
 
-    /// Why Takt has refused participants (DDS Security), one reason for each.
+    /// Returns why Takt has refused participants (DDS Security), with one reason for each.
     pub fn refused(&mut self) -> Result<Vec<String>> {
         self.send("refused")?;
         self.wait("", "what was refused", |event| match event {
@@ -403,7 +415,7 @@ impl Peer {
         })
     }
 
-    /// Deletes an endpoint and forgets what it reported.
+    /// Deletes an endpoint and discards its unread events.
     pub fn delete(&mut self, id: &str) -> Result<()> {
         self.send(&format!("delete id={id}"))?;
         self.done(id, "delete", PATIENCE)?;
@@ -418,7 +430,8 @@ impl Peer {
         })
     }
 
-    /// Waits for INCOMPATIBLE_QOS on `id`: number of the policy and, from Takt, the reasons.
+    /// Waits for INCOMPATIBLE_QOS on `id`. Returns the number of the policy and, from Takt, the
+    /// reasons.
     pub fn incompatible(&mut self, id: &str) -> Result<(i64, Vec<String>)> {
         self.wait(id, &format!("{id} to report incompatible QoS"), |event| match event {
             Event::Incompatible { policy, reasons, .. } => Some((*policy, reasons.clone())),
@@ -426,12 +439,12 @@ impl Peer {
         })
     }
 
-    /// The next sample that `id` took, valid or not.
+    /// Waits for the next sample that `id` took, valid or not.
     pub fn sample(&mut self, id: &str) -> Result<Sample> {
         self.sample_within(id, PATIENCE)
     }
 
-    /// As [`Self::sample`], with a patience of its own.
+    /// Waits as [`Self::sample`], with the given timeout.
     pub fn sample_within(&mut self, id: &str, patience: Duration) -> Result<Sample> {
         self.wait_within(id, &format!("a sample on {id}"), patience, |event| match event {
             Event::Sample(sample) => Some(sample.clone()),
@@ -439,7 +452,7 @@ impl Peer {
         })
     }
 
-    /// Every event of `id` that is here, without waiting.
+    /// Returns all received events of `id`, without waiting.
     pub fn pending(&mut self, id: &str) -> Vec<Event> {
         while let Ok(event) = self.lines.try_recv() {
             self.file(event);
@@ -447,7 +460,7 @@ impl Peer {
         self.backlog.remove(id).map(Vec::from).unwrap_or_default()
     }
 
-    /// Lets the program delete everything and end by itself.
+    /// Makes the program delete all entities and exit.
     pub fn quit(mut self) -> Result<()> {
         self.send("quit")?;
         self.done("", "quit", PATIENCE)?;
@@ -475,7 +488,8 @@ impl Peer {
         self.wait_within(id, awaited, PATIENCE, pick)
     }
 
-    /// The first event of `id`, from the backlog on, for which `pick` has an answer. Others stay.
+    /// Returns the first event of `id` that `pick` accepts, starting with the backlog. Other events
+    /// stay there.
     fn wait_within<T>(
         &mut self,
         id: &str,
@@ -521,7 +535,7 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // Fails only if it has ended already.
+        // Fails only if the program has already exited.
         let killed = self.child.kill();
         drop(killed);
         let ended = self.child.wait();

@@ -1,29 +1,31 @@
-//! Processes of peers and tools, with limits: their time, the length of their lines, and how much of their output is kept.
+//! Processes of peers and tools, with limits on run time, line length and amount of output.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Octets of a line at most. The rest of a longer line is skipped. Samples are printed as length and hash, so that the longest
-/// line of the protocol has less than 1 KiB.
+/// Maximum length of a line in octets. The rest of a longer line is skipped. Samples are printed as
+/// length and hash, so that the longest line of the protocol has less than 1 KiB.
 pub const LINE_MAX: usize = 64 << 10;
-/// Octets of each output stream of a command at most. The rest is read and dropped.
+/// Maximum number of octets kept of each output stream of a command. The rest is read and
+/// discarded.
 const OUTPUT_MAX: usize = 256 << 20;
-/// A command that ends by itself has this long: the slowest fetches packages and builds a peer.
+/// Time limit of a command that exits by itself. The slowest one fetches packages and builds a
+/// peer.
 const COMMAND_TIME: Duration = Duration::from_secs(300);
-/// Between two looks at whether a process has ended.
+/// Polling interval of the exit of a process.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Runs a command to its end; what it printed. Its standard input is as the command has it.
+/// Runs a command to completion and returns its output. Its standard input stays as configured.
 ///
 /// # Errors
-/// It cannot be run, or has not ended after 300 s. It is killed then.
+/// The command cannot be started, or has not exited after 300 s. It is then killed.
 pub(crate) fn output(command: &mut Command) -> io::Result<Output> {
     output_of(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?)
 }
 
-/// The same of a process that runs, with both streams piped.
+/// Waits for a running process, whose output streams are both piped, and returns its output.
 pub(crate) fn output_of(mut child: Child) -> io::Result<Output> {
     drop(child.stdin.take());
     let stdout = child.stdout.take().map(read_all);
@@ -32,10 +34,10 @@ pub(crate) fn output_of(mut child: Child) -> io::Result<Output> {
     Ok(Output { status, stdout: read(stdout)?, stderr: read(stderr)? })
 }
 
-/// Waits until a process has ended.
+/// Waits until a process has exited.
 ///
 /// # Errors
-/// It has not ended within `limit`. It is killed then.
+/// The process has not exited within `limit`. It is then killed.
 pub(crate) fn end(child: &mut Child, limit: Duration) -> io::Result<ExitStatus> {
     let deadline = Instant::now() + limit;
     loop {
@@ -52,7 +54,8 @@ pub(crate) fn end(child: &mut Child, limit: Duration) -> io::Result<ExitStatus> 
     }
 }
 
-/// Reads a stream to its end on a thread of its own, so that the process is not held up; its first `OUTPUT_MAX` octets.
+/// Reads a stream to its end on a separate thread, so that the process does not block. Keeps the
+/// first `OUTPUT_MAX` octets.
 fn read_all(mut stream: impl Read + Send + 'static) -> JoinHandle<io::Result<Vec<u8>>> {
     thread::spawn(move || {
         let mut octets = Vec::new();
@@ -62,7 +65,8 @@ fn read_all(mut stream: impl Read + Send + 'static) -> JoinHandle<io::Result<Vec
     })
 }
 
-/// What was read. A process that the command left behind may hold the stream open.
+/// Returns the octets read, within the time limit of a command. A child process of the command may
+/// keep the stream open.
 fn read(reading: Option<JoinHandle<io::Result<Vec<u8>>>>) -> io::Result<Vec<u8>> {
     let Some(reading) = reading else { return Ok(Vec::new()) };
     let deadline = Instant::now() + COMMAND_TIME;
@@ -78,13 +82,13 @@ fn read(reading: Option<JoinHandle<io::Result<Vec<u8>>>>) -> io::Result<Vec<u8>>
 /// A line of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Line {
-    /// Without its end. Octets that are no UTF-8 are replaced.
+    /// A complete line without its line ending. Invalid UTF-8 is replaced.
     Whole(String),
-    /// The first octets of a line that is longer than [`LINE_MAX`].
+    /// Beginning of a line that is longer than [`LINE_MAX`].
     TooLong(String),
 }
 
-/// The lines of a stream, until it ends or fails.
+/// Returns the lines of a stream until it ends or fails.
 pub(crate) fn lines(stream: impl Read) -> impl Iterator<Item = Line> {
     let mut reader = BufReader::new(stream);
     std::iter::from_fn(move || line(&mut reader))
@@ -120,7 +124,7 @@ mod tests {
     use super::{LINE_MAX, Line, end, lines, output};
 
     #[test]
-    fn line_beyond_the_limit_is_cut_and_the_next_one_is_whole() {
+    fn line_beyond_the_limit_is_truncated_and_the_next_one_is_complete() {
         let text = format!("{}\n{}\nshort\nlast", "a".repeat(LINE_MAX), "b".repeat(10 * LINE_MAX));
         let lines: Vec<Line> = lines(text.as_bytes()).collect();
         let [whole, long, short, last] = &lines[..] else { panic!("{} lines", lines.len()) };
@@ -138,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn output_of_a_command_has_both_streams() {
+    fn command_output_contains_both_streams() {
         let made =
             output(Command::new("sh").args(["-c", "head -c 200000 /dev/zero; echo no >&2; exit 3"])).expect("sh");
         assert_eq!((made.stdout.len(), &made.stderr[..], made.status.code()), (200_000, &b"no\n"[..], Some(3)));

@@ -1,7 +1,8 @@
-//! The peer programs: which there are, how they are built, where they are.
+//! Build and location of the peer programs.
 //!
-//! The ones in C and C++ are built by `interop/peers/Makefile` into the user's cache directory on first use; a build that
-//! is up to date costs a few milliseconds. The Takt one comes with this crate.
+//! `interop/peers/Makefile` builds the programs in C and C++ into the user's cache directory on
+//! first use. A build that is up to date costs a few milliseconds. The Takt program is a binary of
+//! this crate.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::error::output_of;
 use crate::{Error, Result};
 
-/// A DDS product that can be told what to do.
+/// A DDS product with a peer program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Program {
     /// Takt.
@@ -28,10 +29,10 @@ pub enum Program {
 }
 
 impl Program {
-    /// Those of other vendors.
+    /// Programs of other vendors.
     pub const FOREIGN: [Self; 4] = [Self::Cyclone10, Self::Cyclone11, Self::FastDds2, Self::FastDds3];
 
-    /// Product and version.
+    /// Returns product and version.
     pub fn name(self) -> &'static str {
         match self {
             Self::Takt => "Takt",
@@ -42,7 +43,7 @@ impl Program {
         }
     }
 
-    /// Builds the program if need be; its path.
+    /// Builds the program if necessary and returns its path.
     pub fn executable(self) -> Result<PathBuf> {
         match self {
             Self::Takt => beside_this_program("takt-peer"),
@@ -60,33 +61,35 @@ impl fmt::Display for Program {
     }
 }
 
-/// The `takt` command, which tests of the whole workspace build.
+/// Returns the path of the `takt` command, which tests of the whole workspace build.
 pub fn takt() -> Result<PathBuf> {
     beside_this_program("takt").map_err(|_| Error::Unavailable("takt is not built: cargo build -p takt-cli".to_owned()))
 }
 
-/// The command line tool that comes with CycloneDDS 11.
+/// Returns the path of the command-line tool of CycloneDDS 11.
 pub fn cyclonedds_tool() -> Result<PathBuf> {
     Program::Cyclone11.executable()?;
     let tool = paths()?.environment.join("bin").join("cyclonedds");
     if tool.is_file() { Ok(tool) } else { Err(Error::Unavailable(format!("{} is not there", tool.display()))) }
 }
 
-/// The Python in which CycloneDDS 11 is installed.
+/// Returns the path of the Python interpreter in whose environment CycloneDDS 11 is installed.
 pub fn cyclonedds_python() -> Result<PathBuf> {
     Program::Cyclone11.executable()?;
     let python = paths()?.environment.join("bin").join("python");
     if python.is_file() { Ok(python) } else { Err(Error::Unavailable(format!("{} is not there", python.display()))) }
 }
 
-/// Cargo puts programs beside one another, and tests one directory deeper.
+/// Searches the directory of this executable and its parent, since Cargo puts tests one directory
+/// below programs.
 fn beside_this_program(name: &str) -> Result<PathBuf> {
     let this = std::env::current_exe().map_err(Error::io("where is this program?"))?;
     let found = this.ancestors().skip(1).take(2).map(|directory| directory.join(name)).find(|path| path.is_file());
     found.ok_or_else(|| Error::Unavailable(format!("{name} is not built: cargo build -p takt-interop --bins")))
 }
 
-/// Builds a program once in a process: without a network, an attempt to fetch what it needs takes a minute.
+/// Builds a program once per process. Without a network, each attempt to fetch its dependencies
+/// takes a minute.
 fn make(target: &'static str) -> Result<PathBuf> {
     static MADE: Mutex<BTreeMap<&str, std::result::Result<PathBuf, String>>> = Mutex::new(BTreeMap::new());
     let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -105,7 +108,7 @@ fn make(target: &'static str) -> Result<PathBuf> {
 fn make_now(target: &str) -> Result<PathBuf> {
     let out = paths()?.programs;
     std::fs::create_dir_all(&out).map_err(Error::io(format!("create {}", out.display())))?;
-    // Several test programs may want the same peer at once.
+    // Several test programs may build the same peer at the same time.
     let mut make = Command::new("flock");
     make.arg(out.join("lock")).args(["make", "--no-print-directory", "-C"]).arg(SOURCES).arg(target);
     make.env_remove("MAKEFLAGS").env_remove("MAKELEVEL");
@@ -115,10 +118,10 @@ fn make_now(target: &str) -> Result<PathBuf> {
 
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/peers");
 
-/// Directories of the Makefile, which names them by the versions of what is in them.
+/// Directories of the Makefile, whose names contain the versions of their content.
 struct Paths {
     programs: PathBuf,
-    /// The virtual environment of Python.
+    /// Python virtual environment.
     environment: PathBuf,
 }
 

@@ -1,4 +1,4 @@
-//! What tshark says of a capture is about the messages in it, whatever ports they have.
+//! Tests of captures: tshark recognizes RTPS messages on any port, and a capture is complete.
 
 use std::net::Ipv4Addr;
 
@@ -6,11 +6,11 @@ use takt_interop::capture::{Capture, judge};
 
 use crate::scene::{hosts, possible};
 
-/// Ephemeral ports of Linux that tshark knows for other protocols.
+/// Ports in the ephemeral range of Linux that tshark assigns to other protocols.
 const PORTS_OF_OTHERS: [u16; 7] = [34962, 34980, 37008, 41170, 44818, 47000, 54328];
 const LEFT: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 
-/// An RTPS message with one HEARTBEAT.
+/// Returns an RTPS message with one HEARTBEAT.
 fn heartbeat() -> Vec<u8> {
     let mut message = b"RTPS\x02\x05\x01\xfa".to_vec();
     message.extend([7; 12]);
@@ -21,7 +21,7 @@ fn heartbeat() -> Vec<u8> {
     message
 }
 
-/// An Ethernet frame with a UDP datagram from [`LEFT`], without checksums.
+/// Returns an Ethernet frame with a UDP datagram from [`LEFT`], without checksums.
 fn frame(source_port: u16, payload: &[u8]) -> Vec<u8> {
     let udp_len = 8 + payload.len() as u16;
     let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x08, 0x00];
@@ -37,7 +37,7 @@ fn frame(source_port: u16, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// A file in the format of libpcap.
+/// Returns a file in libpcap format.
 fn pcap(frames: &[Vec<u8>]) -> Vec<u8> {
     let mut file = Vec::new();
     for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 1] {
@@ -53,7 +53,7 @@ fn pcap(frames: &[Vec<u8>]) -> Vec<u8> {
 }
 
 #[test]
-fn rtps_messages_are_recognised_from_the_ports_of_other_protocols() {
+fn rtps_messages_are_recognized_on_ports_of_other_protocols() {
     let frames = PORTS_OF_OTHERS.map(|port| frame(port, &heartbeat()));
     let path = std::env::temp_dir().join(format!("takt-ports-{}.pcap", std::process::id()));
     std::fs::write(&path, pcap(&frames)).expect("written");
@@ -64,7 +64,7 @@ fn rtps_messages_are_recognised_from_the_ports_of_other_protocols() {
 }
 
 #[test]
-fn a_capture_has_what_was_sent_just_before_its_end() {
+fn capture_contains_datagram_sent_just_before_its_end() {
     let Some(network) = hosts() else { return };
     for _ in 0..3 {
         let Some(capture) = possible(Capture::start(&network)) else { return };

@@ -1,5 +1,6 @@
-//! What a capture shows of secured participants: nothing of what the governance encrypts, and all that `docs/security.md` says
-//! stays visible. What is not encrypted has to be found, so that a capture without traffic fails.
+//! Captures of secured participants: they contain nothing that the governance encrypts, and
+//! everything that stays visible according to `docs/security.md`. Unencrypted data must be found,
+//! so that a capture without traffic fails.
 
 use takt_interop::capture::{Capture, Seen};
 use takt_interop::content;
@@ -13,11 +14,12 @@ use crate::security::{SIZES, THERE, chosen, exchange_in, options, variant};
 
 const SEC_PREFIX: u64 = 0x31;
 const SRTPS_PREFIX: u64 = 0x33;
-/// The bits of an entity id that say who defined the entity; none of them: the application.
+/// Bits of an entity id that distinguish builtin, vendor and application entities. They are zero
+/// for application entities.
 const ORIGIN: u64 = 0xc0;
 
 #[test]
-fn what_is_encrypted_is_not_in_a_capture_and_the_rest_is() {
+fn capture_contains_only_data_that_is_not_encrypted() {
     let pairs: &[_] = match is_long() {
         true => &[[Program::Takt; 2], [Program::Takt, Program::Cyclone10], [Program::Takt, Program::FastDds2]],
         false => &[[Program::Takt; 2]],
@@ -44,7 +46,7 @@ fn seen(index: usize, pair: [Program; 2]) -> Option<Result<Seen, String>> {
     Some(exchanged.and_then(|()| capture.seen().map_err(|error| error.to_string())))
 }
 
-/// What contradicts the governance.
+/// Returns the contradictions between the capture and the governance.
 fn judge(seen: &Seen, index: usize, [left, right]: [Program; 2]) -> Vec<String> {
     let governance = variant(index);
     let mut payload = vec![0; SIZES[0]];

@@ -1,5 +1,6 @@
-//! Applications of a daemon and other vendors, whose participants take the daemon's messages for those of ordinary ones: also
-//! where messages of several applications share a datagram (`INFO_SRC`, RTPS 2.5 §8.3.8.9).
+//! Applications of a Takt daemon with participants of other vendors, which treat the daemon's
+//! messages as those of ordinary participants. Includes messages of several applications in one
+//! datagram (`INFO_SRC`, RTPS 2.5 §8.3.8.9).
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
@@ -20,12 +21,12 @@ fn applications_and_cyclonedds_0_10_exchange() {
 }
 
 #[test]
-fn applications_and_cyclonedds_0_10_exchange_by_bundles() {
+fn applications_and_cyclonedds_0_10_exchange_in_bundles() {
     exchange(Program::Cyclone10, "all");
 }
 
 #[test]
-fn applications_and_cyclonedds_11_exchange_by_bundles() {
+fn applications_and_cyclonedds_11_exchange_in_bundles() {
     exchange(Program::Cyclone11, "all");
 }
 
@@ -35,11 +36,11 @@ fn applications_and_fast_dds_2_9_exchange() {
 }
 
 #[test]
-fn applications_and_fast_dds_2_9_exchange_by_bundles() {
+fn applications_and_fast_dds_2_9_exchange_in_bundles() {
     exchange(Program::FastDds2, "all");
 }
 
-/// A daemon on a host; it ends with this.
+/// A daemon on a host. Dropping it kills the daemon.
 struct Daemon(Child);
 
 impl Daemon {
@@ -62,7 +63,8 @@ impl Drop for Daemon {
     }
 }
 
-/// Two applications of a daemon and a foreign participant, all with all, both ways.
+/// Exchanges samples in both directions between two applications of a daemon and a participant of
+/// another vendor.
 fn exchange(foreign: Program, bundle: &str) {
     let Some(network) = hosts() else { return };
     let Some(_daemon) = Daemon::start(&network.left, bundle) else { return };

@@ -1,5 +1,5 @@
-//! `takt durability` between vendors: TRANSIENT samples outlive the process that wrote them, and readers get them from the
-//! service.
+//! `takt durability` between vendors: TRANSIENT samples outlive the process of their writer, and
+//! readers receive them from the service.
 
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
@@ -25,7 +25,8 @@ fn service(host: &Host) -> Option<Background> {
     Some(Background(command.spawn().expect("the program starts")))
 }
 
-/// What a reader that asks for `durability` gets when the process that wrote is gone: numbers by key, as they came.
+/// Returns the samples that a reader with `durability` receives after the writer's process has
+/// exited: sequence numbers by key, in order of arrival.
 fn outlived(publisher: Program, subscriber: Program, durability: Durability) -> Option<BTreeMap<u32, Vec<u64>>> {
     let network = hosts()?;
     let _service = service(&network.right)?;
@@ -35,7 +36,7 @@ fn outlived(publisher: Program, subscriber: Program, durability: Durability) -> 
     left.matched("w", 1).expect("with the service");
     left.write("w", &Batch { key: 1, keys: KEYS, ..Batch::new(WRITTEN, SIZE) }).expect("running");
     left.written("w", PATIENCE).expect("there is room");
-    // It acknowledges what it has made safe.
+    // The service acknowledges a sample once it has stored it.
     left.acknowledged("w", PATIENCE).expect("acknowledged");
     drop(left);
 
@@ -59,17 +60,17 @@ fn check(publisher: Program, subscriber: Program, durability: Durability) {
     }
 }
 
-/// INTEROP(CycloneDDS 0.10.2, 11.0.1): a reader that asks for TRANSIENT takes no history from writers of other vendors, as it
-/// does when it asks for TRANSIENT_LOCAL.
+/// INTEROP(CycloneDDS 0.10.2, 11.0.1): a TRANSIENT reader requests no history from writers of other
+/// vendors, whereas a TRANSIENT_LOCAL reader does.
 #[test]
-fn what_takt_wrote_outlives_it_for_cyclonedds_readers() {
+fn takt_samples_outlive_their_writer_for_cyclonedds_readers() {
     for subscriber in [Program::Cyclone10, Program::Cyclone11] {
         check(Program::Takt, subscriber, Durability::TransientLocal);
     }
 }
 
 #[test]
-fn what_cyclonedds_wrote_outlives_it() {
+fn cyclonedds_samples_outlive_their_writer() {
     for publisher in [Program::Cyclone10, Program::Cyclone11] {
         check(publisher, Program::Takt, Durability::Transient);
         check(publisher, publisher, Durability::TransientLocal);

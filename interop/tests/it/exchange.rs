@@ -1,4 +1,5 @@
-//! The matrix: everything that a writer and a reader of different vendors can agree on, with every byte compared.
+//! Matrix of sample exchange: all combinations that a writer and a reader of different vendors
+//! support, with every byte compared.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,38 +13,38 @@ use takt_interop::programs::Program;
 
 const KINDS: [Kind; 3] = [Kind::Unkeyed, Kind::Key, Kind::NameKey];
 const REPRESENTATIONS: [Representation; 2] = [Representation::Xcdr1, Representation::Xcdr2];
-/// Payload lengths; the odd one makes a sample end in padding.
+/// Payload lengths in bytes. The odd one makes a sample end in padding.
 const SIZES: [usize; 5] = [16, 1021, 1 << 10, 64 << 10, 4 << 20];
-/// From this length on, best-effort samples are written one by one: receivers with the default socket buffer of the
-/// kernel cannot hold several.
+/// Payload length from which best-effort samples are written one by one. Receivers with the
+/// kernel's default socket buffer cannot hold several of them.
 const LARGE: usize = 64 << 10;
-/// From this length on a best-effort sample may legitimately be lost; some must arrive.
+/// Payload length from which a best-effort sample may be lost. Some must still arrive.
 const HUGE: usize = 4 << 20;
 const KEYS: u32 = 3;
-/// Samples that are written back to back, if they are not huge.
+/// Number of samples that are written back to back, unless they are huge.
 const BATCH: usize = 9;
-/// Octets of UDP in one packet of Ethernet.
+/// UDP payload of one Ethernet frame in octets.
 const PACKET: usize = 1472;
-/// Sequence numbers from here on belong to the warm-up.
+/// First sequence number of the warm-up.
 const WARM_UP: u64 = 1 << 32;
-/// How often something that may be lost is tried.
+/// Maximum number of attempts to send a sample that may be lost.
 const ATTEMPTS: u64 = 20;
-/// For a best-effort sample that may be lost.
+/// Timeout of a best-effort sample that may be lost.
 const BRIEFLY: Duration = Duration::from_millis(500);
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// RELIABILITY and DURABILITY, and when the reader comes.
+/// RELIABILITY and DURABILITY, and the time at which the reader is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
     /// BEST_EFFORT, VOLATILE.
     BestEffort,
     /// RELIABLE, VOLATILE.
     Reliable,
-    /// RELIABLE, TRANSIENT_LOCAL; the reader is created when everything has been written.
+    /// RELIABLE, TRANSIENT_LOCAL. The reader is created after all samples are written.
     LateJoiner,
 }
 
-/// One cell of the matrix.
+/// One combination of the matrix.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
     kind: Kind,
@@ -61,7 +62,7 @@ impl fmt::Display for Case {
     }
 }
 
-/// All cells that `publisher` and `subscriber` have in common.
+/// Returns all combinations that both `publisher` and `subscriber` support.
 pub fn cases(publisher: Program, subscriber: Program) -> Vec<Case> {
     let mut cases = Vec::new();
     for kind in KINDS {
@@ -69,7 +70,7 @@ pub fn cases(publisher: Program, subscriber: Program) -> Vec<Case> {
             for representation in REPRESENTATIONS {
                 for delivery in [Delivery::BestEffort, Delivery::Reliable, Delivery::LateJoiner] {
                     for size in SIZES {
-                        // The encoding of a large payload does not depend on what stands before it.
+                        // The encoding of a large payload does not depend on the preceding members.
                         let repetitive = size >= HUGE && (appendable || kind == Kind::Key);
                         let case = Case { kind, appendable, representation, delivery, size };
                         if !repetitive && case.is_within(publisher, subscriber) {
@@ -84,38 +85,42 @@ pub fn cases(publisher: Program, subscriber: Program) -> Vec<Case> {
 }
 
 impl Case {
-    /// What a product cannot do at all is no cell.
+    /// Reports whether both products support the combination.
     fn is_within(&self, publisher: Program, subscriber: Program) -> bool {
-        // INTEROP(CycloneDDS 0.10.2): refuses XCDR1 for an appendable type when the endpoint is created, also as one of two;
-        // and Fast DDS never says that it sends XCDR2 (see `exchange`).
+        // INTEROP(CycloneDDS 0.10.2): refuses XCDR1 for an appendable type when the endpoint is
+        // created, also as one of two representations. Fast DDS never announces that it sends XCDR2
+        // (see `exchange`).
         let xcdr1 = self.representation == Representation::Xcdr1 || publisher == Program::FastDds2;
         let old_cyclone = [publisher, subscriber].contains(&Program::Cyclone10);
         let refused = old_cyclone && self.appendable && xcdr1;
-        // INTEROP(Fast DDS 2.9.1): its reader never announces that it takes XCDR2, so that a writer which offers XCDR2
-        // must not match it; `refusals.rs` checks that Takt's does not.
+        // INTEROP(Fast DDS 2.9.1): its reader never announces XCDR2, so that a writer that offers
+        // XCDR2 must not match it. `refusals.rs` checks that Takt's writer does not.
         let unannounced = subscriber == Program::FastDds2 && self.representation == Representation::Xcdr2;
         !refused && !unannounced
     }
 
-    /// Whether it is of the few that stand for all others where only the transport matters: every delivery and size, one type.
+    /// Reports whether the case belongs to the subset for tests of the transport: every delivery
+    /// and size, one type.
     pub fn is_representative(&self) -> bool {
         self.kind == Kind::NameKey && !self.appendable && self.representation == Representation::Xcdr1
     }
 
-    /// Whether `dispose` and `unregister` reach the reader.
+    /// Reports whether `dispose` and `unregister` reach the reader.
     fn instances_end(&self, publisher: Program, subscriber: Program) -> bool {
         let keyed = self.kind != Kind::Unkeyed;
         keyed
             && match (publisher, subscriber) {
-                // INTEROP(CycloneDDS 0.10.2): takes the delimiter before the key of an appendable type for the key. Its own
-                // keys have none, which Takt understands as well.
+                // INTEROP(CycloneDDS 0.10.2): reads the delimiter before the key of an appendable
+                // type as part of the key. Its own keys have no delimiter, which Takt accepts too.
                 (Program::Takt, Program::Cyclone10) => !self.appendable,
                 (Program::Takt, _) | (_, Program::Takt) => true,
-                // INTEROP(Fast DDS 2.9.1): takes the serialized key of a DATA without key hash for the instance handle.
+                // INTEROP(Fast DDS 2.9.1): uses the serialized key of a DATA without key hash as
+                // the instance handle.
                 (_, Program::FastDds2) => publisher == Program::FastDds2,
-                // INTEROP(Fast DDS 2.9.1): sends the hash of the key alone; CycloneDDS cannot turn MD5 into a key.
+                // INTEROP(Fast DDS 2.9.1): sends only the hash of the key, and CycloneDDS cannot
+                // derive a key from an MD5 hash.
                 (Program::FastDds2, _) => self.kind == Kind::Key,
-                // The same between the two versions of CycloneDDS.
+                // The same applies between the two versions of CycloneDDS.
                 _ => publisher == subscriber || !self.appendable || self.representation == Representation::Xcdr1,
             }
     }
@@ -139,7 +144,8 @@ impl Case {
         if self.kind == Kind::Unkeyed || one_at_a_time { 1 } else { KEYS }
     }
 
-    /// INTEROP(Fast DDS 2.9.1): takes a key hash of sixteen zeros for no key hash, so there is no instance 0.
+    /// INTEROP(Fast DDS 2.9.1): treats a key hash of sixteen zeros as a missing key hash, so the
+    /// tests do not use instance 0.
     fn first_key(&self) -> u32 {
         u32::from(self.kind != Kind::Unkeyed)
     }
@@ -150,8 +156,9 @@ impl Case {
     }
 }
 
-/// One case from `publisher` to `subscriber` on a topic of its own. A best-effort sample that is missing has to be one that the
-/// kernel of one of the `hosts` has dropped, if these are known.
+/// Runs one case from `publisher` to `subscriber` on a topic of its own. A best-effort sample may
+/// be missing only if the kernel of one of the `hosts` has dropped packets. Without `hosts` any may
+/// be missing.
 pub fn exchange(
     publisher: (&mut Peer, Program),
     subscriber: (&mut Peer, Program),
@@ -160,15 +167,18 @@ pub fn exchange(
     hosts: Option<[&Host; 2]>,
 ) -> Result<(), String> {
     let ends = case.instances_end(publisher.1, subscriber.1);
-    // INTEROP(Fast DDS 2.9.1): overlooks the end of a remote endpoint that is told by key alone, without its hash.
+    // INTEROP(Fast DDS 2.9.1): ignores the deletion of a remote endpoint that is announced by key
+    // alone, without key hash.
     let unmatches = publisher.1 != Program::FastDds2 || subscriber.1 == Program::Takt;
-    // INTEROP(Fast DDS 2.9.1): its writer announces no representation, which means XCDR1, and sends XCDR2 all the same.
+    // INTEROP(Fast DDS 2.9.1): its writer announces no representation, which means XCDR1, but sends
+    // XCDR2.
     let announced = publisher.1 != Program::FastDds2 || case.representation == Representation::Xcdr1;
-    // INTEROP(CycloneDDS 0.10.2, 11.0.1): reports a match a fraction of a millisecond before it begins to hand on samples;
-    // those that come in between it acknowledges and drops.
+    // INTEROP(CycloneDDS 0.10.2, 11.0.1): reports a match a fraction of a millisecond before it
+    // delivers samples. It acknowledges and drops the samples that arrive in between.
     let hasty = matches!(subscriber.1, Program::Cyclone10 | Program::Cyclone11);
-    // INTEROP(Fast DDS 3.2): puts several samples into a datagram of several packets, and others into one packet. Past the kernel the
-    // latter overtake the former, which come as IP fragments by Takt's socket (docs/xdp.md).
+    // INTEROP(Fast DDS 3.2): puts some samples together into a datagram of several packets, and
+    // others into one packet. With AF_XDP, single packets overtake the IP fragments, which arrive
+    // through Takt's socket (docs/xdp.md).
     let is_overtaken = hosts.is_none()
         && matches!(publisher.1, Program::FastDds2 | Program::FastDds3)
         && subscriber.1 == Program::Takt
@@ -219,7 +229,7 @@ pub fn exchange(
     publisher.delete(&writer).map_err(text)
 }
 
-/// Writes until something arrives.
+/// Writes until a sample arrives.
 fn warm_up(publisher: &mut Peer, writer: &str, subscriber: &mut Peer, reader: &str, case: &Case) -> Result<(), String> {
     for attempt in 0..ATTEMPTS {
         let batch = Batch { first: WARM_UP + attempt, key: case.first_key(), ..Batch::new(1, 16) };
@@ -232,7 +242,7 @@ fn warm_up(publisher: &mut Peer, writer: &str, subscriber: &mut Peer, reader: &s
     Err(format!("none of {ATTEMPTS} samples arrived"))
 }
 
-/// The next sample after the [`warm_up`], of which some may have been on their way for long.
+/// Returns the next sample after the [`warm_up`], whose samples may still arrive.
 fn next(subscriber: &mut Peer, reader: &str, patience: Duration) -> takt_interop::Result<Sample> {
     loop {
         let sample = subscriber.sample_within(reader, patience)?;
@@ -242,7 +252,8 @@ fn next(subscriber: &mut Peer, reader: &str, patience: Duration) -> takt_interop
     }
 }
 
-/// Everything that was written: each sample once, in order within its instance, every byte right.
+/// Receives the batch. Each sample must arrive once, in order within its instance, with correct
+/// content.
 fn collect(subscriber: &mut Peer, reader: &str, case: &Case) -> Result<(), String> {
     let batch = case.batch();
     let mut awaited: BTreeMap<u32, u64> = (0..batch.keys).map(|n| (batch.key + n, u64::from(n))).collect();
@@ -260,8 +271,8 @@ fn collect(subscriber: &mut Peer, reader: &str, case: &Case) -> Result<(), Strin
     nothing_more(subscriber, reader)
 }
 
-/// Best effort: one sample under way at a time. Large ones may be lost, where a kernel says that it has dropped something.
-/// Without `hosts` nobody looks at the kernels: datagrams pass by them.
+/// Sends best-effort samples one at a time. Huge samples may be lost if a kernel reports drops.
+/// Without `hosts` the kernel counters are not checked, since the datagrams bypass the kernels.
 fn one_by_one(
     publisher: &mut Peer,
     writer: &str,
@@ -280,7 +291,7 @@ fn one_by_one(
         publisher.written(writer, PATIENCE).map_err(|error| error.to_string())?;
         let deadline = Instant::now() + PATIENCE;
         while received.last() != Some(&seq) {
-            // One that was given up on may arrive while the next is awaited.
+            // A sample may arrive after its timeout, while the next one is awaited.
             if let Ok(sample) = next(subscriber, reader, BRIEFLY) {
                 check(&sample, case)?;
                 if sample.key != Some(key_of(sample.seq)) || received.last().is_some_and(|last| sample.seq <= *last) {
@@ -309,7 +320,7 @@ fn drops(hosts: Option<[&Host; 2]>) -> Result<Vec<Drops>, String> {
     hosts.into_iter().flatten().map(|host| host.drops().map_err(|error| error.to_string())).collect()
 }
 
-/// By which host and which counter something was dropped.
+/// Returns the hosts and counters that report drops since `before`.
 fn dropped_since(before: &[Drops], hosts: Option<[&Host; 2]>) -> Result<Vec<String>, String> {
     let mut dropped = Vec::new();
     for (host, (now, before)) in hosts.into_iter().flatten().zip(drops(hosts)?.iter().zip(before)) {
@@ -318,7 +329,7 @@ fn dropped_since(before: &[Drops], hosts: Option<[&Host; 2]>) -> Result<Vec<Stri
     Ok(dropped)
 }
 
-/// Disposes one instance and unregisters another; the reader must be told which is which.
+/// Disposes one instance and unregisters another. The reader must report the right state of each.
 fn end_instances(
     publisher: &mut Peer,
     writer: &str,
@@ -353,7 +364,8 @@ fn check(sample: &Sample, case: &Case) -> Result<(), String> {
     if sample.len != case.size || sample.hash != format!("{expected:016x}") {
         return Err(format!("wrong content, {expected:016x} is right: {sample:?}"));
     }
-    // The source timestamp was taken between the application's own stamp and the reception; its unit is 2^-32 s.
+    // The source timestamp lies between the application's timestamp and the reception. Its unit is
+    // 2^-32 s.
     const TICK_NS: i64 = 1_000;
     if sample.source_ns + TICK_NS < sample.stamp_ns || sample.source_ns - TICK_NS > sample.received_ns {
         return Err(format!("source timestamp is not between writing and taking: {sample:?}"));

@@ -1,4 +1,5 @@
-//! One writer of Takt, readers of several products on the other host: by multicast while that arrives, else by unicast.
+//! Multicast of user data: one Takt writer and readers of several products on another host. The
+//! writer uses multicast while it arrives, and unicast otherwise.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,9 +13,9 @@ use takt_interop::programs::Program;
 use crate::scene::{hosts, start};
 
 const READERS: [Program; 4] = [Program::Takt, Program::Cyclone10, Program::Cyclone11, Program::Takt];
-/// Samples that are written one by one.
+/// Number of samples that are written one by one.
 const BATCH: u64 = 20;
-/// For the writer to find out who hears the group.
+/// Maximum time in which the writer detects which readers receive multicast.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 struct Fan {
@@ -25,7 +26,8 @@ struct Fan {
     reliable: bool,
 }
 
-/// IPv4 multicast datagrams that have left a host, a train of them (`UDP_SEGMENT`) counted as one.
+/// Returns the number of IPv4 multicast datagrams that have left a host. A GSO send (`UDP_SEGMENT`)
+/// counts as one.
 fn multicasts(host: &Host) -> u64 {
     let output = host.command(Path::new("cat")).arg("/proc/net/netstat").output().expect("`cat` runs");
     let text = String::from_utf8(output.stdout).expect("text");
@@ -52,7 +54,8 @@ impl Fan {
         Some(Self { left, right, network, written: 0, reliable })
     }
 
-    /// Writes some samples, which all get, once and in order; how many datagrams went to a group meanwhile.
+    /// Writes samples that every reader must receive once and in order. Returns the number of
+    /// multicast datagrams sent meanwhile.
     fn write(&mut self, size: usize) -> u64 {
         let before = multicasts(&self.network.left);
         let batch = Batch { first: self.written, period_us: 2_000, ..Batch::new(BATCH, size) };
@@ -72,7 +75,7 @@ impl Fan {
         multicasts(&self.network.left) - before
     }
 
-    /// Writes until the samples go to the group, or no more.
+    /// Writes until samples are sent by multicast, or until they no longer are.
     fn await_multicast(&mut self, wanted: bool) {
         let begin = Instant::now();
         while (self.write(100) >= BATCH) != wanted {
@@ -82,18 +85,18 @@ impl Fan {
 }
 
 #[test]
-fn readers_of_several_products_share_what_goes_to_the_group() {
+fn readers_of_several_products_share_multicast_samples() {
     for reliable in [true, false] {
         let Some(mut fan) = Fan::new(reliable) else { return };
         fan.await_multicast(true);
         let fragmented = fan.write(3_000);
-        // The kernel counts a train of fragments once.
+        // The kernel counts all fragments of a GSO send once.
         assert!(fragmented >= BATCH, "fragments go there too: {fragmented}");
     }
 }
 
 #[test]
-fn a_link_that_eats_multicast_loses_nothing_and_gets_unicast() {
+fn link_without_multicast_gets_all_samples_by_unicast() {
     let Some(mut fan) = Fan::new(true) else { return };
     fan.await_multicast(true);
     let eaten = Impairment { eats_user_multicast: true, ..Impairment::default() };

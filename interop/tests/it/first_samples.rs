@@ -1,4 +1,5 @@
-//! The first samples after a match, from a writer whose history holds one sample and cannot repeat what it has replaced.
+//! First samples after a match, from a writer with KEEP_LAST 1, which cannot retransmit replaced
+//! samples.
 
 use std::time::Duration;
 
@@ -7,7 +8,8 @@ use takt_interop::programs::Program;
 
 use crate::scene::Recorded;
 
-/// Matches for each peer: before DATA that precede the first HEARTBEAT were kept, a sample was missing in every third.
+/// Number of matches for each peer. Without buffering of DATA that precede the first HEARTBEAT, a
+/// third of the matches lost a sample.
 const ROUNDS: usize = 20;
 const SAMPLES: u64 = 20;
 const PERIOD_US: u64 = 1_000;
@@ -36,8 +38,9 @@ fn first_samples_arrive(publisher: Program) {
     recorded.end();
 }
 
-/// What a reader has of a writer that writes as soon as both are matched. The writer sends within `write`: one that sends
-/// later may replace a sample in its own history before it was sent.
+/// Returns the samples that a reader receives from a writer that writes as soon as both are
+/// matched. The writer sends within `write`. An asynchronous writer may replace a sample in its
+/// history before it is sent.
 fn samples_of_a_match(recorded: &mut Recorded, round: usize) -> Vec<u64> {
     let scene = &mut recorded.scene;
     let (topic, writer, reader) = (format!("T{round}"), format!("w{round}"), format!("r{round}"));

@@ -1,5 +1,5 @@
-//! Unmodified participants of other vendors behind the discovery interceptor: a program forwards between the hosts and gives every
-//! frame to it.
+//! Unmodified participants of other vendors behind the discovery interceptor. A program forwards
+//! between the hosts and passes every frame to the interceptor.
 
 use std::fs::File;
 use std::io;
@@ -23,21 +23,21 @@ const PORTS: [&str; 2] = ["switch-1", "switch-2"];
 const CONTRACTS: &str = "[[contract]]\ntopic = 'Blocked'\nseparation = '5ms'\nsize = 1400\nlimit = '1ms'\n";
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What the test tells the bridge.
+/// Commands from the test to the bridge.
 enum Order {
     Refuse(Pair),
     Release(Pair),
 }
 
-/// What a run of the bridge measured.
+/// Measurements of a run of the bridge.
 #[derive(Clone, Default)]
 struct Figures {
     counters: Counters,
-    /// Time in the interceptor for each RTPS message, in nanoseconds.
+    /// Processing time of the interceptor for each RTPS message, in nanoseconds.
     spent: Vec<u64>,
 }
 
-/// A thread that forwards between the two ports of the switch.
+/// Handle of a thread that forwards between the two ports of the switch.
 struct Bridge {
     stops: Arc<AtomicBool>,
     orders: Sender<Order>,
@@ -77,10 +77,10 @@ impl Drop for Bridge {
     }
 }
 
-/// Moves this thread to the switch, and opens a socket at each port.
+/// Moves this thread to the namespace of the switch, and opens a socket on each port.
 fn enter(namespace: &str) -> [OwnedFd; 2] {
     let file = File::open(namespace).expect("the namespace exists");
-    // SAFETY: the descriptor is one of a network namespace; affects this thread only.
+    // SAFETY: the descriptor is that of a network namespace; the call affects this thread only.
     let moved = unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) };
     assert_eq!(moved, 0, "{}", io::Error::last_os_error());
     PORTS.map(|port| {
@@ -93,7 +93,7 @@ fn enter(namespace: &str) -> [OwnedFd; 2] {
         let socket = unsafe { OwnedFd::from_raw_fd(socket) };
         let one: libc::c_int = 1;
         let len = size_of::<libc::c_int>() as libc::socklen_t;
-        // SAFETY: the value lives during the call and has the stated length.
+        // SAFETY: the value lives during the call and has the given length.
         let set = unsafe {
             libc::setsockopt(
                 socket.as_raw_fd(),
@@ -111,7 +111,7 @@ fn enter(namespace: &str) -> [OwnedFd; 2] {
         // SAFETY: the name ends in NUL.
         address.sll_ifindex = unsafe { libc::if_nametoindex(name.as_ptr()) } as i32;
         let len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-        // SAFETY: the address lives during the call and has the stated length.
+        // SAFETY: the address lives during the call and has the given length.
         let bound = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), len) };
         assert_eq!(bound, 0, "{}", io::Error::last_os_error());
         socket
@@ -119,12 +119,13 @@ fn enter(namespace: &str) -> [OwnedFd; 2] {
 }
 
 fn send(socket: &OwnedFd, frame: &[u8]) {
-    // SAFETY: the octets live during the call. A frame that is not sent is lost, as on any network.
+    // SAFETY: the octets live during the call. A frame that cannot be sent is lost, as on any
+    // network.
     let _ = unsafe { libc::send(socket.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) };
 }
 
 fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> Option<usize> {
-    // SAFETY: the buffer lives during the call and has the stated length.
+    // SAFETY: the buffer lives during the call and has the given length.
     let len = unsafe { libc::recv(socket.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) };
     usize::try_from(len).ok()
 }
@@ -181,7 +182,7 @@ fn forward(
     }
 }
 
-/// Waits for a frame, for a millisecond at most.
+/// Waits for a frame, for at most one millisecond.
 fn wait(sockets: &[OwnedFd; 2]) {
     let mut list =
         sockets.each_ref().map(|socket| libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLIN, revents: 0 });
@@ -189,7 +190,7 @@ fn wait(sockets: &[OwnedFd; 2]) {
     unsafe { libc::poll(list.as_mut_ptr(), 2, 1) };
 }
 
-/// Two topics, of which one is refused and later released.
+/// Tests two topics, one of which is refused and later released.
 fn refuse_and_release(domain: u32, left: Program, right: Program, reader_is_first: bool) {
     let Some(network) = forwarded_hosts() else { return };
     let bridge = Bridge::start(network.forwarder().expect("a program is to forward"));
@@ -227,27 +228,27 @@ fn refuse_and_release(domain: u32, left: Program, right: Program, reader_is_firs
 }
 
 #[test]
-fn cyclonedds_11_is_told_of_a_refusal_and_matches_when_it_is_lifted() {
+fn cyclonedds_11_reports_refusal_and_matches_after_release() {
     refuse_and_release(171, Program::Cyclone11, Program::Cyclone11, false);
     refuse_and_release(171, Program::Cyclone11, Program::Cyclone11, true);
 }
 
 #[test]
-fn cyclonedds_10_is_told_of_a_refusal_and_matches_when_it_is_lifted() {
+fn cyclonedds_10_reports_refusal_and_matches_after_release() {
     refuse_and_release(172, Program::Cyclone10, Program::Cyclone10, false);
 }
 
 #[test]
-fn fast_dds_2_is_told_of_a_refusal_and_matches_when_it_is_lifted() {
+fn fast_dds_2_reports_refusal_and_matches_after_release() {
     refuse_and_release(173, Program::FastDds2, Program::FastDds2, false);
 }
 
 #[test]
-fn fast_dds_3_is_told_of_a_refusal_and_matches_when_it_is_lifted() {
+fn fast_dds_3_reports_refusal_and_matches_after_release() {
     refuse_and_release(174, Program::FastDds3, Program::FastDds3, false);
 }
 
 #[test]
-fn takt_is_told_of_a_refusal_and_matches_when_it_is_lifted() {
+fn takt_reports_refusal_and_matches_after_release() {
     refuse_and_release(175, Program::Takt, Program::Cyclone11, false);
 }

@@ -1,4 +1,5 @@
-//! Takt and each peer, both ways, through the whole matrix, recorded and judged by tshark.
+//! Sample exchange between Takt and each peer, in both directions, over the whole matrix. tshark
+//! checks the capture.
 
 use takt_interop::peer::Options;
 use takt_interop::programs::Program;
@@ -6,39 +7,40 @@ use takt_interop::programs::Program;
 use crate::exchange::{Case, cases, exchange};
 use crate::scene::{Recorded, Scene};
 
-/// After so many failures the rest of a matrix teaches nothing new.
+/// Number of failures after which a matrix ends.
 const ENOUGH: usize = 8;
 
 #[test]
-fn takt_and_cyclonedds_0_10() {
+fn takt_and_cyclonedds_0_10_exchange_all_cases() {
     takt_and(Program::Cyclone10, Options::default(), |_| true);
 }
 
 #[test]
-fn takt_and_cyclonedds_11() {
+fn takt_and_cyclonedds_11_exchange_all_cases() {
     takt_and(Program::Cyclone11, Options::default(), |_| true);
 }
 
 #[test]
-fn takt_and_fast_dds_2() {
+fn takt_and_fast_dds_2_exchange_all_cases() {
     takt_and(Program::FastDds2, Options::default(), |_| true);
 }
 
 #[test]
-fn takt_and_fast_dds_3() {
+fn takt_and_fast_dds_3_exchange_all_cases() {
     takt_and(Program::FastDds3, Options::default(), |_| true);
 }
 
 #[test]
-fn takt_and_takt() {
+fn takt_and_takt_exchange_all_cases() {
     takt_and(Program::Takt, Options::default(), |_| true);
 }
 
-/// All cases that are wanted, both ways. What passed by the kernel of Takt's host, in and out.
+/// Runs all `wanted` cases in both directions. Returns the datagrams that bypassed the kernel of
+/// Takt's host, received and sent.
 pub fn takt_and(peer: Program, options: Options, wanted: fn(&Case) -> bool) -> Option<(u64, u64)> {
     let mut recorded = Recorded::with(Program::Takt, peer, options)?;
     let scene = &mut recorded.scene;
-    // What passes by the kernels is not counted by them.
+    // The kernels do not count datagrams that bypass them.
     let is_counted = options.xdp.is_none();
     let mut failures = one_way(scene, Program::Takt, peer, true, is_counted, wanted);
     failures.extend(one_way(scene, peer, Program::Takt, false, is_counted, wanted));

@@ -1,4 +1,5 @@
-//! TRANSIENT_LOCAL across processes: who starts when everything has been written still gets it, or as much as HISTORY keeps.
+//! TRANSIENT_LOCAL across processes: a subscriber that starts after all writes receives the samples
+//! that HISTORY keeps.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,7 +14,8 @@ const WRITTEN: u64 = 60;
 const KEYS: u32 = 3;
 const SIZE: usize = 3000;
 
-/// Writes, then starts the subscriber's process; sequence numbers by key, as they came.
+/// Writes, then starts the process of the subscriber. Returns the received sequence numbers by key,
+/// in order of arrival.
 fn late(publisher: Program, subscriber: Program, keep_last: u32) -> Option<BTreeMap<u32, Vec<u64>>> {
     let network = hosts()?;
     let mut left = start(publisher, &network.left, Default::default())?;
@@ -39,7 +41,7 @@ fn late(publisher: Program, subscriber: Program, keep_last: u32) -> Option<BTree
     Some(received)
 }
 
-/// What a late joiner must get of instance `key`.
+/// Returns the sequence numbers of instance `key` that a late joiner must receive.
 fn expected(key: u32, keep_last: u32) -> Vec<u64> {
     let all: Vec<u64> = (0..WRITTEN).filter(|seq| *seq % u64::from(KEYS) == u64::from(key - 1)).collect();
     let kept = if keep_last == 0 { all.len() } else { keep_last as usize };
@@ -56,14 +58,14 @@ fn check(publisher: Program, subscriber: Program) {
 }
 
 #[test]
-fn a_late_process_gets_what_takt_kept() {
+fn late_process_receives_history_of_takt_writer() {
     for subscriber in [Program::Takt, Program::Cyclone10, Program::Cyclone11, Program::FastDds2, Program::FastDds3] {
         check(Program::Takt, subscriber);
     }
 }
 
 #[test]
-fn takt_gets_what_others_kept() {
+fn late_takt_process_receives_history_of_other_vendors() {
     for publisher in Program::FOREIGN {
         check(publisher, Program::Takt);
     }

@@ -1,7 +1,8 @@
-//! RELIABLE KEEP_ALL over a link that loses, duplicates and reorders datagrams in both directions: nothing is lost, nothing
-//! comes twice, everything in order, every byte right.
+//! RELIABLE KEEP_ALL over a link that loses, duplicates and reorders datagrams in both directions.
+//! Every sample arrives once, in order, with correct content.
 //!
-//! `TAKT_TEST_LONG=1` sends 100,000 samples of 100 B and 200 of 1 MB at each loss rate instead of the few of every day.
+//! `TAKT_TEST_LONG=1` sends 100,000 samples of 100 B and 200 samples of 1 MB at each loss rate,
+//! instead of the short default.
 
 use std::time::Duration;
 
@@ -13,9 +14,9 @@ use takt_interop::programs::Program;
 
 use crate::scene::Scene;
 
-/// Between two samples; a link that loses 30 % of everything is slow, but it does not stand still.
+/// Maximum time between two samples. A link with 30 % loss is slow, but makes progress.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Sequence numbers from here on were written before the link went bad.
+/// First sequence number of the warm-up samples, which are written before the impairment starts.
 const WARM_UP: u64 = 1 << 32;
 
 pub fn is_long() -> bool {
@@ -30,21 +31,22 @@ fn batches() -> [Batch; 2] {
 }
 
 #[test]
-fn takt_to_takt() {
+fn takt_to_takt_survives_loss() {
     survives(Program::Takt, Program::Takt, Options::default(), &[1, 10, 30]);
 }
 
 #[test]
-fn takt_to_cyclonedds() {
+fn takt_to_cyclonedds_survives_loss() {
     survives(Program::Takt, Program::Cyclone11, Options::default(), &[1, 10, 30]);
 }
 
 #[test]
-fn cyclonedds_to_takt() {
+fn cyclonedds_to_takt_survives_loss() {
     survives(Program::Cyclone11, Program::Takt, Options::default(), &[1, 10, 30]);
 }
 
-/// One stream after the other at each loss rate. What Takt's ends received and sent past their kernels.
+/// Sends one stream after the other at each loss rate. Returns the datagrams that Takt's
+/// participants received and sent past their kernels.
 pub fn survives(
     publisher: Program,
     subscriber: Program,
@@ -75,7 +77,8 @@ fn stream(scene: &mut Scene, loss_percent: u32, batch: &Batch, label: &str) {
     right.matched("r", 1).expect("matched");
     warm_up(left, right);
 
-    // Of a hundred datagrams, as few as there are, some are repeated and some delayed for certain.
+    // A stream has at least a hundred datagrams, so that some are duplicated and some delayed with
+    // near certainty.
     let impairment = Impairment { loss_percent, duplicate_percent: 10, late_percent: 10, ..Impairment::default() };
     network.impair(impairment).expect("the kernel has a packet filter");
     left.write("w", batch).expect("running");
@@ -100,7 +103,8 @@ fn stream(scene: &mut Scene, loss_percent: u32, batch: &Batch, label: &str) {
     assert!(surplus.iter().all(|event| !matches!(event, Event::Sample(_))), "{label}: {surplus:?}");
 }
 
-/// See `exchange.rs`: a match is reported before samples are handed on.
+/// Writes until a sample arrives; see `exchange.rs`: a peer may report a match before it delivers
+/// samples.
 fn warm_up(left: &mut takt_interop::peer::Peer, right: &mut takt_interop::peer::Peer) {
     for attempt in 0.. {
         left.write("w", &Batch { first: WARM_UP + attempt, ..Batch::new(1, 16) }).expect("running");

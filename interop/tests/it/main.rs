@@ -1,7 +1,9 @@
-//! Takt against CycloneDDS 0.10, CycloneDDS 11, Fast DDS 2.9 and Fast DDS 3.2, and against itself over a bad link.
+//! Interoperability tests of Takt with CycloneDDS 0.10, CycloneDDS 11, Fast DDS 2.9 and Fast DDS
+//! 3.2, and of Takt with itself over an impaired link.
 //!
-//! Every test has two hosts of its own (network namespaces), so all may run at once. `interop/README.md` says what is
-//! needed; `TAKT_TEST_LONG=1` runs the loss tests at full length.
+//! Every test has its own two hosts (network namespaces), so that all may run in parallel.
+//! `interop/README.md` lists the prerequisites. `TAKT_TEST_LONG=1` runs the loss tests at full
+//! length.
 
 mod captures;
 mod confidentiality;

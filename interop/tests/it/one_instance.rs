@@ -1,5 +1,5 @@
-//! One instance, written in XCDR1 and in XCDR2 by writers of all products: a KEEP_LAST 1 reader holds it once, and every writer
-//! can end it.
+//! One instance, written in XCDR1 and in XCDR2 by writers of all products. A KEEP_LAST 1 reader
+//! holds it once, and every writer can dispose it.
 
 use std::time::{Duration, Instant};
 
@@ -13,28 +13,28 @@ use crate::scene::{hosts, start};
 const KEYED: [Kind; 4] = [Kind::WideKey, Kind::OctetKey, Kind::NameKey, Kind::SequenceKey];
 const REPRESENTATIONS: [Representation; 2] = [Representation::Xcdr1, Representation::Xcdr2];
 const KEY: u32 = 7;
-/// Of the type with a name in its key: the length of the name asks for padding.
+/// Payload length. In the type with a name in its key, the length of the name requires padding.
 const SIZE: usize = 16;
-/// How often a writer tries to reach a reader that has just matched.
+/// Maximum number of writes to a reader that has just matched.
 const ATTEMPTS: u64 = 20;
 const BRIEFLY: Duration = Duration::from_millis(500);
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A reader in a process of its own, and writers of one instance.
+/// A reader in a separate process, and writers of one instance.
 struct Group {
     kind: Kind,
     subscriber: Program,
     reader: Peer,
     publishers: Vec<(Program, Peer)>,
-    /// Which publisher a writer belongs to, and its name.
+    /// Index of the publisher of each writer, and the id of the writer.
     writers: Vec<(usize, String)>,
     written: u64,
-    /// Its end ends the programs on its hosts.
+    /// Declared last: dropping it kills the programs on its hosts.
     network: Network,
 }
 
 impl Group {
-    /// Writes a sample from a writer; its number.
+    /// Writes a sample with the given writer and returns its number.
     fn write(&mut self, at: usize) -> u64 {
         let (publisher, id) = &self.writers[at];
         let peer = &mut self.publishers[*publisher].1;
@@ -44,20 +44,21 @@ impl Group {
         self.written
     }
 
-    /// Has a writer dispose or unregister the instance.
+    /// Makes a writer dispose or unregister the instance.
     fn end(&mut self, at: usize, end: fn(&mut Peer, &str, u32) -> takt_interop::Result<()>) {
         let (publisher, id) = &self.writers[at];
         end(&mut self.publishers[*publisher].1, id, KEY).expect("ended");
     }
 
-    /// Waits until the reader has everything. A Fast DDS writer asks for acknowledgements every 3 s.
+    /// Waits until the reader has acknowledged everything. A Fast DDS writer requests
+    /// acknowledgments every 3 s.
     fn await_acknowledgements(&mut self) {
         for (publisher, id) in &self.writers {
             self.publishers[*publisher].1.acknowledged(id, PATIENCE).expect("acknowledged");
         }
     }
 
-    /// Takes until there is a sample, or nothing after `patience`.
+    /// Takes until there is a sample. Returns nothing after `patience`.
     fn take_within(&mut self, patience: Duration) -> Vec<Sample> {
         let deadline = Instant::now() + patience;
         loop {
@@ -69,8 +70,8 @@ impl Group {
         }
     }
 
-    /// INTEROP(CycloneDDS 0.10.2, 11.0.1): a reader drops what comes in the first fraction of a millisecond after it has
-    /// reported a match.
+    /// INTEROP(CycloneDDS 0.10.2, 11.0.1): a reader drops the samples that arrive in the first
+    /// fraction of a millisecond after it has reported a match.
     fn warm_up(&mut self, at: usize) {
         for _ in 0..ATTEMPTS {
             self.write(at);
@@ -86,7 +87,8 @@ impl Group {
         format!("{} {id}, {:?} to {}", self.publishers[*publisher].0, self.kind, self.subscriber)
     }
 
-    /// All write the instance; how many samples a KEEP_LAST 1 reader holds then.
+    /// Makes all writers write the instance and returns the number of samples that a KEEP_LAST 1
+    /// reader then holds.
     fn samples_of_all(&mut self) -> usize {
         for at in 0..self.writers.len() {
             self.write(at);
@@ -97,13 +99,13 @@ impl Group {
         samples.len()
     }
 
-    /// Keys and states of samples without data.
+    /// Returns validity, key and state of the samples without data.
     fn ends_within(&mut self, patience: Duration) -> Vec<(bool, Option<u32>, InstanceState)> {
         let samples = self.take_within(patience);
         samples.iter().map(|sample| (sample.valid, sample.key, sample.state)).collect()
     }
 
-    /// Each writer disposes the instance that another one wrote last.
+    /// Makes each writer dispose the instance that another one wrote last.
     fn check_disposals(&mut self) {
         for at in 0..self.writers.len() {
             let seq = self.write((at + 1) % self.writers.len());
@@ -115,13 +117,15 @@ impl Group {
         }
     }
 
-    /// The instance has no writers when the last one has unregistered it, not earlier.
+    /// Checks that the instance becomes NOT_ALIVE_NO_WRITERS when the last writer unregisters it,
+    /// not earlier.
     fn check_unregistrations(&mut self) {
         assert_eq!(self.samples_of_all(), 1);
         let last = self.writers.len() - 1;
         (0..last).for_each(|at| self.end(at, Peer::unregister));
         self.await_acknowledgements();
-        // INTEROP(Fast DDS 2.9.1, 3.2.2): its reader has a sample without data of every unregistration.
+        // INTEROP(Fast DDS 2.9.1, 3.2.2): its reader delivers a sample without data for every
+        // unregistration.
         let earlier = self.ends_within(Duration::ZERO);
         let is_alive = |state: &(bool, Option<u32>, InstanceState)| *state == (false, Some(KEY), InstanceState::Alive);
         assert!(earlier.iter().all(is_alive), "{} still writes: {earlier:?}", self.name(last));
@@ -133,13 +137,13 @@ impl Group {
     }
 }
 
-/// INTEROP(CycloneDDS 0.10.2): its compiler refuses a sequence in a key.
+/// INTEROP(CycloneDDS 0.10.2): its IDL compiler refuses a sequence in a key.
 fn has_type(program: Program, kind: Kind) -> bool {
     kind != Kind::SequenceKey || !matches!(program, Program::Cyclone10 | Program::Cyclone11)
 }
 
-/// A reader of `subscriber`, and one writer of each of `publishers` for each representation, matched. `None` if this machine
-/// cannot run such a test.
+/// Creates a reader of `subscriber` and one writer of each of `publishers` for each representation,
+/// and waits for the matches. `None` if this machine cannot run such a test.
 fn group(kind: Kind, subscriber: Program, publishers: &[Program]) -> Option<Group> {
     let network = hosts()?;
     let mut group = Group {
@@ -157,7 +161,7 @@ fn group(kind: Kind, subscriber: Program, publishers: &[Program]) -> Option<Grou
     for publisher in publishers.iter().copied().filter(|publisher| has_type(*publisher, kind)) {
         let mut peer = start(publisher, &group.network.left, Options::default())?;
         for representation in REPRESENTATIONS {
-            // INTEROP(Fast DDS 2.9.1): its reader announces XCDR1 alone.
+            // INTEROP(Fast DDS 2.9.1): its reader announces only XCDR1.
             if subscriber == Program::FastDds2 && representation == Representation::Xcdr2 {
                 continue;
             }
@@ -174,7 +178,7 @@ fn group(kind: Kind, subscriber: Program, publishers: &[Program]) -> Option<Grou
 }
 
 #[test]
-fn a_takt_reader_holds_an_instance_of_all_products_once() {
+fn takt_reader_holds_an_instance_of_all_products_once() {
     const PUBLISHERS: [Program; 5] =
         [Program::Takt, Program::Cyclone10, Program::Cyclone11, Program::FastDds2, Program::FastDds3];
     for kind in KEYED {
@@ -187,29 +191,30 @@ fn a_takt_reader_holds_an_instance_of_all_products_once() {
     }
 }
 
-/// INTEROP(Fast DDS 2.9.1): its reader files a sample under the key hash on the wire, and its own writers announce the hash in
-/// XCDR1, others that of XTypes 1.3 §7.6.8. Where these differ it holds an instance twice.
+/// INTEROP(Fast DDS 2.9.1): its reader identifies an instance by the key hash on the wire. Its own
+/// writers announce the hash of the XCDR1 key, other products that of XTypes 1.3 §7.6.8. Where
+/// these differ, the reader holds an instance twice.
 fn holds_its_own_apart(subscriber: Program, kind: Kind) -> bool {
     subscriber == Program::FastDds2 && kind != Kind::NameKey
 }
 
 #[test]
-fn a_cyclonedds_0_10_reader_holds_an_instance_of_takt_once() {
+fn cyclonedds_0_10_reader_holds_an_instance_of_takt_once() {
     holds_an_instance_of_takt_once(Program::Cyclone10);
 }
 
 #[test]
-fn a_cyclonedds_11_reader_holds_an_instance_of_takt_once() {
+fn cyclonedds_11_reader_holds_an_instance_of_takt_once() {
     holds_an_instance_of_takt_once(Program::Cyclone11);
 }
 
 #[test]
-fn a_fast_dds_2_reader_holds_an_instance_of_takt_once() {
+fn fast_dds_2_reader_holds_an_instance_of_takt_once() {
     holds_an_instance_of_takt_once(Program::FastDds2);
 }
 
 #[test]
-fn a_fast_dds_3_reader_holds_an_instance_of_takt_once() {
+fn fast_dds_3_reader_holds_an_instance_of_takt_once() {
     holds_an_instance_of_takt_once(Program::FastDds3);
 }
 
@@ -225,7 +230,7 @@ fn holds_an_instance_of_takt_once(subscriber: Program) {
 }
 
 #[test]
-fn a_fast_dds_2_reader_holds_an_instance_of_takt_and_of_its_own_twice() {
+fn fast_dds_2_reader_holds_an_instance_of_takt_and_fast_dds_twice() {
     for kind in KEYED.into_iter().filter(|kind| holds_its_own_apart(Program::FastDds2, *kind)) {
         let Some(mut group) = group(kind, Program::FastDds2, &[Program::Takt, Program::FastDds2]) else { return };
         assert_eq!(group.samples_of_all(), 2, "{kind:?}");

@@ -1,5 +1,6 @@
-//! The peers among themselves: what fails here is no fault of Takt's. Only late joiners, the one delivery that owes nothing
-//! to chance between all of them.
+//! The peers of other vendors with one another. A failure here is not a fault of Takt. Only late
+//! joiners are tested, since theirs is the only delivery between all peers that does not depend on
+//! timing.
 
 use takt_interop::programs::Program;
 
@@ -7,12 +8,12 @@ use crate::exchange::{Delivery, cases, exchange};
 use crate::scene::Scene;
 
 #[test]
-fn cyclonedds_0_10_and_fast_dds() {
+fn cyclonedds_0_10_and_fast_dds_serve_late_joiners() {
     both_ways(Program::Cyclone10, Program::FastDds2);
 }
 
 #[test]
-fn cyclonedds_11_and_cyclonedds_0_10() {
+fn cyclonedds_11_and_cyclonedds_0_10_serve_late_joiners() {
     both_ways(Program::Cyclone11, Program::Cyclone10);
 }
 

@@ -1,5 +1,5 @@
-//! Policies that act at run time, between Takt and each peer, both ways: LIFESPAN, DEADLINE, OWNERSHIP with LIVELINESS, and
-//! content filters. Everything is recorded, and tshark looks at what Takt sent.
+//! Run-time policies between Takt and each peer, in both directions: LIFESPAN, DEADLINE, OWNERSHIP
+//! with LIVELINESS, and content filters. tshark checks the frames that Takt sent.
 
 use std::time::{Duration, Instant};
 
@@ -10,10 +10,11 @@ use takt_interop::programs::Program;
 use crate::scene::{Recorded, start};
 
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How often something is written that a reader may still overlook, or that may expire on the way.
+/// Maximum number of writes of a sample that a reader may miss, or that may expire in transit.
 const ATTEMPTS: u64 = 40;
 const BRIEFLY: Duration = Duration::from_millis(500);
-/// INTEROP(Fast DDS 2.9.1): takes a key hash of sixteen zeros for no key hash, so there is no instance 0.
+/// INTEROP(Fast DDS 2.9.1): treats a key hash of sixteen zeros as a missing key hash, so the tests
+/// do not use instance 0.
 const KEY: u32 = 1;
 const SIZE: usize = 100;
 
@@ -25,7 +26,8 @@ fn batch(first: u64, count: u64) -> Batch {
     Batch { first, key: KEY, ..Batch::new(count, SIZE) }
 }
 
-/// Writes to the end of the batch; with a period that includes the time after the last sample.
+/// Writes a batch and waits for its end. With a period, this includes the time after the last
+/// sample.
 fn write(peer: &mut Peer, id: &str, batch: &Batch) {
     peer.write(id, batch).expect("running");
     peer.written(id, PATIENCE).expect("there is room");
@@ -35,7 +37,7 @@ fn numbers(samples: &[Sample]) -> Vec<u64> {
     samples.iter().filter(|sample| sample.valid).map(|sample| sample.seq).collect()
 }
 
-/// Takt and each of the others, both ways.
+/// Returns the pairs of Takt and each other product, in both directions.
 fn pairs() -> Vec<(Program, Program)> {
     let forth = Program::FOREIGN.map(|peer| (Program::Takt, peer));
     let back = Program::FOREIGN.map(|peer| (peer, Program::Takt));
@@ -44,7 +46,8 @@ fn pairs() -> Vec<(Program, Program)> {
 
 /// Writes single samples from `first` on until the reader has one.
 ///
-/// INTEROP(CycloneDDS 0.10.2, 11.0.1): reports a match a fraction of a millisecond before it begins to hand on samples.
+/// INTEROP(CycloneDDS 0.10.2, 11.0.1): reports a match a fraction of a millisecond before it
+/// delivers samples.
 fn write_until_received(writer: &mut Peer, reader: &mut Peer, first: u64) {
     for attempt in 0..ATTEMPTS {
         write(writer, "w", &batch(first + attempt, 1));
@@ -55,17 +58,18 @@ fn write_until_received(writer: &mut Peer, reader: &mut Peer, first: u64) {
     panic!("none of {ATTEMPTS} samples arrived");
 }
 
-/// Nothing is read that was written longer ago than its lifespan, neither by who comes late nor by who reads late.
+/// Samples older than their lifespan reach neither a late joiner nor a reader that takes late.
 #[test]
 fn samples_expire_at_the_writer_and_at_the_reader() {
     const LIFESPAN_MS: u32 = 300;
-    /// Until what was written before has expired.
+    /// Time until the earlier samples have expired.
     const PAUSE_US: u64 = 2 * 1000 * LIFESPAN_MS as u64;
     const BEFORE: u64 = 0;
     const UNREAD: u64 = 1_000;
     const FRESH: u64 = 2_000;
     for (publisher, subscriber) in pairs() {
-        // INTEROP(Fast DDS 2.9.1, 3.2.2): its readers go by a LIFESPAN of their own, not by the writer's.
+        // INTEROP(Fast DDS 2.9.1, 3.2.2): its readers apply their own LIFESPAN, not that of the
+        // writer.
         let expires_at_reader = !matches!(subscriber, Program::FastDds2 | Program::FastDds3);
         let Some(mut recorded) = Recorded::new(publisher, subscriber) else { return };
         let (left, right) = (&mut recorded.scene.left, &mut recorded.scene.right);
@@ -83,8 +87,9 @@ fn samples_expire_at_the_writer_and_at_the_reader() {
         let mut received = Vec::new();
         for attempt in 0..ATTEMPTS {
             write(left, "w", &batch(FRESH + attempt, 1));
-            // INTEROP(Fast DDS 2.9.1, 3.2.2): a sample may expire in its writer before a heartbeat has asked for acknowledgements,
-            // which come every 3 s; then no heartbeat follows, and the writer waits for the sample for ever.
+            // INTEROP(Fast DDS 2.9.1, 3.2.2): a sample may expire in its writer before a heartbeat
+            // has requested acknowledgments, which happens every 3 s. No heartbeat follows then,
+            // and the writer waits for the acknowledgment for ever.
             if !matches!(publisher, Program::FastDds2 | Program::FastDds3) {
                 left.acknowledged("w", PATIENCE).expect("what has expired is not waited for");
             }
@@ -102,9 +107,9 @@ fn samples_expire_at_the_writer_and_at_the_reader() {
     }
 }
 
-/// A writer that falls silent misses its deadline again and again, and so do its readers.
+/// A writer that stops writing misses its deadline repeatedly, and so do its readers.
 #[test]
-fn a_missed_deadline_is_reported_on_both_sides() {
+fn missed_deadline_is_reported_on_both_sides() {
     for (publisher, subscriber) in pairs() {
         let Some(mut recorded) = Recorded::new(publisher, subscriber) else { return };
         let (left, right) = (&mut recorded.scene.left, &mut recorded.scene.right);
@@ -122,13 +127,14 @@ fn a_missed_deadline_is_reported_on_both_sides() {
     }
 }
 
-/// Of two writers of an instance the stronger one is heard, until it dies without a word.
+/// Checks that the reader receives the stronger of two writers of an instance, and the weaker one
+/// after the stronger was killed.
 fn the_weaker_takes_over(publisher: Program, subscriber: Program) {
-    /// Numbers of the stronger one begin here.
+    /// First number of the stronger writer.
     const STRONG: u64 = 1_000_000;
     const PERIOD_US: u64 = 20_000;
     const MANY: u64 = 2_000;
-    /// Long enough that no living writer is taken for dead on a busy machine.
+    /// Lease duration in milliseconds, long enough for writers on a busy machine.
     const LEASE_MS: u32 = 2_500;
     let Some(mut recorded) = Recorded::new(publisher, subscriber) else { return };
     let Some(mut strong) = start(publisher, &recorded.scene.network.left, Default::default()) else { return };
@@ -146,7 +152,7 @@ fn the_weaker_takes_over(publisher: Program, subscriber: Program) {
         let number = reader.sample("r").expect("the strong one goes on").seq;
         assert!(number >= STRONG, "{publisher} -> {subscriber}: {number} of the weaker writer");
     }
-    // Killed.
+    // Kills the program.
     drop(strong);
     next(reader, |number| number < STRONG);
     for _ in 0..5 {
@@ -156,16 +162,17 @@ fn the_weaker_takes_over(publisher: Program, subscriber: Program) {
     recorded.stop();
 }
 
-/// INTEROP(Fast DDS 2.9.1): a reader stays with an owner that is dead, also among its own kind.
+/// INTEROP(Fast DDS 2.9.1): a reader keeps an owner whose liveliness is lost, also with its own
+/// writers.
 #[test]
-fn a_cyclonedds_reader_hears_the_weaker_owner_when_the_stronger_one_dies() {
+fn cyclonedds_reader_switches_to_weaker_owner_when_stronger_dies() {
     for subscriber in [Program::Cyclone10, Program::Cyclone11] {
         the_weaker_takes_over(Program::Takt, subscriber);
     }
 }
 
 #[test]
-fn takt_hears_the_weaker_owner_when_the_stronger_one_dies() {
+fn takt_reader_switches_to_weaker_owner_when_stronger_dies() {
     for publisher in Program::FOREIGN {
         the_weaker_takes_over(publisher, Program::Takt);
     }
@@ -182,7 +189,8 @@ fn next(reader: &mut Peer, wanted: impl Fn(u64) -> bool) {
     panic!("the other writer is never heard");
 }
 
-/// A filtering reader gets what passes, of what was written before it came and after, and nothing else.
+/// Checks that a filtering reader receives exactly the matching samples, written before and after
+/// its creation.
 fn filters(publisher: Program, subscriber: Program) {
     const END: u64 = 12;
     const WRITTEN: u64 = 30;
@@ -213,15 +221,16 @@ fn filters(publisher: Program, subscriber: Program) {
 }
 
 #[test]
-fn takt_filters_what_others_write() {
+fn takt_reader_filters_samples_of_other_vendors() {
     for publisher in Program::FOREIGN {
         filters(publisher, Program::Takt);
     }
 }
 
-/// INTEROP(CycloneDDS 0.10.2, 11.0.1): neither has content-filtered topics; a function may drop what has arrived.
+/// INTEROP(CycloneDDS 0.10.2, 11.0.1): neither has content-filtered topics; a local function may
+/// drop received samples.
 #[test]
-fn takt_filters_for_fast_dds_readers() {
+fn takt_writer_filters_for_fast_dds_readers() {
     for subscriber in [Program::FastDds2, Program::FastDds3] {
         filters(Program::Takt, subscriber);
     }

@@ -1,11 +1,11 @@
-//! What must not match does not, both sides say so, and Takt says why.
+//! Incompatible QoS: the endpoints do not match, both sides report it, and Takt gives the reason.
 
 use takt_interop::peer::{Durability, Endpoint, Kind, Peer, Representation};
 use takt_interop::programs::Program;
 
 use crate::scene::Scene;
 
-/// Policies as DDS numbers them.
+/// Policy ids of DDS.
 const DURABILITY: i64 = 2;
 const DEADLINE: i64 = 4;
 const OWNERSHIP: i64 = 6;
@@ -13,12 +13,12 @@ const LIVELINESS: i64 = 8;
 const RELIABILITY: i64 = 11;
 const DATA_REPRESENTATION: i64 = 23;
 
-/// A writer that offers too little for a reader.
+/// A writer that offers less than a reader requests.
 struct Mismatch {
     policy: i64,
     writer: Endpoint,
     reader: Endpoint,
-    /// What Takt's reason names, offered and requested.
+    /// Words of Takt's reason: policy, offered and requested value.
     words: [&'static str; 3],
 }
 
@@ -70,7 +70,8 @@ fn mismatches(topic: &str) -> Vec<Mismatch> {
     vec![reliability, durability, representation, deadline, ownership, liveliness]
 }
 
-/// Creates the two and checks what Takt reports; the peer's number if it reports one as well.
+/// Creates both endpoints and checks the report of Takt. Returns the policy number that the peer
+/// reports.
 fn refused(takt: &mut Peer, peer: &mut Peer, mismatch: &Mismatch, takt_writes: bool) -> i64 {
     let Mismatch { policy, writer, reader, words } = mismatch;
     let (own, other) = if takt_writes { (writer, reader) } else { (reader, writer) };
@@ -88,13 +89,13 @@ fn refused(takt: &mut Peer, peer: &mut Peer, mismatch: &Mismatch, takt_writes: b
 }
 
 #[test]
-fn both_sides_refuse_and_takt_gives_its_reason() {
+fn both_sides_report_incompatible_qos_and_takt_gives_the_reason() {
     for peer in [Program::Takt, Program::Cyclone10, Program::Cyclone11, Program::FastDds2, Program::FastDds3] {
         let Some(mut scene) = Scene::new(Program::Takt, peer) else { return };
         for takt_writes in [true, false] {
             for mismatch in mismatches(if takt_writes { "forth" } else { "back" }) {
                 let representation = mismatch.policy == DATA_REPRESENTATION;
-                // INTEROP(Fast DDS 2.9.1): neither announces DATA_REPRESENTATION nor heeds it.
+                // INTEROP(Fast DDS 2.9.1): neither announces nor checks DATA_REPRESENTATION.
                 if representation && peer == Program::FastDds2 {
                     continue;
                 }
@@ -107,10 +108,10 @@ fn both_sides_refuse_and_takt_gives_its_reason() {
     }
 }
 
-/// INTEROP(Fast DDS 2.9.1): does not announce DATA_REPRESENTATION, so its readers count as readers of XCDR1, whatever they
-/// were told to take.
+/// INTEROP(Fast DDS 2.9.1): does not announce DATA_REPRESENTATION. Its readers therefore count as
+/// XCDR1 readers, whatever their configuration.
 #[test]
-fn a_fast_dds_reader_of_xcdr2_does_not_say_so() {
+fn fast_dds_xcdr2_reader_counts_as_xcdr1_reader() {
     let Some(mut scene) = Scene::new(Program::Takt, Program::FastDds2) else { return };
     let xcdr2 = |id: &str| Endpoint { representation: Representation::Xcdr2, ..Endpoint::new(id, "T", Kind::Key) };
     scene.right.reader(&xcdr2("r")).expect("created");

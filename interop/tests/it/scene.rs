@@ -1,4 +1,4 @@
-//! Two hosts with a peer program each.
+//! Test setup: two hosts with one peer program each.
 
 use takt_interop::capture::Capture;
 use takt_interop::network::{Host, Network};
@@ -7,39 +7,40 @@ use takt_interop::programs::Program;
 use takt_interop::{Error, Result};
 use takt_testkit::{not_run, require};
 
-/// Two peer programs, `left` and `right`, that see each other over the link only.
+/// Two peer programs, `left` and `right`, that are connected only by the link.
 pub struct Scene {
-    // The peers go first, the namespaces last.
+    // Dropped in this order: programs first, namespaces last.
     pub left: Peer,
     pub right: Peer,
     pub network: Network,
 }
 
 impl Scene {
-    /// Starts the programs on hosts of their own. `None` if this machine cannot run such a test, which is reported.
+    /// Starts the programs on two new hosts. `None` if this machine cannot run such a test, which
+    /// is reported.
     pub fn new(left: Program, right: Program) -> Option<Self> {
         Self::with(left, right, Options::default())
     }
 
-    /// Takt by AF_XDP, if that is asked for, has a switch before it.
+    /// Starts the programs with `options`. With AF_XDP, the hosts are connected by a switch.
     pub fn with(left: Program, right: Program, options: Options) -> Option<Self> {
         Self::on(network_for(options)?, left, right, options)
     }
 
     fn on(network: Network, left: Program, right: Program, options: Options) -> Option<Self> {
-        // At the same time: most of them need a while to load.
+        // In parallel, since most programs take a while to load.
         let (left, right) = std::thread::scope(|scope| {
             let left = scope.spawn(|| Peer::start(left, &network.left, options));
             let right = Peer::start(right, &network.right, options);
             (left.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), right)
         });
-        // What is missing is reported by this thread, whose name is the test's.
+        // Missing prerequisites are reported by this thread, whose name is that of the test.
         let (left, right) = (possible(left)?, possible(right)?);
         Some(Self { left, right, network })
     }
 }
 
-/// A [`Scene`] of which everything is recorded.
+/// A [`Scene`] whose traffic is recorded.
 pub struct Recorded {
     pub scene: Scene,
     capture: Capture,
@@ -59,7 +60,8 @@ impl Recorded {
         Some(Self { scene, capture, programs })
     }
 
-    /// Lets the programs end by themselves; what tshark has against what Takt sent, and who does not end.
+    /// Makes the programs quit. Returns tshark's errors in the frames that Takt sent, and the
+    /// programs that do not exit.
     pub fn ended(self) -> Vec<String> {
         let Scene { left, right, network } = self.scene;
         let mut found = Vec::new();
@@ -70,7 +72,7 @@ impl Recorded {
         found
     }
 
-    /// Keeps the capture and reads the kernels' counters: evidence of where a datagram went.
+    /// Keeps the capture and reads the kernel counters, as evidence of where a datagram was lost.
     pub fn evidence(&mut self) -> String {
         let mut text = format!("capture at the left host or the switch: {}", self.capture.keep().display());
         for (side, host) in [("left", &self.scene.network.left), ("right", &self.scene.network.right)] {
@@ -80,13 +82,13 @@ impl Recorded {
         text
     }
 
-    /// As [`Self::ended`], and there must be nothing.
+    /// Ends as [`Self::ended`], and fails on any error.
     pub fn end(self) {
         let remarks = self.ended();
         assert!(remarks.is_empty(), "{}", remarks.join("\n"));
     }
 
-    /// Kills the programs, and has tshark look at what Takt sent.
+    /// Kills the programs, and has tshark check the frames that Takt sent.
     pub fn stop(self) {
         let Scene { left, right, network } = self.scene;
         drop((left, right));
@@ -95,9 +97,9 @@ impl Recorded {
     }
 }
 
-/// What tshark has against what Takt sent; `programs` ran left and right.
+/// Returns tshark's errors in the frames that Takt sent; `programs` ran left and right.
 fn remarks(capture: Capture, network: &Network, programs: [Program; 2]) -> Vec<String> {
-    /// More of a kind teach nothing new.
+    /// Maximum number of reported errors of one kind.
     const ENOUGH: usize = 8;
     let verdict = capture.judge().expect("tshark reads the capture");
     let mut found = Vec::new();
@@ -122,35 +124,35 @@ fn network_for(options: Options) -> Option<Network> {
     if options.xdp.is_some() { switched_hosts() } else { hosts() }
 }
 
-/// Two hosts at a switch.
+/// Creates two hosts on a switch.
 pub fn switched_hosts() -> Option<Network> {
     has_namespaces()?;
     possible(Network::switched())
 }
 
-/// Two hosts between which the test forwards.
+/// Creates two hosts between which the test forwards.
 pub fn forwarded_hosts() -> Option<Network> {
     has_namespaces()?;
     possible(Network::forwarded())
 }
 
-/// Two hosts.
+/// Creates two hosts.
 pub fn hosts() -> Option<Network> {
     has_namespaces()?;
     possible(Network::new())
 }
 
-/// Asked of the kernel, so that all tests without namespaces report one reason.
+/// Asks the kernel for namespaces, so that all tests without them report the same reason.
 fn has_namespaces() -> Option<()> {
     require::network_namespaces().map_err(not_run).ok()
 }
 
-/// A peer program on a host.
+/// Starts a peer program on a host.
 pub fn start(program: Program, host: &Host, options: Options) -> Option<Peer> {
     possible(Peer::start(program, host, options))
 }
 
-/// `None` if the machine lacks what the test needs; any other error is a failure.
+/// Returns `None` if the machine lacks a prerequisite of the test. Panics on any other error.
 pub fn possible<T>(attempt: Result<T>) -> Option<T> {
     match attempt {
         Ok(value) => Some(value),

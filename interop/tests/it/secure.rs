@@ -1,4 +1,4 @@
-//! Files of DDS Security for two participants, under a governance of choice.
+//! Test fixture: DDS Security files for two participants, under a given governance.
 
 use std::fmt;
 use std::fs;
@@ -12,7 +12,7 @@ use takt_security::tools::{Issuer, Validity};
 
 const DAY: i64 = 86_400;
 
-/// A governance, with one rule for all topics.
+/// A governance with one rule for all topics.
 #[derive(Clone, Copy, Debug)]
 pub struct Variant {
     pub discovery: ProtectionKind,
@@ -20,7 +20,7 @@ pub struct Variant {
     pub rtps: ProtectionKind,
     pub metadata: ProtectionKind,
     pub data: BasicProtectionKind,
-    /// Joining, reading and writing need a grant.
+    /// Whether joining, reading and writing need a grant.
     pub is_controlled: bool,
     pub allows_unauthenticated: bool,
 }
@@ -59,27 +59,27 @@ impl Variant {
     }
 }
 
-/// What keeps the two apart.
+/// Reason for which the two participants refuse each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
-    /// Each has an identity of another authority, and trusts its own alone.
+    /// Each participant has an identity of a different authority, and trusts only its own.
     ForeignAuthority,
-    /// The right one protects messages otherwise.
+    /// The right participant has a different governance for message protection.
     OtherGovernance,
 }
 
-/// Two directories, removed at the end.
+/// Two directories, which are removed on drop.
 pub struct Enclaves {
     directory: PathBuf,
 }
 
 impl Enclaves {
-    /// Makes identities with keys of an algorithm each.
+    /// Creates two identities, each with a key of the given algorithm.
     pub fn new(name: &str, variant: &Variant, algorithms: [KeyAlgorithm; 2]) -> Self {
         Self::with(name, variant, algorithms, None)
     }
 
-    /// The same for two that do not fit together.
+    /// Creates two identities that are incompatible because of `flaw`.
     pub fn with(name: &str, variant: &Variant, algorithms: [KeyAlgorithm; 2], flaw: Option<Flaw>) -> Self {
         let directory = std::env::temp_dir().join(format!("takt-enclaves-{}-{name}", std::process::id()));
         let enclaves = Self { directory };

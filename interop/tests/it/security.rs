@@ -1,8 +1,10 @@
-//! DDS Security with CycloneDDS 0.10 and Fast DDS 2.9: samples and the end of an instance in both directions under each governance, with identities of both
-//! algorithms, and each side as the one that begins the handshake.
+//! DDS Security with CycloneDDS 0.10 and Fast DDS 2.9. Samples and the end of an instance are
+//! exchanged in both directions under each governance, with identities of both algorithms. Each
+//! side begins the handshake once.
 //!
-//! Who begins is up to the GUIDs: the lower one does. A GUID begins with a hash of the subject name, so that names decide: both
-//! directions of a pair have the same names on other sides.
+//! The participant with the lower GUID begins the handshake. A GUID begins with a hash of the
+//! subject name, so that the names decide. Both directions of a pair use the same names with
+//! swapped sides.
 
 use std::path::Path;
 use std::time::Duration;
@@ -22,7 +24,7 @@ use crate::secure::{Enclaves, Flaw, Variant};
 
 const SAMPLES: u64 = 20;
 pub const SIZES: [usize; 2] = [64, 20_000];
-/// Topics, with names that are nowhere else.
+/// Topics, whose names do not occur elsewhere.
 pub const THERE: &str = "SecuredThere";
 const BACK: &str = "SecuredBack";
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -36,7 +38,7 @@ const BARE: BasicProtectionKind = BasicProtectionKind::None;
 const SIGNED: BasicProtectionKind = BasicProtectionKind::Sign;
 const HIDDEN: BasicProtectionKind = BasicProtectionKind::Encrypt;
 
-/// Discovery, liveliness, rtps, metadata and data, and whether access is controlled.
+/// Protection of discovery, liveliness, rtps, metadata and data, and whether access is controlled.
 type Row = (ProtectionKind, ProtectionKind, ProtectionKind, ProtectionKind, BasicProtectionKind, bool);
 
 const VARIANTS: [Row; 22] = [
@@ -64,7 +66,7 @@ const VARIANTS: [Row; 22] = [
     (SIGN, SIGN, NONE, SIGN, SIGNED, true),
 ];
 
-/// Those that stand for the others in daily use.
+/// Indices of the variants that stand for the others in short runs.
 const REPRESENTATIVE: [usize; 5] = [1, 11, 16, 18, 19];
 
 pub fn variant(index: usize) -> Variant {
@@ -91,16 +93,18 @@ fn takt_and_fast_dds_exchange_samples_under_each_governance() {
     exchange_all(&chosen(), Program::Takt, Program::FastDds2);
 }
 
-/// With `rtps` protection CycloneDDS sends unprotected discovery in the clear.
+/// Returns the start options. With `rtps` protection, CycloneDDS sends unprotected discovery in the
+/// clear.
 pub fn options(index: usize, left: Program, right: Program) -> Options {
     let (discovery, liveliness, rtps, ..) = VARIANTS[index];
     let is_clear = rtps != NONE && (discovery == NONE || liveliness == NONE);
     Options { clear_discovery: is_clear && [left, right].contains(&Program::Cyclone10), ..Options::default() }
 }
 
-/// Nothing matches, and Takt says why. That a handshake came to nothing is known after a minute.
+/// The participants do not match, and Takt gives the reason. A failed handshake is detected after a
+/// minute.
 #[test]
-fn participants_that_do_not_fit_together_stay_apart_and_takt_says_why() {
+fn incompatible_secured_participants_do_not_match_and_takt_gives_the_reason() {
     let flaws: &[_] = match is_long() {
         true => &[Flaw::OtherGovernance, Flaw::ForeignAuthority],
         false => &[Flaw::OtherGovernance],
@@ -123,7 +127,7 @@ fn participants_that_do_not_fit_together_stay_apart_and_takt_says_why() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Whether Takt refuses the other one for the flaw.
+/// Checks that Takt refuses the other participant because of the flaw.
 fn refusal([left, right]: [Program; 2], flaw: Flaw) -> Option<Result<(), String>> {
     let network = hosts()?;
     let name = format!("refusal-{left:?}-{right:?}-{flaw:?}");
@@ -136,7 +140,7 @@ fn refusal([left, right]: [Program; 2], flaw: Flaw) -> Option<Result<(), String>
     let takt = usize::from(left != Program::Takt);
     let expected: &[&str] = match flaw {
         Flaw::OtherGovernance => &["security attributes of the participant differ: is_rtps_protected on the"],
-        // The side that waits for a Reply knows no more than that none has come.
+        // The side that waits for a Reply only detects that none has arrived.
         Flaw::ForeignAuthority => &["no valid Reply in time", "unable to get local issuer certificate"],
     };
     Some(refused(&mut peers, takt).and_then(|why| match expected.iter().any(|expected| why.contains(expected)) {
@@ -188,12 +192,12 @@ fn exchange_all(indices: &[usize], one: Program, other: Program) {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Samples of both sizes in both directions between two hosts.
+/// Exchanges samples of both sizes in both directions between two new hosts.
 fn exchange(index: usize, left: Program, right: Program, algorithms: [KeyAlgorithm; 2]) -> Option<Result<(), String>> {
     exchange_in(&hosts()?, "exchange", index, [left, right], algorithms)
 }
 
-/// The same between these. `name` is that of the test.
+/// Exchanges samples on an existing network. `name` is that of the test.
 pub fn exchange_in(
     network: &Network,
     name: &str,

@@ -1,4 +1,4 @@
-//! The builtin topic of the log of DDS Security (DDS-SEC 1.1 §8.6, §9.6).
+//! Builtin logging topic of DDS Security (DDS-SEC 1.1 §8.6, §9.6).
 
 use takt::qos::{DataReaderQos, Durability, History, Reliability};
 use takt::{BuiltinLoggingTypeV2, DomainParticipant, LOG_TOPIC_NAME, LoggingLevel};
@@ -9,7 +9,7 @@ use takt_testkit::waiting;
 
 use crate::secure::{Enclaves, Variant};
 
-/// One of those for which the documents of the tests are.
+/// A domain that the security documents of the tests cover.
 const DOMAIN: u32 = 152;
 
 const EVERYTHING_HIDDEN: Variant = Variant {
@@ -38,7 +38,7 @@ fn refused_participant_is_reported_on_the_log_topic() {
             .build()
             .expect("a participant")
     };
-    // The stranger has the lower GUID, so that it sends its certificate first.
+    // The untrusted participant has the lower GUID, so that it sends its certificate first.
     let watched = participant("watched", enclaves.right(), true);
     let stranger = participant("stranger", strangers.left(), false);
     assert!(stranger.guid() < watched.guid());

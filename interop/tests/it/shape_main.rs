@@ -1,4 +1,4 @@
-//! `takt-shape-main`, two processes of it, over loopback: what they print and how they end.
+//! Tests of `takt-shape-main` with two processes over loopback: their output and their exit codes.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
@@ -8,14 +8,14 @@ use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A running application, killed when dropped.
+/// A running application. Dropping it kills the process.
 struct Shape {
     process: Child,
     lines: Receiver<String>,
 }
 
 impl Shape {
-    /// Starts it on loopback, with the domain that belongs to the test.
+    /// Starts the application on loopback, in the domain of the test.
     fn start(domain: u32, arguments: &str) -> Self {
         let mut process = command(domain, arguments).spawn().expect("the program starts");
         let output = BufReader::new(process.stdout.take().expect("stdout was piped"));
@@ -30,7 +30,7 @@ impl Shape {
         Self { process, lines }
     }
 
-    /// The next line that has `text` in it.
+    /// Returns the next line that contains `text`.
     fn wait_for(&self, text: &str) -> String {
         let mut seen = Vec::new();
         loop {
@@ -42,7 +42,7 @@ impl Shape {
         }
     }
 
-    /// All lines from here to its end, and its exit code.
+    /// Returns all further lines until the exit, and the exit code.
     fn finish(mut self) -> (Vec<String>, Option<i32>) {
         let status = self.process.wait().expect("it was started");
         (self.lines.iter().collect(), status.code())
@@ -58,7 +58,7 @@ impl Shape {
 impl Drop for Shape {
     fn drop(&mut self) {
         for result in [self.process.kill(), self.process.wait().map(drop)] {
-            // It may have ended by itself.
+            // The process may have exited already.
             drop(result);
         }
     }
@@ -66,7 +66,7 @@ impl Drop for Shape {
 
 fn command(domain: u32, arguments: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_takt-shape-main"));
-    // A partition of its own keeps the test apart from another run of it on the same machine.
+    // The partition separates concurrent runs of the test on the same machine.
     let partition = format!("run-{}", std::process::id());
     command.args(["-d", &domain.to_string(), "-p", &partition]).args(arguments.split_whitespace());
     command.env("TAKT_INTERFACES", "lo").env("TAKT_PEERS", "127.0.0.1").env("TAKT_MULTICAST", "0");
@@ -74,7 +74,7 @@ fn command(domain: u32, arguments: &str) -> Command {
     command
 }
 
-/// Color and size of a sample line of `topic`, whose form is checked.
+/// Checks a sample line of `topic` and returns its color and size.
 fn parse_sample(line: &str, topic: &str) -> (String, i32) {
     let words: Vec<&str> = line.split_whitespace().collect();
     assert_eq!(words.len(), 5, "{line:?}");
@@ -87,7 +87,7 @@ fn parse_sample(line: &str, topic: &str) -> (String, i32) {
 }
 
 #[test]
-fn samples_arrive_and_their_instances_end() {
+fn samples_and_ends_of_instances_arrive() {
     let subscriber = Shape::start(110, "-S -t Square -r -k 0 -D l -x 2");
     assert_eq!(subscriber.wait_for("Create"), "Create topic: Square");
     assert_eq!(subscriber.wait_for("Create"), "Create reader for topic: Square");
@@ -100,7 +100,7 @@ fn samples_arrive_and_their_instances_end() {
         "on_subscription_matched() topic: 'Square'  type: 'ShapeType' : matched writers 1 (change = 1)"
     );
     let mut sizes = [Vec::new(), Vec::new()];
-    // A line for each sample that is read after its instance has ended.
+    // One line for each sample that is read after the end of its instance.
     let mut ended = BTreeSet::new();
     let mut is_told_to_stop = false;
     while ended.len() < 2 || sizes.iter().any(|sizes| sizes.len() < 20) {
@@ -124,7 +124,7 @@ fn samples_arrive_and_their_instances_end() {
     let expected = ["RED ", "RED1"].map(|color| format!("Square     {color}       NOT_ALIVE_DISPOSED_INSTANCE_STATE"));
     assert_eq!(ended, BTreeSet::from(expected));
     for sizes in sizes {
-        // With TRANSIENT_LOCAL from the first on, and none lost or repeated.
+        // TRANSIENT_LOCAL: all samples from the first one arrive, without loss or duplicates.
         assert!(sizes.iter().copied().eq(1..=i32::try_from(sizes.len()).expect("few")), "{sizes:?}");
     }
     subscriber.interrupt();
@@ -133,7 +133,7 @@ fn samples_arrive_and_their_instances_end() {
 }
 
 #[test]
-fn policies_that_do_not_fit_are_told_on_both_sides() {
+fn incompatible_policies_are_reported_on_both_sides() {
     let subscriber = Shape::start(111, "-S -t Square -r");
     let publisher = Shape::start(111, "-P -t Square -b");
     let expected = "topic: 'Square'  type: 'ShapeType' : 11 (RELIABILITY)";
@@ -144,16 +144,16 @@ fn policies_that_do_not_fit_are_told_on_both_sides() {
 }
 
 #[test]
-fn a_missed_deadline_is_told_on_both_sides() {
+fn missed_deadline_is_printed_on_both_sides() {
     let subscriber = Shape::start(112, "-S -t Square -f 200");
     let publisher = Shape::start(112, "-P -t Square -f 200 --write-period 1000");
     publisher.wait_for("on_offered_deadline_missed() topic: 'Square'  type: 'ShapeType' : (total = ");
     subscriber.wait_for("on_requested_deadline_missed() topic: 'Square'  type: 'ShapeType' : (total = ");
 }
 
-/// The harness stops reading when it has a verdict, and then asks for the end.
+/// The harness stops reading once it has a verdict, and then asks the application to exit.
 #[test]
-fn it_ends_even_if_nobody_reads_what_it_prints() {
+fn application_exits_even_if_its_output_is_not_read() {
     let mut publisher = command(113, "-P -t Square -w --write-period 0 --num-instances 100");
     let mut process = publisher.spawn().expect("the program starts");
     let mut output = BufReader::new(process.stdout.take().expect("stdout was piped"));
@@ -170,7 +170,7 @@ fn it_ends_even_if_nobody_reads_what_it_prints() {
 }
 
 #[test]
-fn wrong_usage_and_help_have_their_exit_codes() {
+fn wrong_usage_and_help_give_their_exit_codes() {
     for (arguments, code) in [("-P", 1), ("-P -S -t Square", 1), ("-S -t Square --nonsense", 1), ("--help", 0)] {
         let status = command(114, arguments).status().expect("the program starts");
         assert_eq!(status.code(), Some(code), "{arguments}");

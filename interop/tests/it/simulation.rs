@@ -1,4 +1,4 @@
-//! A capture of a simulated network is one that tshark understands.
+//! Captures of the simulated network in tshark.
 
 use takt_interop::capture::judge;
 use takt_sim::capture::{Capture, Link};
@@ -7,7 +7,7 @@ use takt_sim::scenario::Scenario;
 use takt_sim::world;
 
 #[test]
-fn a_simulated_link_is_dissected_without_complaint() {
+fn simulated_link_is_dissected_without_errors() {
     let path = std::env::temp_dir().join(format!("takt-simulated-{}.pcap", std::process::id()));
     let mut capture = Capture::create(&path, Link::All).expect("a file");
     let report = world::run(&Scenario::steady(3, 200 * MILLISECOND), &mut capture);

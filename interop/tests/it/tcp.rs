@@ -1,6 +1,6 @@
-//! TCP alone, between hosts of which only one listens: Takt's form is CycloneDDS's.
+//! TCP alone, between hosts of which only one listens. Takt uses the TCP format of CycloneDDS.
 //!
-//! INTEROP(CycloneDDS 11): as PyPI has it, it was built without TCP.
+//! INTEROP(CycloneDDS 11): the PyPI package is built without TCP.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -29,7 +29,7 @@ fn takt_connects_to_takt() {
     exchange(Program::Takt, Program::Takt);
 }
 
-/// Samples in both directions at once, small and large ones.
+/// Exchanges small and large samples in both directions at once.
 fn exchange(listens: Program, connects: Program) {
     let Some(network) = hosts() else { return };
     let with = |tcp| Options { tcp: Some(tcp), ..Options::default() };
@@ -66,7 +66,7 @@ fn exchange(listens: Program, connects: Program) {
     right.quit().expect("it ends");
 }
 
-/// All of a batch arrives at a reader.
+/// Checks that all samples of a batch arrive at a reader.
 pub fn expect(peer: &mut Peer, reader: &str, batch: &Batch) {
     for seq in batch.first..batch.first + batch.count {
         let sample = peer.sample_within(reader, PATIENCE).unwrap_or_else(|error| panic!("{batch:?}: {seq}: {error}"));

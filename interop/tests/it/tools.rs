@@ -1,4 +1,4 @@
-//! The `takt` command and other vendors: types that it learns from them, and that they learn from it.
+//! The `takt` command with other vendors: it learns types from them, and they learn types from it.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -13,7 +13,7 @@ use takt_testkit::{not_run, require, waiting};
 
 use crate::scene::{hosts, possible, start};
 
-/// Runs `takt` to its end on a host.
+/// Runs `takt` to completion on a host.
 fn run(host: &Host, words: &[&str]) -> Option<Output> {
     let mut command = host.command(&possible(takt())?);
     let output = command.args(words).args(["--interface", host.interface()]).output();
@@ -24,7 +24,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A host with a peer on it, and one for `takt`.
+/// Returns a network with a peer on one host and the other one free for `takt`.
 fn scene(peer: Program) -> Option<(Network, Peer)> {
     let network = hosts()?;
     let peer = start(peer, &network.right, Default::default())?;
@@ -80,10 +80,10 @@ fn pub_learns_the_type_of_a_foreign_reader() {
     }
 }
 
-/// INTEROP(Fast DDS 2.9.1): announces no type information where the application does not ask for it, so that its types
-/// cannot be learned. Version 3 announces it by default.
+/// INTEROP(Fast DDS 2.9.1): announces no type information unless the application requests it, so
+/// that its types cannot be learned. Version 3 announces it by default.
 #[test]
-fn that_fast_dds_says_nothing_of_its_type_is_told() {
+fn missing_type_information_of_fast_dds_is_reported() {
     let Some((network, mut peer)) = scene(Program::FastDds2) else { return };
     let writer = Endpoint { representation: Representation::Xcdr1, ..endpoint("w", "T") };
     peer.writer(&writer).expect("created");
@@ -100,9 +100,9 @@ fn that_fast_dds_says_nothing_of_its_type_is_told() {
     assert!(sample["payload"].as_str().is_some_and(|payload| payload.contains(&name)), "{sample}");
 }
 
-/// The file from which the programs of the peers are made has the type that a peer does not announce.
+/// The IDL file of the peer programs provides the type that a peer does not announce.
 #[test]
-fn a_file_of_idl_has_the_type_that_a_peer_does_not_announce() {
+fn idl_file_provides_the_type_that_a_peer_does_not_announce() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/peers/interop.idl");
     let idl = ["--idl", file, "--type", "interop::NameKeyAppendable", "--timeout", "30", "--json"];
     let peers = [(Program::FastDds2, Representation::Xcdr1), (Program::Cyclone10, Representation::Xcdr2)];
@@ -129,21 +129,21 @@ fn a_file_of_idl_has_the_type_that_a_peer_does_not_announce() {
     }
 }
 
-/// A process that is killed when the test is done with it.
+/// A process that is killed on drop.
 pub struct Background(pub Child);
 
 impl Drop for Background {
     fn drop(&mut self) {
         for result in [self.0.kill(), self.0.wait().map(drop)] {
-            // It may have ended by itself.
+            // The process may have exited already.
             drop(result);
         }
     }
 }
 
-/// The command that comes with CycloneDDS 11 learns our type from us, and reads with it.
+/// The command-line tool of CycloneDDS 11 learns a type from Takt and reads samples with it.
 #[test]
-fn the_tool_of_cyclonedds_learns_a_type_from_takt() {
+fn cyclonedds_tool_learns_a_type_from_takt() {
     let Some(network) = hosts() else { return };
     let (Some(takt), Some(tool)) = (possible(takt()), possible(cyclonedds_tool())) else { return };
     let mut publisher = network.left.command(&takt);
@@ -159,9 +159,10 @@ fn the_tool_of_cyclonedds_learns_a_type_from_takt() {
     assert!(sample.contains("color='RED'") && sample.contains("x=21"), "{sample}");
 }
 
-/// Programs of other vendors, unchanged, join a secured domain by the configuration that `takt security export` prints.
+/// Unmodified programs of other vendors join a secured domain with the configuration that `takt
+/// security export` prints.
 #[test]
-fn exported_configurations_secure_programs_of_other_vendors() {
+fn exported_configuration_secures_programs_of_other_vendors() {
     let Some(network) = hosts() else { return };
     let Some(takt) = possible(takt()) else { return };
     let directory = Directory::new("exported");
@@ -175,13 +176,13 @@ fn exported_configurations_secure_programs_of_other_vendors() {
     for name in ["left", "right"] {
         print(&format!("participant keys {name} --publish * --subscribe *"));
     }
-    // Readers of ddsperf are in partitions.
+    // The readers of ddsperf are in partitions.
     print("grant keys right --publish * --subscribe * --partition *");
     for vendor in ["cyclonedds", "fastdds"] {
         let configuration = print(&format!("export keys/enclaves/right --for {vendor}"));
         std::fs::write(directory.path().join(vendor), configuration).expect("a file");
     }
-    // Secured participants show their endpoints to others that are.
+    // Secured participants announce their endpoints to other secured participants.
     let is_seen = |topic: &str, enclave: &str| {
         let mut command = network.left.command(&takt);
         command.env("TAKT_SECURITY", enclave).args(["ls", "--json", "--interface", network.left.interface()]);

@@ -1,5 +1,5 @@
-//! Types of one name that differ, CycloneDDS against Takt: what is assignable is exchanged, what is not is refused with
-//! the reason. On loopback.
+//! Different types of the same name, between CycloneDDS and Takt on loopback. Assignable types are
+//! exchanged, others are refused with the reason.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -13,7 +13,7 @@ use takt_interop::programs::{cyclonedds_python, takt};
 
 use crate::scene::possible;
 
-/// No test waits longer than this for a condition.
+/// Maximum time that a test waits for a condition.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
@@ -60,7 +60,7 @@ fn new() -> New {
     New { id: 3, x: 1.5, parts, y: -2.5, frame: "base".to_owned() }
 }
 
-/// `peers/typed.py`; ends with its standard input.
+/// A process of `peers/typed.py`, which exits at the end of its standard input.
 struct Cyclone {
     process: Child,
     _stdin: ChildStdin,
@@ -68,7 +68,7 @@ struct Cyclone {
 }
 
 impl Cyclone {
-    /// `None` if this machine has no CycloneDDS for Python.
+    /// Starts the process. `None` if this machine has no CycloneDDS for Python.
     fn start(domain: u32, role: &str, version: &str) -> Option<Self> {
         let uri = concat!(
             "<CycloneDDS><Domain><General><Interfaces><NetworkInterface name=\"lo\" multicast=\"false\"/></Interfaces>",
@@ -95,13 +95,13 @@ impl Cyclone {
 
 impl Drop for Cyclone {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have exited already.
         let (killed, ended) = (self.process.kill(), self.process.wait());
         drop((killed, ended));
     }
 }
 
-/// A domain of its own for each test of this process.
+/// Returns a domain id for each test of this process.
 fn domain(test: u32) -> u32 {
     140 + std::process::id() % 8 * 10 + test
 }
@@ -137,7 +137,7 @@ fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// What a Takt reader has of a CycloneDDS writer's sample.
+/// Returns the sample that a Takt reader receives from a CycloneDDS writer.
 fn received<T: TypeSupport>(domain: u32, version: &str) -> Option<T> {
     let _cyclone = Cyclone::start(domain, "writer", version)?;
     let participant = participant(domain);
@@ -150,7 +150,7 @@ fn received<T: TypeSupport>(domain: u32, version: &str) -> Option<T> {
     samples.remove(0).data
 }
 
-/// What a CycloneDDS reader has of a Takt writer's sample.
+/// Returns the sample that a CycloneDDS reader receives from a Takt writer.
 fn sent<T: TypeSupport>(domain: u32, version: &str, sample: &T) -> Option<Value> {
     let mut cyclone = Cyclone::start(domain, "reader", version)?;
     let participant = participant(domain);
@@ -160,7 +160,7 @@ fn sent<T: TypeSupport>(domain: u32, version: &str, sample: &T) -> Option<Value>
 }
 
 #[test]
-fn takt_reads_cyclonedds_types_that_grew() {
+fn takt_reads_evolved_cyclonedds_types() {
     let Some(narrower) = received::<Old>(domain(0), "new") else { return };
     assert_eq!(narrower, old());
     let wider: New = received(domain(1), "old").expect("a value");
@@ -169,7 +169,7 @@ fn takt_reads_cyclonedds_types_that_grew() {
 }
 
 #[test]
-fn cyclonedds_reads_takt_types_that_grew() {
+fn cyclonedds_reads_evolved_takt_types() {
     let Some(narrower) = sent(domain(2), "old", &new()) else { return };
     assert_eq!(narrower, json!({ "id": 3, "x": 1.5, "parts": [{ "a": 10 }, { "a": 20 }] }));
     let wider = sent(domain(3), "new", &old()).expect("a value");
@@ -177,7 +177,7 @@ fn cyclonedds_reads_takt_types_that_grew() {
 }
 
 #[test]
-fn types_that_do_not_fit_are_refused_with_the_member_and_takt_ls_says_so() {
+fn incompatible_types_are_refused_with_the_member_and_takt_ls_reports_it() {
     let why = "their types differ: member 'x': float for the reader, double from the writer";
     let Some(_cyclone) = Cyclone::start(domain(4), "reader", "other") else { return };
     let publisher = participant(domain(4));

@@ -1,9 +1,10 @@
-//! Takt by AF_XDP, the others by their kernels' UDP, at one switch: the same cases as over sockets, recorded and judged as
-//! there, and the same streams over a link that loses, repeats and delays.
+//! Takt with AF_XDP and peers with kernel UDP, on one switch. The same cases as over sockets run
+//! with the same checks, and the same streams over an impaired link.
 //!
-//! `TAKT_TEST_LONG=1` runs all cases, natively and generically, and all loss rates; else it is the representative ones, natively.
-//! In generic mode the others send no datagram that is longer than a packet, so that their large samples come by AF_XDP as
-//! well; natively they do what they do by themselves, and IP fragments come through Takt's sockets.
+//! `TAKT_TEST_LONG=1` runs all cases, in native and in generic mode, at all loss rates. The default
+//! is the representative cases in native mode. In generic mode the peers send no datagram longer
+//! than a packet, so that their large samples arrive through AF_XDP as well. In native mode the
+//! peers have their default settings, and IP fragments arrive through Takt's sockets.
 
 use takt_interop::peer::{Options, Xdp};
 use takt_interop::programs::Program;
@@ -18,26 +19,26 @@ const NATIVE: Options =
 const ONE_PACKET: u32 = 1472;
 const GENERIC: Options = Options { max_message: ONE_PACKET, xdp: Some(Xdp::Generic), ..NATIVE };
 
-/// A sample of 4 MB in datagrams of at most 1,472 octets.
+/// Number of datagrams of at most 1,472 octets in a sample of 4 MB.
 const LARGE_SAMPLE: u64 = 2850;
 
 #[test]
-fn cyclonedds_0_10() {
+fn cyclonedds_0_10_and_takt_exchange_by_xdp() {
     exchanges_with(Program::Cyclone10);
 }
 
 #[test]
-fn cyclonedds_11() {
+fn cyclonedds_11_and_takt_exchange_by_xdp() {
     exchanges_with(Program::Cyclone11);
 }
 
 #[test]
-fn fast_dds_2() {
+fn fast_dds_2_and_takt_exchange_by_xdp() {
     exchanges_with(Program::FastDds2);
 }
 
 #[test]
-fn fast_dds_3() {
+fn fast_dds_3_and_takt_exchange_by_xdp() {
     exchanges_with(Program::FastDds3);
 }
 
@@ -46,7 +47,7 @@ fn exchanges_with(peer: Program) {
     else {
         return;
     };
-    // Two samples of 4 MB each, reliable and for a late joiner; and what answers them.
+    // Two samples of 4 MB each, reliable and for a late joiner, and their acknowledgments.
     assert!(sent > 4 * LARGE_SAMPLE && received > 100, "{received} in, {sent} out");
     if is_long() {
         let Some((received, sent)) = takt_and(peer, GENERIC, |_| true) else { return };
@@ -55,17 +56,17 @@ fn exchanges_with(peer: Program) {
 }
 
 #[test]
-fn a_bad_link_from_takt_to_cyclonedds() {
+fn takt_to_cyclonedds_survives_impairment_by_xdp() {
     survive(Program::Takt, Program::Cyclone11);
 }
 
 #[test]
-fn a_bad_link_from_cyclonedds_to_takt() {
+fn cyclonedds_to_takt_survives_impairment_by_xdp() {
     survive(Program::Cyclone11, Program::Takt);
 }
 
 #[test]
-fn a_bad_link_between_two_of_takt() {
+fn takt_to_takt_survives_impairment_by_xdp() {
     survive(Program::Takt, Program::Takt);
 }
 
@@ -73,7 +74,8 @@ fn survive(publisher: Program, subscriber: Program) {
     let options = Options { max_message: ONE_PACKET, ..NATIVE };
     let rates: &[u32] = if is_long() { &[1, 10, 30] } else { &[10] };
     for carried in survives(publisher, subscriber, options, rates).into_iter().flatten() {
-        // Data one way and answers the other way: a few of these must do for many of those.
+        // Data flow one way and acknowledgments the other way; a few acknowledgments suffice for
+        // many data.
         let (more, fewer) = (carried.0.max(carried.1), carried.0.min(carried.1));
         assert!(more > 500 && fewer > 10, "{carried:?} past the kernel");
     }

@@ -1,5 +1,6 @@
-//! The first act: a Takt publisher feeds a CycloneDDS and a Takt subscriber, and a CycloneDDS publisher feeds Takt back, on the loopback
-//! interface. Every sample is compared with what was written.
+//! First part of the demo: data exchange with CycloneDDS on the loopback interface. A Takt
+//! publisher sends to a CycloneDDS and a Takt subscriber, and a CycloneDDS publisher sends to Takt.
+//! Every received sample is compared with the written one.
 
 use std::io::{IsTerminal, Write, stdout};
 use std::time::{Duration, Instant};
@@ -11,24 +12,25 @@ use takt_interop::programs::Program;
 
 use crate::pair::Pair;
 
-/// Length in seconds.
+/// Duration in seconds.
 const SECONDS: u64 = 3;
-/// Samples a second and publisher.
+/// Samples per second of each publisher.
 const RATE: u64 = 1000;
-/// Payload bytes of a sample.
+/// Payload of a sample in bytes.
 pub const SIZE: usize = 256;
-/// How long after the last sample was written the last one may arrive.
+/// Maximum time between the write and the arrival of the last sample.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Between two looks at what has arrived.
+/// Polling interval of the received events.
 const TICK: Duration = Duration::from_millis(100);
-/// Sequence numbers from here on do not count.
+/// First sequence number of the warm-up samples, which are not evaluated.
 pub const WARM_UP: u64 = 1 << 32;
-/// After these, what is wrong will show.
+/// Maximum number of warm-up samples. If samples still do not arrive, the evaluation shows the
+/// error.
 const WARM_UP_ATTEMPTS: u64 = 20;
-/// From the publishers on the left and on the right.
+/// Topics of the publisher on the left and of the publisher on the right.
 const TOPICS: [&str; 2] = ["Forth", "Back"];
 
-/// Whether every sample of every pair arrived.
+/// Runs this part and reports whether every sample of every pair arrived.
 pub fn run() -> Result<bool> {
     let mut cast = Cast::start(&Host::loopback())?;
     let count = SECONDS * RATE;
@@ -38,7 +40,7 @@ pub fn run() -> Result<bool> {
     Ok(pairs.iter().all(|pair| pair.is_complete(count)))
 }
 
-/// The programs and what they do.
+/// The peer programs of this part.
 struct Cast {
     takt_left: Peer,
     takt_right: Peer,
@@ -74,8 +76,8 @@ impl Cast {
         Ok(cast)
     }
 
-    /// INTEROP(CycloneDDS 11.0.1): reports a match a moment before it begins to hand on samples. So each publisher writes
-    /// until all have something.
+    /// INTEROP(CycloneDDS 11.0.1): reports a match shortly before it delivers samples to the
+    /// application. Each publisher therefore writes until all subscribers have received a sample.
     fn warm_up(&mut self) -> Result<()> {
         let mut deaf = [true; 3];
         for attempt in 0..WARM_UP_ATTEMPTS {
@@ -94,7 +96,7 @@ impl Cast {
         Ok(())
     }
 
-    /// Has both publishers write, and watches what arrives.
+    /// Makes both publishers write, and evaluates the samples that arrive.
     fn play(&mut self, count: u64) -> Result<Vec<Pair>> {
         let mut pairs =
             vec![Pair::new("Takt -> CycloneDDS"), Pair::new("Takt -> Takt"), Pair::new("CycloneDDS -> Takt")];
@@ -117,11 +119,12 @@ impl Cast {
 }
 
 fn flush() {
-    // A terminal that has gone needs no text.
+    // A terminal that was closed needs no text.
     drop(stdout().flush());
 }
 
-/// One line that is written over on a terminal; only the last one elsewhere.
+/// Prints the progress: one line that is overwritten on a terminal, and only the last one
+/// elsewhere.
 fn print_progress(pairs: &[Pair], count: u64, last: bool) {
     let terminal = stdout().is_terminal();
     if !terminal && !last {

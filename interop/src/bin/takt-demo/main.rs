@@ -1,8 +1,10 @@
-//! The demo, in two acts: Takt and CycloneDDS feed each other; then a pair of each is under an overload of its link, without and with the
-//! OpenFlow controller, and the controller refuses a third pair.
+//! Demo of Takt in two parts. First, Takt and CycloneDDS exchange data. Then a pair of each product
+//! runs under an overload of its link, without and with the OpenFlow controller, and the controller
+//! refuses a third pair.
 //!
-//! `takt-demo [PAGE]` leaves what it measured as an HTML page. The second act needs root and Open vSwitch; without them it is left out, and
-//! the exit code is 3. The exit code is 1 if a promise was not kept.
+//! `takt-demo [PAGE]` writes the measurements to an HTML page. The second part needs root and Open
+//! vSwitch. Without them it is skipped, and the exit code is 3. The exit code is 1 if samples were
+//! lost that must arrive.
 
 mod exchange;
 mod overload;
@@ -12,7 +14,7 @@ mod screen;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// The exit code if the second act is left out.
+/// Exit code if the second part is skipped.
 const LEFT_OUT: u8 = 3;
 
 fn main() -> ExitCode {

@@ -1,5 +1,6 @@
-//! The second act: two switches made by `takt-lab`, and twice the rate of their links from another host. A pair of CycloneDDS, unmodified, and
-//! one of Takt, first without and then with the controller, which refuses a third pair.
+//! Second part of the demo: real-time traffic under overload. `takt-lab` creates two switches, and
+//! another host sends twice the rate of their links. One pair of CycloneDDS (unmodified) and one of
+//! Takt run first without and then with the controller. The controller refuses a third pair.
 //!
 //! ```text
 //! publisher ---- s1 ==== s2 ==== subscriber
@@ -25,30 +26,31 @@ use takt_interop::{Error, Result};
 
 use crate::screen::{Row, Screen, key};
 
-/// Length of the time with samples, without and with the controller, each.
+/// Duration in seconds of the measurement, once without and once with the controller.
 const SECONDS: u64 = 12;
 const PERIOD_NS: u64 = 5_000_000;
-/// Octets of data in a sample, and what a serialised one has besides.
+/// Payload of a sample in bytes, and the overhead of its serialization.
 const SIZE: usize = 500;
 const SERIALIZED_MORE: usize = 32;
-/// Octets of a frame of the overload.
+/// Size in bytes of an overload frame.
 const FRAME: usize = 1400;
 const MEGABITS: u32 = 20;
-/// Frames of other traffic that wait at a link: 146 ms.
+/// Queue length of a link for other traffic, in frames: 146 ms.
 const FRAMES: u32 = 256;
-/// What the contracts ask for; and the third one, which is less than a frame of the overload takes.
+/// Latency bound of the contracts of both pairs. `STRICT` is that of the third contract, which is
+/// shorter than the transmission of one overload frame.
 const LIMIT: Duration = Duration::from_millis(20);
 const STRICT: Duration = Duration::from_micros(100);
-/// Of the pair of CycloneDDS: the operator's file has its contract.
+/// Topic of the CycloneDDS pair. The operator's file contains its contract.
 const TOPIC: &str = "Cyclone";
-/// How long the controller may take for a verdict; the writers for the rest.
+/// Time limit of a verdict of the controller. `RUN_LIMIT` is that of the writers.
 const VERDICT_LIMIT: Duration = Duration::from_secs(30);
 const RUN_LIMIT: Duration = Duration::from_secs(60);
-/// A sample that is under way so long is not drawn as lost yet.
+/// Age up to which a missing sample is not yet drawn as lost.
 const UNDER_WAY_NS: u64 = 1_000_000_000;
 const TICK: Duration = Duration::from_millis(200);
 
-/// What was measured without or with the controller.
+/// Measurements without or with the controller.
 struct Act {
     series: Vec<Series>,
     bounds_ns: Vec<Option<u64>>,
@@ -56,7 +58,7 @@ struct Act {
 }
 
 impl Act {
-    /// The longest time of a sample in the network, with its bound.
+    /// Prints the longest network latency of a sample and its bound.
     fn print_transits(&self, programs: &[Program; 2]) {
         let ms = |ns: u64| format!("{:.2} ms", ns as f64 / 1e6);
         for ((program, transits), bound_ns) in programs.iter().zip(&self.transits).zip(&self.bounds_ns) {
@@ -80,7 +82,7 @@ impl Act {
     }
 }
 
-/// Whether the promise was kept: without the controller samples were lost, with it none.
+/// Runs this part. Reports whether samples were lost without the controller and none with it.
 pub fn run(page: &Path) -> Result<bool> {
     let programs = programs()?;
     println!(
@@ -113,7 +115,7 @@ pub fn run(page: &Path) -> Result<bool> {
     Ok(are_lost(&plain) == [true; 2] && are_lost(&kept) == [false; 2])
 }
 
-/// CycloneDDS and Takt.
+/// Returns the programs of CycloneDDS and Takt.
 fn programs() -> Result<[Program; 2]> {
     let takt = programs::takt()?;
     let cyclone = Product::Cyclone11.executable()?;
@@ -136,7 +138,7 @@ fn site(is_controlled: bool) -> Result<Site> {
     })
 }
 
-/// The pair of CycloneDDS, that of Takt, and the third one.
+/// Returns the plan of a pair: CycloneDDS, Takt, or the third one.
 fn plan(place: u32, limit: Option<Duration>) -> SidePlan {
     SidePlan {
         domain: 1 + place,
@@ -150,7 +152,7 @@ fn plan(place: u32, limit: Option<Duration>) -> SidePlan {
     }
 }
 
-/// Both pairs under the overload.
+/// Runs both pairs under the overload.
 fn perform(programs: &[Program; 2], site: &mut Site) -> Result<Act> {
     let mut pairs = Vec::new();
     let mut bounds_ns = Vec::new();
@@ -185,7 +187,7 @@ fn perform(programs: &[Program; 2], site: &mut Site) -> Result<Act> {
         if due == count {
             break;
         }
-        // Nothing is waited for: the table is drawn again.
+        // Redraw interval of the table.
         std::thread::sleep(TICK); // tidy-allow(sleep): see above
     }
     drop(flood);
@@ -198,12 +200,13 @@ fn perform(programs: &[Program; 2], site: &mut Site) -> Result<Act> {
     Ok(act)
 }
 
-/// A pair that asks for more than the network has; why the controller refuses it.
+/// Starts a pair that requests more than the network has, and returns why the controller refuses
+/// it.
 fn refuse(takt: &Program, site: &mut Site) -> Result<String> {
     site.forget_verdicts();
     let _pair = Pair::start(takt, site, plan(2, Some(STRICT))).map_err(of_bench)?;
     let reason = site.wait_until_refused(VERDICT_LIMIT).map_err(of_bench)?;
-    // Before it are the GUIDs of writer and reader.
+    // The reason begins with the GUIDs of writer and reader.
     Ok(reason.find("would take").map_or(reason.as_str(), |at| &reason[at..]).to_owned())
 }
 
@@ -211,7 +214,7 @@ fn of_bench(error: takt_bench::Error) -> Error {
     Error::Peer { peer: "the second act".to_owned(), what: error.to_string() }
 }
 
-/// The page.
+/// Returns the HTML page.
 fn picture(programs: &[Program; 2], acts: [&Act; 2], refusal: &str) -> Result<String> {
     let conditions = [Condition::Overload(FRAME), Condition::Controlled(FRAME)];
     let cells = |place: usize| {

@@ -1,16 +1,16 @@
-//! What one subscriber got from one publisher.
+//! Samples that one subscriber received from one publisher.
 
 use takt_interop::content;
 use takt_interop::event::Event;
 
 use crate::exchange::{SIZE, WARM_UP};
 
-/// The samples of one pair.
+/// Samples of one pair.
 pub struct Pair {
     pub name: &'static str,
-    /// Samples that came again, out of order, or with other bytes than were written.
+    /// Number of samples that were duplicated, out of order, or different from the written ones.
     pub wrong: u64,
-    /// Sequence number expected next.
+    /// Next expected sequence number.
     next: u64,
     latencies_ns: Vec<i64>,
 }
@@ -20,7 +20,7 @@ impl Pair {
         Self { name, wrong: 0, next: 0, latencies_ns: Vec::new() }
     }
 
-    /// Takes in what the subscriber reported.
+    /// Evaluates the events that the subscriber reported.
     pub fn take(&mut self, events: Vec<Event>) {
         for event in events {
             let Event::Sample(sample) = event else { continue };
@@ -35,7 +35,7 @@ impl Pair {
         }
     }
 
-    /// How many samples arrived.
+    /// Returns the number of received samples.
     pub fn received(&self) -> u64 {
         self.latencies_ns.len() as u64
     }
@@ -44,7 +44,7 @@ impl Pair {
         self.received() == count && self.wrong == 0
     }
 
-    /// Smallest, median, 99th percentile, largest; zeros if there was nothing.
+    /// Returns minimum, median, 99th percentile and maximum; zeros without samples.
     pub fn latencies_us(&mut self) -> [i64; 4] {
         self.latencies_ns.sort_unstable();
         let all = &self.latencies_ns;

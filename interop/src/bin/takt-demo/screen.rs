@@ -1,12 +1,12 @@
-//! What the second act draws in a terminal: a line for each pair, with a strip of latencies and losses.
+//! Terminal display of the second part: one line per pair, with a strip of latencies and losses.
 
 use std::io::{IsTerminal, Write, stdout};
 
 use takt_bench::sdn_overload::series::Arrival;
 
-/// The time that a mark of a strip stands for, ns.
+/// Time in nanoseconds that one mark of a strip represents.
 const STEP_NS: u64 = 500_000_000;
-/// Latencies from the least to the largest mark, on a scale of factors of about 3.
+/// Upper latency bound of each mark but the last, in steps of a factor of about 3.
 const MARKS: [(i64, char); 7] = [
     (300_000, '▁'),
     (1_000_000, '▂'),
@@ -16,10 +16,10 @@ const MARKS: [(i64, char); 7] = [
     (100_000_000, '▆'),
     (i64::MAX, '█'),
 ];
-/// A step in which samples were lost.
+/// Mark of a step with lost samples.
 const LOST: char = '×';
 
-/// The state of a pair at some moment.
+/// State of a pair at a point in time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     name: String,
@@ -30,7 +30,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Of what has arrived, once so many samples were due.
+    /// Evaluates the arrivals of the first `due` samples.
     pub fn new(name: &str, arrivals: &[Arrival], due: u64, period_ns: u64) -> Self {
         let per_step = STEP_NS / period_ns;
         let steps = usize::try_from(due.div_ceil(per_step)).unwrap_or(0);
@@ -38,7 +38,7 @@ impl Row {
         let mut counts = vec![0_u64; steps];
         let of_due: Vec<&Arrival> = arrivals.iter().filter(|arrival| arrival.0 < due).collect();
         for Arrival(number, written, at) in &of_due {
-            // Below `steps`, since the number is below `due`.
+            // The index is in range, since the number is below `due`.
             let step = (number / per_step) as usize;
             worst[step] = worst[step].max(at - written);
             counts[step] += 1;
@@ -59,7 +59,7 @@ impl Row {
     }
 }
 
-/// What a strip means.
+/// Returns the legend of a strip.
 pub fn key() -> String {
     format!(
         "one mark each {} s: {LOST} samples lost, {} at most 0.3 ms late, {} at most 10 ms, {} more than 100 ms",
@@ -70,7 +70,7 @@ pub fn key() -> String {
     )
 }
 
-/// A table that is written over on a terminal; elsewhere only its last state is written.
+/// A table that is overwritten on a terminal. Elsewhere only its last state is written.
 #[derive(Debug, Default)]
 pub struct Screen {
     lines: usize,
@@ -95,7 +95,7 @@ impl Screen {
         }
         self.lines = rows.len() + 1;
         print!("{text}");
-        // A terminal that has gone needs no text.
+        // A terminal that was closed needs no text.
         drop(stdout().flush());
     }
 }
@@ -108,12 +108,13 @@ mod tests {
 
     #[test]
     fn strip_marks_losses_and_latencies_of_each_step() {
-        // 100 samples a step: the first are quick, of the second one is late, of the third one is missing.
+        // 100 samples per step: all of the first are fast, one of the second is late, one of the
+        // third is missing.
         let late = |number: u64| if number == 150 { 146_000_000 } else { 200_000 };
         let arrivals: Vec<_> = (0..300).filter(|number| *number != 250).map(|n| Arrival(n, 0, late(n))).collect();
         let row = Row::new("one", &arrivals, 300, PERIOD_NS);
         assert_eq!((row.strip.as_str(), row.received, row.lost, row.worst_ns), ("▁█×", 299, 1, 146_000_000));
-        // Samples that are not due do not count.
+        // Samples that are not due are ignored.
         let row = Row::new("one", &arrivals, 120, PERIOD_NS);
         assert_eq!((row.strip.as_str(), row.received, row.lost), ("▁▁", 120, 0));
     }

@@ -1,4 +1,4 @@
-//! Writers and readers of any of the types, and the listeners that report what they see.
+//! Writers and readers of each supported type, and the listeners that report their events.
 
 use std::time::{Duration, Instant};
 
@@ -15,38 +15,38 @@ use takt_interop::content;
 use crate::report;
 use crate::types::Exchanged;
 
-/// How many samples are taken at once.
+/// Maximum number of samples per take.
 const TAKE_MAX: usize = 16;
 
-/// What every endpoint hangs on.
+/// Entities that contain the endpoints.
 pub struct Entities {
     pub participant: DomainParticipant,
     pub publisher: Publisher,
     pub subscriber: Subscriber,
 }
 
-/// What an endpoint shall be.
+/// Description of an endpoint to create.
 pub struct Spec {
     pub id: String,
     pub topic: String,
     pub representation: String,
     pub reliable: bool,
     pub durability: String,
-    /// 0 = KEEP_ALL.
+    /// Depth of KEEP_LAST; 0 is KEEP_ALL.
     pub keep_last: u32,
     pub autodispose: bool,
     pub max_blocking_time: Duration,
     pub lifespan: Option<Duration>,
     pub deadline: Option<Duration>,
-    /// Of LIVELINESS.
+    /// Lease duration of LIVELINESS.
     pub lease: Option<Duration>,
-    /// EXCLUSIVE with this strength, or SHARED.
+    /// Strength of EXCLUSIVE ownership; `None` is SHARED.
     pub strength: Option<i32>,
-    /// A reader's content filter `seq < N`.
+    /// Bound `N` of a reader's content filter `seq < N`.
     pub filter_below: Option<String>,
-    /// A reader does not take by itself.
+    /// Whether a reader takes on command only.
     pub on_demand: bool,
-    /// DESTINATION_ORDER by source timestamp.
+    /// Whether DESTINATION_ORDER is BY_SOURCE_TIMESTAMP.
     pub by_source: bool,
 }
 
@@ -94,7 +94,7 @@ impl Spec {
     }
 }
 
-/// What to write; see `takt_interop::peer::Batch`.
+/// Samples to write; see `takt_interop::peer::Batch`.
 pub struct Batch {
     pub first: u64,
     pub count: u64,
@@ -104,7 +104,7 @@ pub struct Batch {
     pub period: Duration,
 }
 
-/// A writer of whatever type.
+/// A writer of any type.
 pub trait WriterEndpoint {
     fn write(&self, batch: &Batch) -> Result<()>;
     fn dispose(&self, key: u32) -> Result<()>;
@@ -112,16 +112,16 @@ pub trait WriterEndpoint {
     fn wait_acknowledged(&self, max_wait: Duration) -> Result<()>;
 }
 
-/// A reader of whatever type; it lives as long as this.
+/// A reader of any type. Dropping it deletes the reader.
 pub trait ReaderEndpoint {
-    /// Takes and reports what is there.
+    /// Takes and reports all available samples.
     fn take(&self);
 
-    /// Reports whether it knows an instance.
+    /// Reports whether the reader knows an instance.
     fn lookup(&self, key: u32) -> Result<()>;
 }
 
-/// A reader, and who reports what it takes.
+/// A reader with the reporter of its samples.
 struct Reading<T: Exchanged> {
     reader: DataReader<T>,
     reporter: Reporter,
@@ -230,7 +230,7 @@ impl<T: Exchanged> WriterEndpoint for DataWriter<T> {
     }
 }
 
-/// Prints what an endpoint tells.
+/// Listener that prints the events of an endpoint.
 #[derive(Clone)]
 struct Reporter {
     id: String,

@@ -1,4 +1,5 @@
-//! The peer program for Takt: the same line protocol as `interop/peers/peer.c`, which `interop/README.md` describes.
+//! Peer program for Takt, with the line protocol of `interop/peers/peer.c`, which
+//! `interop/README.md` describes.
 
 mod endpoint;
 mod report;
@@ -21,7 +22,7 @@ use crate::types::{
     UnkeyedFinal, WideKeyFinal,
 };
 
-/// A command line of `word key=value key=value`.
+/// A command line of the form `word key=value key=value`.
 struct Words<'a> {
     command: &'a str,
     values: HashMap<&'a str, &'a str>,
@@ -66,7 +67,7 @@ impl<'a> Words<'a> {
         })
     }
 
-    /// Milliseconds; 0 and nothing are infinite.
+    /// Returns a time in milliseconds; 0 or a missing key is infinite.
     fn time(&self, key: &str) -> Result<Option<Duration>, String> {
         let milliseconds = self.number(key, 0)?;
         Ok((milliseconds > 0).then(|| Duration::from_millis(milliseconds)))
@@ -84,7 +85,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Everything that the commands have created.
+/// The entities that the commands have created.
 struct Peer {
     entities: Entities,
     writers: HashMap<String, Box<dyn WriterEndpoint>>,

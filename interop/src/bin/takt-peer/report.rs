@@ -1,4 +1,4 @@
-//! What goes to standard output: one JSON object per line, from any thread.
+//! Reports on standard output: one JSON object per line, from any thread.
 
 use std::io::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -6,17 +6,17 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 use takt::InstanceState;
 
-/// One sample as a reader took it.
+/// A sample that a reader took.
 pub struct Taken<'a> {
     pub id: &'a str,
     pub state: InstanceState,
     pub key: Option<(u32, Option<&'a str>)>,
-    /// Sequence number, stamp and payload, if there are data.
+    /// Sequence number, timestamp and payload of a valid sample.
     pub data: Option<(u64, i64, &'a [u8])>,
     pub source_ns: i64,
 }
 
-/// CLOCK_REALTIME in nanoseconds.
+/// Returns CLOCK_REALTIME in nanoseconds.
 pub fn realtime_ns() -> i64 {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since_epoch.as_nanos()).unwrap_or(i64::MAX)
@@ -24,7 +24,7 @@ pub fn realtime_ns() -> i64 {
 
 fn line(value: &Value) {
     let mut out = std::io::stdout().lock();
-    // The reader of the pipe is gone: so will be standard input, which ends this program.
+    // If the reader of the pipe has exited, standard input ends as well, which ends this program.
     let written = writeln!(out, "{value}").and_then(|()| out.flush());
     drop(written);
 }
@@ -37,12 +37,12 @@ pub fn done(id: &str, command: &str) {
     line(&json!({"ev": "done", "id": id, "command": command}));
 }
 
-/// Datagrams that passed by the kernel's network stack.
+/// Reports the datagrams that bypassed the kernel's network stack.
 pub fn carried(bypassed_in: u64, bypassed_out: u64) {
     line(&json!({"ev": "carried", "bypassed_in": bypassed_in, "bypassed_out": bypassed_out}));
 }
 
-/// Why participants may not take part.
+/// Reports why participants were refused.
 pub fn refused(reasons: &[String]) {
     line(&json!({"ev": "refused", "reasons": reasons}));
 }

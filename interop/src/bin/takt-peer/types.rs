@@ -1,23 +1,24 @@
-//! The types of `interop/peers/interop.idl`, and one with a sequence in its key.
+//! Types of `interop/peers/interop.idl`, and a type with a sequence in its key.
 
 use takt::{DdsType, TypeSupport};
 use takt_interop::content::{sequence_key, wide_key};
 
-/// The key of an instance whose members do not belong together.
+/// Key reported for an instance whose key members are inconsistent.
 const WRONG_KEY: u32 = u32::MAX;
 
-/// What the types have in common.
+/// Common operations of the types.
 pub trait Exchanged: TypeSupport {
-    /// A sample; what the type has no member for is dropped.
+    /// Creates a sample. Arguments without a member in the type are dropped.
     fn new(key: u32, name: String, seq: u64, stamp_ns: i64, payload: Vec<u8>) -> Self;
 
-    /// The key, 0 without one, and its name if the type has one. [`WRONG_KEY`] if its members do not belong together.
+    /// Returns the key, 0 without one, and its name if the type has one. Returns [`WRONG_KEY`] if
+    /// its members are inconsistent.
     fn key(&self) -> (u32, Option<&str>);
 
-    /// Sequence number, stamp, payload.
+    /// Returns sequence number, timestamp and payload.
     fn data(&self) -> (u64, i64, &[u8]);
 
-    /// Access to what changes from sample to sample.
+    /// Returns the members that change between samples.
     fn data_mut(&mut self) -> (&mut u64, &mut i64, &mut Vec<u8>);
 }
 

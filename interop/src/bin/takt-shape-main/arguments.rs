@@ -1,23 +1,24 @@
-//! Words to options, as GNU `getopt_long` reads them. Knows nothing of what the options mean.
+//! Command-line parser with the syntax of GNU `getopt_long`, independent of the meaning of the
+//! options.
 
 use std::fmt::Display;
 use std::vec::IntoIter;
 
-/// How one option is written.
+/// Syntax of one option.
 #[derive(Clone, Copy, Debug)]
 pub struct Spec<K> {
-    /// What it is.
+    /// Identifier of the option.
     pub key: K,
-    /// Its letter.
+    /// Short name, one letter.
     pub short: Option<char>,
-    /// Its long name, without dashes.
+    /// Long name, without dashes.
     pub long: Option<&'static str>,
-    /// What its value is called; `None` if it has none.
+    /// Name of the value in the usage; `None` if the option has no value.
     pub value: Option<&'static str>,
 }
 
 impl<K> Spec<K> {
-    /// The name that messages use, the letter if there is one.
+    /// Returns the name for messages: the letter if there is one, otherwise the long name.
     pub fn name(&self) -> String {
         match (self.short, self.long) {
             (Some(letter), _) => format!("-{letter}"),
@@ -25,7 +26,7 @@ impl<K> Spec<K> {
         }
     }
 
-    /// All that can be written.
+    /// Returns all spellings of the option.
     pub fn usage(&self) -> String {
         let short = self.short.map(|letter| format!("-{letter}"));
         let long = self.long.map(|name| format!("--{name}"));
@@ -35,27 +36,27 @@ impl<K> Spec<K> {
     }
 }
 
-/// An option that was given.
+/// An option found on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Argument<K> {
-    /// Which one.
+    /// Identifier of the option.
     pub key: K,
-    /// As messages call it.
+    /// Name of the option in messages.
     pub name: String,
-    /// Empty if the option has none.
+    /// Value, empty if the option has none.
     value: String,
 }
 
 impl<K> Argument<K> {
-    /// The value as it stands.
+    /// Returns the value unchanged.
     pub fn text(&self) -> String {
         self.value.clone()
     }
 
-    /// The value as a decimal number within bounds.
+    /// Returns the value as a decimal number within bounds.
     ///
     /// # Errors
-    /// Says the bounds.
+    /// Names the bounds if the value is not such a number.
     pub fn number<N: TryFrom<i64>>(&self, min: i64, max: i64) -> Result<N, String> {
         let number = self.value.parse::<i64>().ok().filter(|number| (min..=max).contains(number));
         let range = if max == i64::MAX { format!("from {min}") } else { format!("from {min} to {max}") };
@@ -63,10 +64,10 @@ impl<K> Argument<K> {
         number.and_then(|number| N::try_from(number).ok()).ok_or_else(wrong)
     }
 
-    /// What the value stands for.
+    /// Returns the choice that the value names.
     ///
     /// # Errors
-    /// Says what there is to choose from.
+    /// Lists the choices if the value names none of them.
     pub fn choice<C: Copy>(&self, choices: &[(&str, C)]) -> Result<C, String> {
         let found = choices.iter().find(|(word, _)| *word == self.value);
         found.map(|(_, choice)| *choice).ok_or_else(|| {
@@ -82,16 +83,16 @@ fn enumeration<W: Display + AsRef<str>>(words: &[W]) -> String {
     if others.is_empty() { last.to_string() } else { format!("{} or {last}", others.join(", ")) }
 }
 
-/// The options of a command line, one after the other. After an error there is nothing more.
+/// Iterator over the options of a command line. It ends after an error.
 pub struct Arguments<'a, K> {
     specs: &'a [Spec<K>],
     words: IntoIter<String>,
-    /// What is left of a word of joined letters.
+    /// Rest of a word of joined letters.
     letters: String,
 }
 
 impl<'a, K: Copy> Arguments<'a, K> {
-    /// The command line, without the program's name.
+    /// Creates the iterator over a command line without the program name.
     pub fn new(specs: &'a [Spec<K>], words: impl IntoIterator<Item = String>) -> Self {
         let words: Vec<String> = words.into_iter().collect();
         Self { specs, words: words.into_iter(), letters: String::new() }
@@ -142,7 +143,7 @@ impl<'a, K: Copy> Arguments<'a, K> {
         }
     }
 
-    /// The option of this name, or the only one that begins so.
+    /// Returns the option with this long name, or the only one whose name begins with it.
     fn find_long(&self, name: &str) -> Result<&'a Spec<K>, String> {
         let specs = self.specs;
         if let Some(exact) = specs.iter().find(|spec| spec.long == Some(name)) {
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_to_write_a_value() {
+    fn values_parse_in_every_spelling() {
         for line in ["-t Square", "-tSquare"] {
             assert_eq!(read(line), Ok(vec![(2, "Square".to_owned())]), "{line}");
         }
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_understood_is_named() {
+    fn errors_name_the_invalid_option() {
         assert_eq!(read("-q"), Err("-q is no option".to_owned()));
         assert_eq!(read("--nothing"), Err("--nothing is no option".to_owned()));
         assert_eq!(read("--write"), Err("--write is the beginning of several options".to_owned()));
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_choices_say_what_they_may_be() {
+    fn number_and_choice_errors_list_allowed_values() {
         let argument = |value: &str| Argument { key: 0, name: "-d".to_owned(), value: value.to_owned() };
         assert_eq!(argument("7").number::<u32>(0, 9), Ok(7));
         for value in ["10", "-1", "x", "", "99999999999999999999"] {

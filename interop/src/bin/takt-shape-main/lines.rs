@@ -1,6 +1,7 @@
-//! The lines that the suite's harness looks for. They are matched as text, so each blank counts.
+//! Output lines that the suite's harness searches for. It matches them as text, so each blank
+//! counts.
 //!
-//! After the first entity is created no other line may have digits in brackets: that is a sample.
+//! After the creation of the first entity, digits in brackets may appear only in lines of samples.
 
 use takt::InstanceState;
 use takt::status::{
@@ -9,14 +10,14 @@ use takt::status::{
 
 use crate::shape::ShapeType;
 
-/// A sample, written or received.
+/// Returns the line of a written or received sample.
 pub fn sample(topic: &str, shape: &ShapeType) -> String {
     let ShapeType { color, x, y, shapesize, additional_payload_size } = shape;
     let last = additional_payload_size.last().map(|last| format!(" {{{}}}", last.0));
     format!("{topic:<10} {color:<10} {x:03} {y:03} [{shapesize}]{}", last.unwrap_or_default())
 }
 
-/// That an instance is not alive; `None` if it is.
+/// Returns the line of an instance that is not alive; `None` if the instance is alive.
 pub fn instance(topic: &str, color: &str, state: InstanceState) -> Option<String> {
     let state = match state {
         InstanceState::Alive => return None,
@@ -26,7 +27,7 @@ pub fn instance(topic: &str, color: &str, state: InstanceState) -> Option<String
     Some(format!("{topic:<10} {color:<10} {state}"))
 }
 
-/// Which topic and type a status is about.
+/// Topic and type of a status line.
 #[derive(Clone, Copy)]
 pub struct Subject<'a> {
     pub topic: &'a str,
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_has_fixed_columns_and_its_last_octet() {
+    fn sample_line_has_fixed_columns_and_last_payload_octet() {
         assert_eq!(sample("Square", &shape(vec![])), "Square     BLUE       007 123 [30]");
         assert_eq!(sample("Square", &shape(vec![1, 255])), "Square     BLUE       007 123 [30] {255}");
         let long = sample("Square_filtered", &shape(vec![]));
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instance_that_is_not_alive_is_said_to_be_so() {
+    fn instance_line_exists_only_for_instances_not_alive() {
         assert_eq!(instance("Square", "RED", InstanceState::Alive), None);
         assert_eq!(
             instance("Square", "RED", InstanceState::NotAliveDisposed).as_deref(),
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_as_the_suite_spells_them() {
+    fn status_lines_match_the_suite() {
         let refused = IncompatibleQosStatus { last_policy: Some(PolicyId::Reliability), ..Default::default() };
         let met = MatchedStatus { current_count: 2, current_count_change: -1, ..Default::default() };
         let missed = DeadlineMissedStatus { total_count: 5, total_count_change: 2, last_instance: None };

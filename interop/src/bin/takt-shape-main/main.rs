@@ -1,10 +1,11 @@
 //! `takt-shape-main`: the application of the OMG's DDS-RTPS interoperability suite, for Takt.
 //!
-//! One publisher or subscriber of coloured shapes, told by its command line which policies to use, and printing what the
-//! suite's harness matches. `docs/interop.md` says how the suite is run. Written from the harness's behaviour; none of its
-//! text is here.
+//! Runs one publisher or subscriber of colored shapes with the policies of its command line, and
+//! prints the lines that the suite's harness matches. `docs/interop.md` explains how to run the
+//! suite. Written from the behavior of the harness, without any of its text.
 //!
-//! Exit codes: 0 done, 1 wrong usage, 2 entities could not be made or a feature is missing, 3 failed later.
+//! Exit codes: 0 success, 1 wrong usage, 2 an entity cannot be created or a feature is missing, 3
+//! later failure.
 
 mod arguments;
 mod lines;
@@ -24,7 +25,7 @@ use output::Output;
 use session::{Failure, Session};
 use takt_bench::signal;
 
-/// How long the end waits for whoever reads standard output.
+/// Maximum time that the exit waits for the reader of standard output.
 const LAST_LINES_MAX: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
@@ -62,7 +63,8 @@ fn main() -> ExitCode {
     code
 }
 
-/// Everything but first and last words; all entities are deleted afterwards.
+/// Runs the application except for the first and last lines of output. All entities are deleted on
+/// return.
 fn run(options: options::Options, output: &Output) -> Result<(), Failure> {
     let session = Session::open(options, output.clone())?;
     match session.options.role {

@@ -1,18 +1,19 @@
-//! The command line: one table of options, parsed as GNU `getopt_long` does.
+//! Options of the application: one table, parsed with the syntax of GNU `getopt_long`.
 //!
-//! Short options may be joined (`-Sb`), with their value attached or not (`-t Square`, `-tSquare`); long ones take
-//! `--name value` or `--name=value` and may be shortened while they stay unique. Periods are milliseconds, sizes bytes.
+//! Short options may be joined (`-Sb`), with their value attached or not (`-t Square`, `-tSquare`).
+//! Long options take `--name value` or `--name=value` and may be abbreviated while they stay
+//! unique. Periods are in milliseconds, sizes in bytes.
 
 use std::time::Duration;
 
 use crate::arguments::{Argument, Arguments, Spec};
 
-/// What the application is.
+/// Role of the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// `-P`.
+    /// Publisher (`-P`).
     Publisher,
-    /// `-S`.
+    /// Subscriber (`-S`).
     Subscriber,
 }
 
@@ -25,76 +26,76 @@ impl Role {
     }
 }
 
-/// `-D`, in the letters of the command line.
+/// DURABILITY (`-D`), with the letters of the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// `v`.
+    /// Option value `v`.
     Volatile,
-    /// `l`.
+    /// Option value `l`.
     TransientLocal,
-    /// `t`.
+    /// Option value `t`.
     Transient,
-    /// `p`.
+    /// Option value `p`.
     Persistent,
 }
 
-/// `--access-scope`.
+/// Access scope of PRESENTATION (`--access-scope`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// `i`.
+    /// Option value `i`.
     Instance,
-    /// `t`.
+    /// Option value `t`.
     Topic,
-    /// `g`.
+    /// Option value `g`.
     Group,
 }
 
-/// `--final-instance-state`: what becomes of the instances when the publisher is done.
+/// Operation on the instances when the publisher ends (`--final-instance-state`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FinalState {
-    /// `u`.
+    /// Option value `u`.
     Unregister,
-    /// `d`.
+    /// Option value `d`.
     Dispose,
 }
 
-/// `-k`.
+/// HISTORY (`-k`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum History {
-    /// `0`.
+    /// Option value `0`.
     KeepAll,
-    /// The depth.
+    /// Option value above 0: the depth.
     KeepLast(u32),
 }
 
-/// Everything that the command line says. Zero periods, counts and sizes are off.
+/// Values of all options. Zero turns a period, a count or a size off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     pub role: Role,
     pub verbose: bool,
     pub domain_id: u32,
     pub reliable: bool,
-    /// `None`: the product's default.
+    /// HISTORY; `None` is the product's default.
     pub history: Option<History>,
     pub deadline: Duration,
-    /// `None`: SHARED; otherwise EXCLUSIVE, with this strength.
+    /// Strength of EXCLUSIVE ownership; `None` is SHARED.
     pub ownership_strength: Option<i32>,
     pub topic: String,
-    /// A publisher's key; what a subscriber filters for.
+    /// Key of a publisher, or filter value of a subscriber.
     pub color: Option<String>,
     pub partition: Option<String>,
     pub durability: Durability,
     /// XCDR version, 1 or 2.
     pub xcdr_version: u8,
     pub print_samples: bool,
-    /// 0: grows by one before each iteration.
+    /// Size of the shape; at 0 it grows by one before each iteration.
     pub shape_size: i32,
     pub read_not_take: bool,
     pub write_period: Duration,
     pub read_period: Duration,
     pub time_filter: Duration,
     pub lifespan: Duration,
-    /// `None`: until stopped.
+    /// Number of iterations; `None` runs until stopped.
     pub iterations: Option<u64>,
     pub instances: u32,
     pub topics: u32,
@@ -102,10 +103,10 @@ pub struct Options {
     pub scope: Scope,
     pub coherent: bool,
     pub ordered: bool,
-    /// Iterations in a coherent set.
+    /// Number of iterations in a coherent set.
     pub coherent_samples: u64,
     pub payload_size: usize,
-    /// One call for all instances instead of one for each.
+    /// Whether one call takes the samples of all instances, instead of one call per instance.
     pub take_all_instances: bool,
     pub announcement_period: Duration,
     pub fragment_size: u32,
@@ -113,12 +114,12 @@ pub struct Options {
     pub size_modulo: i32,
 }
 
-/// What to do.
+/// Action that the command line asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Print the usage.
+    /// Prints the usage.
     Help,
-    /// Print these warnings, and run.
+    /// Prints these warnings, then runs.
     Run(Box<Options>, Vec<String>),
 }
 
@@ -166,10 +167,10 @@ pub enum Key {
 const PUB: Option<Role> = Some(Role::Publisher);
 const SUB: Option<Role> = Some(Role::Subscriber);
 
-/// One option: how it is written, what value it takes, whom it is for, and what it does.
+/// One option: its syntax, its value, the role that it applies to, and its description.
 struct Row {
     spec: Spec<Key>,
-    /// `None`: both roles.
+    /// Role that the option applies to; `None` for both.
     role: Option<Role>,
     help: &'static str,
 }
@@ -189,7 +190,7 @@ const fn long(
     Row { spec: Spec { key, short: None, long: Some(name), value }, role, help }
 }
 
-/// Every option, in the order of the usage.
+/// All options, in the order of the usage.
 const TABLE: &[Row] = &[
     short(Key::Help, 'h', None, None, "print this"),
     short(Key::Verbosity, 'v', Some("e|d"), None, "verbosity: errors (default), debug"),
@@ -253,7 +254,7 @@ const TABLE: &[Row] = &[
     long(Key::SizeModulo, "size-modulo", Some("int"), PUB, "with -z 0: sizes 1 to this, over and over"),
 ];
 
-/// The usage, one line for each option.
+/// Returns the usage, one line per option.
 pub fn usage() -> String {
     let mut text = String::from("usage: takt-shape-main -P|-S -t TOPIC [OPTION]...\n");
     for Row { spec, help, .. } in TABLE {
@@ -262,10 +263,10 @@ pub fn usage() -> String {
     text
 }
 
-/// Reads the command line, without the program's name.
+/// Parses the command line, without the program name.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// Describes the first error of the command line.
 pub fn parse(words: impl IntoIterator<Item = String>) -> Result<Command, String> {
     let specs: Vec<Spec<Key>> = TABLE.iter().map(|row| row.spec).collect();
     let mut draft = Draft::new();
@@ -280,7 +281,7 @@ pub fn parse(words: impl IntoIterator<Item = String>) -> Result<Command, String>
     draft.finish()
 }
 
-/// What the words so far have said.
+/// Options read so far.
 struct Draft {
     options: Options,
     role: Option<Role>,
@@ -384,7 +385,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Checks what only the whole command line can tell.
+    /// Checks the conditions that involve several options.
     fn finish(mut self) -> Result<Command, String> {
         let role = self.role.ok_or("either -P or -S is required")?;
         if self.options.topic.is_empty() {
@@ -416,7 +417,7 @@ impl Draft {
         Ok(Command::Run(Box::new(self.options), warnings))
     }
 
-    /// A warning for each option that the other role has.
+    /// Returns a warning for each option that applies only to the other role.
     fn misplaced(&self, role: Role) -> Vec<String> {
         let foreign = |row: &&Row| row.role.is_some_and(|only| only != role) && self.given.contains(&row.spec.key);
         let rows = TABLE.iter().filter(foreign);
@@ -424,9 +425,10 @@ impl Draft {
     }
 }
 
-/// More instances or topics than anybody asks for.
+/// Upper bound of the number of instances and of topics.
 const MANY: i64 = 1 << 16;
-/// A sequence's length has 32 bits, and a sample more besides.
+/// Upper bound of the payload. The length of a sequence has 32 bits, and a sample has further
+/// members.
 const PAYLOAD_SIZE_MAX: i64 = 1 << 30;
 
 fn one_role(former: Option<Role>, role: Role) -> Result<Option<Role>, String> {
@@ -483,14 +485,14 @@ mod tests {
     }
 
     #[test]
-    fn a_publisher_without_color_is_blue_and_says_so() {
+    fn publisher_without_color_uses_blue_and_warns() {
         let (options, warnings) = run("-P -t Square");
         assert_eq!(options.color.as_deref(), Some("BLUE"));
         assert_eq!(warnings, ["warning: color was not specified, defaulting to \"BLUE\""]);
     }
 
     #[test]
-    fn every_option_has_its_effect() {
+    fn every_option_sets_its_value() {
         let line = "-P -v d -d 7 -b -k 5 -f 250 -s 3 -t T -c RED -p p1 -D p -x 2 -w -z 0 --write-period 10 \
             --lifespan 300 --num-iterations 9 --num-instances 4 --num-topics 3 --final-instance-state d \
             --access-scope g --coherent --ordered --coherent-sample-count 3 --additional-payload-size 1000 \
@@ -537,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_two_reliabilities_wins_and_a_depth_of_zero_keeps_all() {
+    fn last_reliability_applies_and_zero_depth_keeps_all() {
         assert!(run("-S -t T -b -r").0.reliable);
         assert!(!run("-S -t T -r -b").0.reliable);
         assert_eq!(run("-S -t T -k 0").0.history, Some(History::KeepAll));
@@ -546,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_the_other_role_are_warnings() {
+    fn options_of_the_other_role_give_warnings() {
         let (_, warnings) = run("-S -t T -z 0 --write-period 3 --lifespan 5");
         assert_eq!(
             warnings,
@@ -561,14 +563,14 @@ mod tests {
     }
 
     #[test]
-    fn options_that_need_another_are_warnings() {
+    fn options_without_their_prerequisite_give_warnings() {
         let (_, warnings) = run("-P -t T -c RED --access-scope t --coherent-sample-count 3 --size-modulo 4");
         assert_eq!(warnings.len(), 3, "{warnings:?}");
         assert!(warnings[0].contains("--access-scope") && warnings[2].contains("-z 0"), "{warnings:?}");
     }
 
     #[test]
-    fn what_contradicts_itself_is_refused() {
+    fn contradictory_options_fail() {
         assert!(refusal("-t T").contains("-P or -S"));
         assert!(refusal("-P -S -t T").contains("exclude"));
         assert!(refusal("-P").contains("-t"));
@@ -577,7 +579,7 @@ mod tests {
     }
 
     #[test]
-    fn values_have_bounds() {
+    fn values_out_of_bounds_fail() {
         assert!(refusal("-P -t T -d -1").contains("-d"));
         assert!(refusal("-P -t T -s -2").contains("-s"));
         assert!(refusal("-P -t T -x 3").contains("1 or 2"));
@@ -588,7 +590,7 @@ mod tests {
     }
 
     #[test]
-    fn help_needs_nothing_else_and_names_every_option() {
+    fn help_needs_no_other_option_and_lists_all() {
         assert_eq!(parse(words("-h")), Ok(Command::Help));
         assert_eq!(parse(words("--help")), Ok(Command::Help));
         let text = usage();
@@ -597,7 +599,7 @@ mod tests {
     }
 
     #[test]
-    fn the_short_options_are_those_of_the_suite() {
+    fn short_options_match_the_suite() {
         let wanted = "hPSbrRwc:d:D:f:k:p:s:x:t:v:z:";
         let mut letters: Vec<char> = TABLE.iter().filter_map(|row| row.spec.short).collect();
         letters.sort_unstable();

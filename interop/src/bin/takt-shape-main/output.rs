@@ -1,23 +1,23 @@
-//! Standard output behind a queue, so that nothing of DDS ever waits for whoever reads it.
+//! Standard output behind a queue, so that no DDS thread waits for its reader.
 //!
-//! The harness gives the application a terminal and stops reading it once it has a verdict. Then the terminal fills, and
-//! a thread that writes to it stands still. Here that is a thread of its own: the main loop waits for room in the queue,
-//! but not once it was told to stop; listeners never wait.
+//! The harness gives the application a terminal and stops reading it once it has a verdict. The
+//! terminal then fills, and a thread that writes to it blocks. A separate thread therefore writes.
+//! The main loop waits for space in the queue, except after a stop request. Listeners never wait.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// Lines that the main loop may be ahead of the reader.
+/// Queue length at which the main loop waits.
 const LINES_MAX: usize = 1024;
-/// Lines kept at all. What listeners say beyond that is dropped.
+/// Maximum queue length. Further lines of listeners are dropped.
 const LINES_OF_LISTENERS_MAX: usize = 2 * LINES_MAX;
-/// How often a wait looks whether to stop.
+/// Interval at which a waiting thread checks for a stop request.
 const GLANCE: Duration = Duration::from_millis(50);
 const UNDISTURBED: &str = "nothing panics under this lock";
 
-/// Lines on their way to standard output. Handles are clones of one another.
+/// Queue of lines for standard output. Clones share the queue.
 #[derive(Clone)]
 pub struct Output {
     shared: Arc<Shared>,
@@ -31,7 +31,7 @@ struct Shared {
 #[derive(Default)]
 struct Queue {
     lines: VecDeque<String>,
-    /// A line has left the queue and is not yet written.
+    /// Whether a line has left the queue and is not yet written.
     is_writing: bool,
 }
 
@@ -45,7 +45,8 @@ impl Output {
         Ok(output)
     }
 
-    /// Prints a line of the main loop: waits for room, or drops the line once `is_stopped`.
+    /// Prints a line of the main loop. Waits for space in the queue, or drops the line once
+    /// `is_stopped`.
     pub fn print(&self, line: String, is_stopped: impl Fn() -> bool) {
         let mut queue = self.lock();
         while queue.lines.len() >= LINES_MAX {
@@ -58,7 +59,7 @@ impl Output {
         self.shared.changed.notify_all();
     }
 
-    /// Prints a line of a listener: never waits.
+    /// Prints a line of a listener, without waiting.
     pub fn report(&self, line: String) {
         let mut queue = self.lock();
         if queue.lines.len() < LINES_OF_LISTENERS_MAX {
@@ -67,7 +68,7 @@ impl Output {
         }
     }
 
-    /// Waits until everything is written; false if `patience` was not enough.
+    /// Waits until all lines are written. Returns false after `patience`.
     pub fn drain(&self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
         let mut queue = self.lock();
@@ -88,7 +89,7 @@ impl Output {
             self.lock().is_writing = false;
             self.shared.changed.notify_all();
             if written.is_err() {
-                // Nobody reads any more; what is still said goes nowhere.
+                // The reader has closed its end: further lines are discarded.
                 sink_away(self);
             }
         }
@@ -131,7 +132,7 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(30);
 
-    /// Passes on what is written, each write when it is allowed.
+    /// Writer that forwards each write once it is allowed.
     struct Gate {
         allowed: Receiver<()>,
         written: Sender<Vec<u8>>,
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_leave_in_order() {
+    fn lines_are_written_in_order() {
         let (sender, written) = channel();
         let (allow, allowed) = channel();
         let output = Output::start(Gate { allowed, written: sender }).expect("a thread");
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_stands_still_holds_up_neither_listeners_nor_the_end() {
+    fn blocked_reader_delays_neither_listeners_nor_exit() {
         let (sender, _written) = channel();
         let (_allow, allowed) = channel();
         let output = Output::start(Gate { allowed, written: sender }).expect("a thread");
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_after_the_reader_has_gone_goes_nowhere() {
+    fn lines_after_the_reader_closed_are_discarded() {
         let (sender, written) = channel();
         let (allow, allowed) = channel();
         drop((written, allow));

@@ -1,4 +1,4 @@
-//! The publisher: moves a shape and writes it, for each topic and color, until it is done.
+//! Publisher of the application: moves and writes the shapes of each topic and color.
 
 use takt::xtypes::Uint8;
 use takt::{DataWriter, Error, Publisher};
@@ -9,10 +9,10 @@ use crate::options::{FinalState, Options};
 use crate::session::{Failure, Session, pause, publisher_qos, writer_qos};
 use crate::shape::{Motion, ShapeType, next_size, numbered};
 
-/// How long the end waits for acknowledgements.
+/// Maximum time that the publisher waits for acknowledgments before it ends.
 const ACKNOWLEDGMENTS_MAX: takt::Duration = takt::Duration::from_secs(1);
 
-/// Runs to the end.
+/// Runs the publisher until it is done or stopped.
 pub fn run(session: &Session) -> Result<(), Failure> {
     let publisher = session.participant.create_publisher(publisher_qos(&session.options));
     let publisher = publisher.map_err(Failure::initialise("create publisher"))?;
@@ -50,12 +50,13 @@ pub fn run(session: &Session) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether a coherent set begins before this iteration. Without a number of samples there are no sets.
+/// Reports whether a coherent set begins before this iteration. Without a number of samples there
+/// are no sets.
 fn is_first_of_set(options: &Options, iteration: u64) -> bool {
     has_sets(options) && iteration.is_multiple_of(options.coherent_samples)
 }
 
-/// Whether a coherent set ends after this iteration.
+/// Reports whether a coherent set ends after this iteration.
 fn is_last_of_set(options: &Options, iteration: u64) -> bool {
     has_sets(options) && iteration % options.coherent_samples == options.coherent_samples - 1
 }
@@ -76,7 +77,7 @@ fn create_writers(session: &Session, publisher: &Publisher) -> Result<Vec<DataWr
     Ok(writers)
 }
 
-/// One shape of each color.
+/// Returns one shape per color.
 fn instances(options: &Options) -> Vec<ShapeType> {
     let color = options.color.as_deref().unwrap_or_default();
     let shape = |index| ShapeType {
@@ -89,7 +90,7 @@ fn instances(options: &Options) -> Vec<ShapeType> {
 
 fn write_all(session: &Session, writer: &DataWriter<ShapeType>, shapes: &[ShapeType]) -> Result<(), Failure> {
     for shape in shapes {
-        // A history full of what readers have not acknowledged is no failure: the sample is written when there is room.
+        // A full history of unacknowledged samples is no failure: the write is repeated.
         while let Err(error) = writer.write(shape) {
             match error {
                 Error::Timeout { .. } if signal::stopped() => return Ok(()),
@@ -104,7 +105,7 @@ fn write_all(session: &Session, writer: &DataWriter<ShapeType>, shapes: &[ShapeT
     Ok(())
 }
 
-/// What becomes of the instances, and the chance for readers to learn of it.
+/// Applies the final instance state and waits for acknowledgments.
 fn finish(session: &Session, writer: &DataWriter<ShapeType>, shapes: &[ShapeType]) -> Result<(), Failure> {
     for shape in shapes {
         let ended = match session.options.final_state {
@@ -128,7 +129,7 @@ mod tests {
     use super::*;
     use crate::options::{Command, parse};
 
-    /// `(` before and `)` after iterations that begin and end a set.
+    /// Returns the iterations, with `(` before the first and `)` after the last one of a set.
     fn sets(line: &str) -> String {
         let Ok(Command::Run(options, _)) = parse(line.split_whitespace().map(str::to_owned)) else { panic!("{line}") };
         let mark = |iteration: u64| {
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_are_of_so_many_iterations() {
+    fn sets_have_the_requested_number_of_iterations() {
         assert_eq!(sets("-P -t T --coherent --coherent-sample-count 3"), "(012)(345)(6");
         assert_eq!(sets("-P -t T --ordered --coherent-sample-count 2"), "(01)(23)(45)(6");
         assert_eq!(sets("-P -t T --coherent"), "0123456");

@@ -1,4 +1,4 @@
-//! What publisher and subscriber have in common: the participant, the policies, the listeners, the wish to stop.
+//! Common parts of publisher and subscriber: participant, policies, listeners and stop requests.
 
 use std::time::{Duration, Instant};
 
@@ -22,10 +22,10 @@ use crate::options::{Durability, FinalState, History, Options, Scope};
 use crate::output::Output;
 use crate::shape::{ShapeType, numbered};
 
-/// Longest sleep between two looks whether to stop.
+/// Maximum interval between two checks for a stop request.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// Why the application ends early: its exit code and what to say.
+/// Failure that ends the application early, with its exit code and message.
 #[derive(Debug)]
 pub struct Failure {
     pub exit_code: u8,
@@ -33,18 +33,18 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Entities could not be made.
+    /// Creates the failure of an entity that cannot be created.
     pub fn initialise(what: &str) -> impl Fn(takt::Error) -> Self {
         move |error| Self { exit_code: 2, what: format!("failed to {what}: {error}") }
     }
 
-    /// Something went wrong later on.
+    /// Creates the failure of a later operation.
     pub fn run(what: &str) -> impl Fn(takt::Error) -> Self {
         move |error| Self { exit_code: 3, what: format!("failed to {what}: {error}") }
     }
 }
 
-/// A participant with its topics.
+/// A participant and its topics.
 pub struct Session {
     pub options: Options,
     pub output: Output,
@@ -82,13 +82,13 @@ impl Session {
         self.output.print(line, signal::stopped);
     }
 
-    /// Whether the main loop has done its part after so many iterations.
+    /// Reports whether the main loop ends after this number of iterations.
     pub fn is_done(&self, iteration: u64) -> bool {
         signal::stopped() || self.options.iterations.is_some_and(|last| iteration >= last)
     }
 }
 
-/// Sleeps, but not longer than until a signal asks to stop.
+/// Sleeps for `period`, or until a signal requests a stop.
 pub fn pause(period: Duration) {
     let end = Instant::now() + period;
     while !signal::stopped() {
@@ -100,19 +100,19 @@ pub fn pause(period: Duration) {
     }
 }
 
-/// The publisher's policies.
+/// Returns the policies of the publisher.
 pub fn publisher_qos(options: &Options) -> PublisherQos {
     let (presentation, partition) = (presentation(options), partition(options));
     PublisherQos { presentation, partition, ..PublisherQos::default() }
 }
 
-/// The subscriber's policies.
+/// Returns the policies of the subscriber.
 pub fn subscriber_qos(options: &Options) -> SubscriberQos {
     let (presentation, partition) = (presentation(options), partition(options));
     SubscriberQos { presentation, partition, ..SubscriberQos::default() }
 }
 
-/// PRESENTATION stays at its default unless one of its two promises is asked for.
+/// Returns PRESENTATION, which keeps its default unless coherent or ordered access is requested.
 fn presentation(options: &Options) -> Presentation {
     if !options.coherent && !options.ordered {
         return Presentation::default();
@@ -129,8 +129,8 @@ fn partition(options: &Options) -> Partition {
     Partition { names: options.partition.iter().cloned().collect() }
 }
 
-/// The writers' policies. Unregistering disposes only where disposing is asked for: a writer that ends without a word
-/// leaves its instances without writers.
+/// Returns the policies of the writers. Unregistering disposes only if the final state is `d`. The
+/// instances of a writer that exits otherwise become NOT_ALIVE_NO_WRITERS.
 pub fn writer_qos(options: &Options) -> DataWriterQos {
     let mut qos = DataWriterQos {
         durability: durability(options),
@@ -147,7 +147,7 @@ pub fn writer_qos(options: &Options) -> DataWriterQos {
     qos
 }
 
-/// The readers' policies.
+/// Returns the policies of the readers.
 pub fn reader_qos(options: &Options) -> DataReaderQos {
     DataReaderQos {
         durability: durability(options),
@@ -200,7 +200,8 @@ fn representation(options: &Options) -> DataRepresentation {
     if options.xcdr_version == 2 { DataRepresentation::xcdr2() } else { DataRepresentation::xcdr1() }
 }
 
-/// Prints every status change. It runs on the receiving thread, so it only queues lines.
+/// Listener that prints every status change. It runs on the receiving thread and therefore only
+/// queues lines.
 pub struct Reporter {
     output: Output,
 }

@@ -1,31 +1,31 @@
-//! The suite's type, and how a shape moves.
+//! Topic type of the suite, and the motion of a shape.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use takt::DdsType;
 use takt::xtypes::Uint8;
 
-/// A coloured shape on a canvas; the color is the key.
+/// A colored shape on a canvas. The color is the key.
 #[derive(DdsType, Clone, Debug, Default, PartialEq, Eq)]
 #[dds(name = "ShapeType", extensibility = "appendable")]
 pub struct ShapeType {
-    /// Which shape.
+    /// Color, the key.
     #[dds(key, bound = 128)]
     pub color: String,
-    /// From the left edge.
+    /// Distance from the left edge.
     pub x: i32,
-    /// From the upper edge.
+    /// Distance from the upper edge.
     pub y: i32,
     /// Edge length.
     pub shapesize: i32,
-    /// Ballast.
+    /// Additional payload.
     pub additional_payload_size: Vec<Uint8>,
 }
 
-/// The canvas: positions are from 0 to below these.
+/// Size of the canvas. Positions are below these values.
 const WIDTH: i32 = 240;
 const HEIGHT: i32 = 270;
-/// Longest way in one iteration, on each axis.
+/// Maximum distance per iteration, on each axis.
 const SPEED_MAX: u64 = 5;
 
 /// A position that moves in straight lines and bounces off the edges.
@@ -43,7 +43,7 @@ struct Axis {
 }
 
 impl Motion {
-    /// Starts anywhere, in any direction.
+    /// Starts at a random position in a random direction.
     pub fn random() -> Self {
         let mut bits = RandomState::new().build_hasher().finish();
         let mut below = |end: u64| {
@@ -59,13 +59,13 @@ impl Motion {
         Self { x: axis(WIDTH), y: axis(HEIGHT) }
     }
 
-    /// One iteration later.
+    /// Advances by one iteration.
     pub fn advance(&mut self) {
         self.x.advance();
         self.y.advance();
     }
 
-    /// Where it is.
+    /// Returns the current position.
     pub fn position(&self) -> (i32, i32) {
         (self.x.position, self.y.position)
     }
@@ -84,12 +84,13 @@ impl Axis {
     }
 }
 
-/// The size after this one, for shapes that grow: without end, or from 1 to `modulo` and again.
+/// Returns the next size of a growing shape. With `modulo` the size restarts at 1 after `modulo`,
+/// otherwise it grows without limit.
 pub fn next_size(size: i32, modulo: i32) -> i32 {
     if modulo > 0 { size % modulo + 1 } else { size.wrapping_add(1).max(1) }
 }
 
-/// The `index`-th of several names: the name itself, then with numbers from 1.
+/// Returns the `index`-th of several names: the name itself, then the name with numbers from 1.
 pub fn numbered(name: &str, index: u32) -> String {
     if index == 0 { name.to_owned() } else { format!("{name}{index}") }
 }
@@ -100,9 +101,10 @@ mod tests {
 
     use super::*;
 
-    /// INTEROP(CycloneDDS 11): does not match a sequence of `octet` with one of `uint8`, as the suite's IDL has it.
+    /// INTEROP(CycloneDDS 11): does not match a sequence of `octet` with a sequence of `uint8`,
+    /// which the suite's IDL uses.
     #[test]
-    fn the_type_is_that_of_the_suite() {
+    fn type_matches_the_idl_of_the_suite() {
         let support = DynamicTypeSupport::of::<ShapeType>().expect("it has type objects");
         let idl = support.dynamic_type().map(|type_| type_.to_idl()).unwrap_or_default();
         let members = ["@key string<128> color;", "long x;", "long y;", "long shapesize;"];
@@ -112,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shape_stays_on_its_canvas_and_moves() {
+    fn shape_moves_within_its_canvas() {
         for _ in 0..50 {
             let mut motion = Motion::random();
             for _ in 0..1000 {
@@ -120,14 +122,14 @@ mod tests {
                 motion.advance();
                 let (x, y) = motion.position();
                 assert!((0..WIDTH).contains(&x) && (0..HEIGHT).contains(&y), "{motion:?}");
-                // In a corner it may come back to where it was, with another direction.
+                // In a corner the position may repeat, with another direction.
                 assert_ne!(motion, before);
             }
         }
     }
 
     #[test]
-    fn sizes_grow_from_one_and_start_again_after_the_modulo() {
+    fn sizes_grow_from_one_and_restart_after_the_modulo() {
         let sizes = |modulo| {
             let mut size = 0;
             std::iter::repeat_with(move || {

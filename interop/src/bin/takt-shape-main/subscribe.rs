@@ -1,4 +1,4 @@
-//! The subscriber: takes what has arrived, for each topic, and prints it, until it is done.
+//! Subscriber of the application: takes and prints the samples of each topic.
 
 use takt::{ContentFilteredTopic, DataReader, InstanceHandle, InstanceState, Sample, Selector, Subscriber, Topic};
 
@@ -7,16 +7,16 @@ use crate::options::Options;
 use crate::session::{Failure, Session, pause, reader_qos, subscriber_qos};
 use crate::shape::ShapeType;
 
-/// What the name of a filtered topic adds to the topic's.
+/// Suffix of the name of a content-filtered topic.
 const FILTERED: &str = "_filtered";
 
-/// A reader, and what its topic is called: the filter's name if there is one.
+/// A reader with the name of its topic, or of its content-filtered topic if there is one.
 struct Source {
     name: String,
     reader: DataReader<ShapeType>,
 }
 
-/// Runs to the end.
+/// Runs the subscriber until it is done or stopped.
 pub fn run(session: &Session) -> Result<(), Failure> {
     let subscriber = session.participant.create_subscriber(subscriber_qos(&session.options));
     let subscriber = subscriber.map_err(Failure::initialise("create subscriber"))?;
@@ -55,7 +55,7 @@ fn create_filter(
     created.map(Some).map_err(Failure::initialise("create content filtered topic"))
 }
 
-/// The filter that the options ask for, and its parameters.
+/// Returns the filter expression of the options and its parameters.
 fn filter(options: &Options) -> Option<(&str, Vec<String>)> {
     if let Some(expression) = &options.filter {
         return Some((expression, Vec::new()));
@@ -63,7 +63,8 @@ fn filter(options: &Options) -> Option<(&str, Vec<String>)> {
     options.color.as_ref().map(|color| ("color = %0", vec![format!("'{color}'")]))
 }
 
-/// One iteration: everything that can be had of each reader, within one access if the sets or the order matter.
+/// Runs one iteration: takes all samples of each reader, within one access if coherent sets or
+/// order matter.
 fn read_all(session: &Session, subscriber: &Subscriber, sources: &[Source], iteration: u64) -> Result<(), Failure> {
     let options = &session.options;
     if options.coherent {
@@ -90,7 +91,7 @@ fn read_all(session: &Session, subscriber: &Subscriber, sources: &[Source], iter
 }
 
 impl Source {
-    /// Instance by instance.
+    /// Takes or reads the samples of one instance after the other.
     fn read_by_instance(&self, session: &Session) -> Result<(), Failure> {
         let mut previous: Option<InstanceHandle> = None;
         loop {
@@ -101,7 +102,8 @@ impl Source {
         }
     }
 
-    /// All instances in one call, until there is no more. What is only read is still there after one.
+    /// Takes or reads the samples of all instances in one call, until there are no more. A read
+    /// leaves its samples in the cache and therefore runs once.
     fn read_together(&self, session: &Session) -> Result<(), Failure> {
         loop {
             let samples = self.select(session, selector(&session.options))?;
@@ -131,7 +133,7 @@ impl Source {
         Ok(())
     }
 
-    /// The key of the sample's instance: the sample has it, or else the reader.
+    /// Returns the key of the sample's instance, from the sample or else from the reader.
     fn color(&self, sample: &Sample<ShapeType>) -> Result<String, Failure> {
         if let Some(known) = sample.data.as_ref().or(sample.key.as_ref()) {
             return Ok(known.color.clone());
@@ -160,14 +162,14 @@ mod tests {
     }
 
     #[test]
-    fn a_color_is_a_parameter_and_an_expression_is_itself() {
+    fn color_filter_has_a_parameter_and_expression_is_unchanged() {
         assert_eq!(filter(&options("-S -t T")), None);
         assert_eq!(filter(&options("-S -t T -c RED")), Some(("color = %0", vec!["'RED'".to_owned()])));
         assert_eq!(filter(&options("-S -t T --cft x<3")), Some(("x<3", vec![])));
     }
 
     #[test]
-    fn reading_leaves_what_taking_removes() {
+    fn read_keeps_samples_and_take_removes_them() {
         assert!(selector(&options("-S -t T")).take);
         assert!(!selector(&options("-S -t T -R")).take);
     }
