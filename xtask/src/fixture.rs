@@ -1,4 +1,4 @@
-//! A small work tree in a directory of its own, removed when dropped: what the checks are tested on.
+//! Temporary work tree for tests of the checks, removed on drop.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,13 +8,13 @@ use crate::tree::SourceTree;
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// A directory with the given files.
+/// Directory with the given files.
 pub struct Fixture {
     root: PathBuf,
 }
 
 impl Fixture {
-    /// Writes `files`, pairs of relative path and text.
+    /// Creates a directory with `files`, pairs of relative path and text.
     pub fn new(files: &[(&str, &str)]) -> Self {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("takt-xtask-{}-{number}", std::process::id());
@@ -25,12 +25,12 @@ impl Fixture {
         fixture
     }
 
-    /// The directory.
+    /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         &self.root
     }
 
-    /// Writes one more file.
+    /// Writes another file.
     pub fn write_bytes(&self, path: &str, bytes: &[u8]) {
         let path = self.root.join(path);
         let directory = path.parent().expect("the path is below the root");
@@ -38,7 +38,7 @@ impl Fixture {
         fs::write(path, bytes).expect("the temporary directory is writable");
     }
 
-    /// The tree as the checks see it.
+    /// Loads the tree as the checks do.
     pub fn tree(&self) -> SourceTree {
         SourceTree::load(&self.root).expect("the fixture is readable")
     }

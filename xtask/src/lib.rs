@@ -1,15 +1,17 @@
-//! The project's own checks, run by `make test` and by hand as `cargo xtask <command>`.
+//! Checks and test runner of the project, run by `make test` and manually as
+//! `cargo xtask <command>`.
 //!
-//! - [`tidy`] holds the house rules that a compiler does not: which crate may depend on which,
-//!   how long a file may grow, what must not be written in it.
-//! - [`conformance`] collects the citations of the specifications and the `DEVIATION` and
-//!   `INTEROP` tags into `docs/conformance.md`.
-//! - [`teeth`] puts deliberate bugs into a copy of the sources, for the simulation to find.
-//! - [`testing`] runs the tests of the workspace, and counts what did not run.
+//! - [`tidy`] checks project rules that the compiler does not: dependencies between crates, maximum
+//!   file sizes, and forbidden words.
+//! - [`conformance`] collects the specification citations and the `DEVIATION` and `INTEROP` tags
+//!   into `docs/conformance.md`.
+//! - [`teeth`] inserts deliberate bugs into a copy of the sources, to test that the simulation
+//!   finds them.
+//! - [`testing`] runs the tests of the workspace, and counts tests that did not run.
 //!
-//! All but the last read the work tree through [`tree`] and Rust files through [`rust_text`], a scanner that
-//! tells code, comments and literals apart. It does not parse Rust: a rule that would need types
-//! belongs in clippy.
+//! All but the last read the work tree through [`tree`], and Rust files through [`rust_text`], a
+//! scanner that distinguishes code, comments and literals. It does not parse Rust: a rule that
+//! needs types belongs in clippy.
 
 pub mod conformance;
 pub mod rust_text;
@@ -23,7 +25,7 @@ mod fixture;
 
 use std::path::{Path, PathBuf};
 
-/// The root of the workspace that this binary was built from.
+/// Returns the root of the workspace from which this binary was built.
 pub fn workspace_root() -> PathBuf {
     let manifest_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
     manifest_dir.parent().expect("xtask is a member directory of the workspace").to_path_buf()

@@ -1,6 +1,6 @@
 //! Command line of the project's checks: `cargo xtask tidy`, `conformance`, `sim`, `test`.
 //!
-//! Exit codes: 0 all is well, 1 a check failed, 2 the command line or the machine is at fault.
+//! Exit codes: 0 success, 1 a check failed, 2 an error in the command line or the environment.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs the simulator, built fast and with every assertion on.
+/// Runs the simulator, built with optimization and all assertions.
 fn run_simulation(options: &[&str]) -> ExitCode {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let mut command = std::process::Command::new(cargo);

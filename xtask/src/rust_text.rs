@@ -1,16 +1,16 @@
-//! A scanner that splits a Rust file into code and comments, and finds the parts that are tests.
+//! Scanner that splits a Rust file into code and comments, and finds test items.
 //!
-//! Both views have the length and the line breaks of the file: what is not theirs is blank. The
-//! contents of string and character literals are blank in both. The scanner knows the lexical
-//! rules (nested comments, raw strings, lifetimes against character literals) and no grammar.
+//! Both views have the length and the line breaks of the file: all other text is blank. The
+//! contents of string and character literals are blank in both. The scanner implements the lexical
+//! rules (nested comments, raw strings, lifetimes versus character literals) and no grammar.
 
 use std::ops::RangeInclusive;
 
-/// A scanned file.
+/// Scanned file.
 pub struct RustText {
-    /// The file without comments and without the contents of literals.
+    /// File without comments and without the contents of literals.
     pub code: String,
-    /// The comments alone, with their `//`, `///`, `//!` or `/*`.
+    /// Comments only, with their `//`, `///`, `//!` or `/*`.
     pub comments: String,
     test_lines: Vec<RangeInclusive<usize>>,
 }
@@ -25,17 +25,17 @@ impl RustText {
         Self { code, comments, test_lines }
     }
 
-    /// True if line `line` (from 1) belongs to an item under `#[cfg(test)]` or `#[test]`.
+    /// Reports whether line `line` (from 1) belongs to an item under `#[cfg(test)]` or `#[test]`.
     pub fn is_test_line(&self, line: usize) -> bool {
         self.test_lines.iter().any(|range| range.contains(&line))
     }
 
-    /// Makes every line a test line.
+    /// Marks every line as a test line.
     pub fn mark_all_as_test(&mut self) {
         self.test_lines = vec![1..=usize::MAX];
     }
 
-    /// Names of the modules declared `#[cfg(test)] mod name;`.
+    /// Returns the names of the modules declared `#[cfg(test)] mod name;`.
     pub fn test_modules(&self) -> Vec<&str> {
         test_items(&self.code)
             .filter_map(|(start, end)| {
@@ -47,7 +47,7 @@ impl RustText {
             .collect()
     }
 
-    /// The functions with a body: name, first line, and length in lines.
+    /// Returns the functions with a body: name, first line, and length in lines.
     pub fn functions(&self) -> Vec<Function<'_>> {
         let mut found = Vec::new();
         let mut from = 0;
@@ -67,17 +67,17 @@ impl RustText {
     }
 }
 
-/// One function with a body.
+/// Function with a body.
 pub struct Function<'a> {
-    /// Its name.
+    /// Name of the function.
     pub name: &'a str,
-    /// The line of its `fn`, from 1.
+    /// Line of its `fn`, from 1.
     pub line: usize,
-    /// Lines from `fn` to the closing brace.
+    /// Number of lines from `fn` to the closing brace.
     pub line_count: usize,
 }
 
-/// The first place at or after `from` where `word` stands alone in `text`.
+/// Returns the first position at or after `from` where `word` occurs as a whole word in `text`.
 pub fn find_word(text: &str, word: &str, from: usize) -> Option<usize> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let mut at = from;
@@ -98,7 +98,7 @@ fn line_of(text: &str, offset: usize) -> usize {
     1 + text.as_bytes()[..offset.min(text.len())].iter().filter(|byte| **byte == b'\n').count()
 }
 
-/// Byte ranges of the items under a test attribute, attribute included.
+/// Returns the byte ranges of the items under a test attribute, attribute included.
 fn test_items(code: &str) -> impl Iterator<Item = (usize, usize)> {
     const ATTRIBUTES: [&str; 3] = ["#[cfg(test)]", "#[cfg(all(test", "#[test]"];
     let mut from = 0;
@@ -115,7 +115,7 @@ fn test_items(code: &str) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// The end of the item that starts at `start`: past its `;`, or past its closing brace.
+/// Returns the end of the item that starts at `start`: after its `;`, or after its closing brace.
 fn item_end(code: &str, start: usize) -> Option<usize> {
     let mut depth_round = 0_i32;
     let mut depth_brace = 0_i32;
@@ -188,7 +188,8 @@ fn comment_len(rest: &[u8]) -> Option<usize> {
     Some(rest.len())
 }
 
-/// A literal at the start of `rest`: length of its opening, of its closing, and of the whole.
+/// Recognizes a literal at the start of `rest`: length of its opening, of its closing, and of the
+/// whole.
 fn literal(rest: &[u8], after_word: bool) -> Option<(usize, usize, usize)> {
     let prefix = if after_word { 0 } else { prefix_len(rest) };
     let raw = rest[..prefix].contains(&b'r');
@@ -213,7 +214,7 @@ fn literal(rest: &[u8], after_word: bool) -> Option<(usize, usize, usize)> {
     }
 }
 
-/// Length of a literal's prefix: `b`, `c`, `r`, `br`, `cr`, or none.
+/// Returns the length of a literal's prefix: `b`, `c`, `r`, `br`, `cr`, or none.
 fn prefix_len(rest: &[u8]) -> usize {
     let marks = rest.iter().take(2).take_while(|b| b"bcr".contains(b)).count();
     match rest.get(marks) {
@@ -234,7 +235,7 @@ fn quoted_len(rest: &[u8], quote: u8) -> Option<usize> {
     None
 }
 
-/// Length of a character literal; `None` for a lifetime.
+/// Returns the length of a character literal; `None` for a lifetime.
 fn char_len(rest: &[u8]) -> Option<usize> {
     if rest.get(1) == Some(&b'\\') {
         return quoted_len(rest, b'\'');
@@ -251,7 +252,7 @@ mod tests {
     use super::{RustText, find_word};
 
     #[test]
-    fn separates_code_comments_and_literals() {
+    fn code_comments_and_literals_are_separated() {
         let text = "let a = \"// not\"; // yes \"x\"\n/* one /* two */ one */ b('\\'', '{');\n";
         let scanned = RustText::scan(text);
         assert_eq!(scanned.code.len(), text.len());
@@ -264,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_raw_strings_and_lifetimes() {
+    fn raw_strings_and_lifetimes_are_recognized() {
         let scanned = RustText::scan("fn f<'a>(x: &'a str) { g(r#\"dbg \" } //\"#, br\"{\", b'{', 'é') }");
         assert!(scanned.code.contains("fn f<'a>(x: &'a str) {"));
         assert!(!scanned.code.contains("dbg"));
@@ -273,20 +274,20 @@ mod tests {
     }
 
     #[test]
-    fn an_identifier_that_ends_in_r_is_no_prefix() {
+    fn identifier_ending_in_r_is_no_literal_prefix() {
         let scanned = RustText::scan("writer\"x\" for'y'");
         assert!(scanned.code.starts_with("writer\" \""));
     }
 
     #[test]
-    fn accepts_unterminated_input() {
+    fn unterminated_input_is_accepted() {
         for text in ["\"open", "/* open", "r#\"open", "'", "b'", "r#", "#[cfg(test)] mod x {"] {
             assert_eq!(RustText::scan(text).code.len(), text.len());
         }
     }
 
     #[test]
-    fn marks_test_items() {
+    fn test_items_are_marked() {
         let text = "fn a() {}\n#[cfg(test)]\n#[allow(dead_code)]\nmod tests {\n    fn b() {}\n}\nfn c() {}\n#[test]\nfn d(x: [u8; 2]) {\n}\n";
         let scanned = RustText::scan(text);
         let marked: Vec<usize> = (1..=10).filter(|line| scanned.is_test_line(*line)).collect();
@@ -294,13 +295,13 @@ mod tests {
     }
 
     #[test]
-    fn lists_modules_that_are_tests() {
+    fn test_modules_are_listed() {
         let scanned = RustText::scan("#[cfg(test)]\nmod tests;\nmod real;\n#[cfg(test)]\npub(crate) mod support;\n");
         assert_eq!(scanned.test_modules(), ["tests", "support"]);
     }
 
     #[test]
-    fn measures_functions() {
+    fn function_lengths_are_measured() {
         let scanned = RustText::scan(
             "trait T {\n fn declared(&self);\n fn with_body(&self) {\n  x();\n }\n}\ntype F = fn(u8);\n",
         );
@@ -310,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_whole_words() {
+    fn find_word_matches_whole_words_only() {
         assert_eq!(find_word("mktemp YYYY, YYY", "YYY", 0), Some(13));
         assert_eq!(find_word("sometodo!() todo!()", "todo!", 0), Some(12));
         assert_eq!(find_word("none", "on", 0), None);

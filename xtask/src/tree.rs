@@ -1,7 +1,7 @@
-//! The work tree as the checks see it: every text file that belongs to the project, read once.
+//! Work tree as read by the checks: every text file of the project, read once.
 //!
 //! Paths are relative to the root and use `/`. Build output, version control, virtual environments
-//! and untracked files that git ignores are left out; symbolic links are not followed. Of binary
+//! and untracked files that git ignores are skipped; symbolic links are not followed. For binary
 //! files (not UTF-8) only the path is kept.
 
 use std::collections::BTreeSet;
@@ -11,42 +11,43 @@ use std::process::Command;
 
 use crate::rust_text::RustText;
 
-/// Directories that hold no source of the project.
+/// Directories that contain no source of the project.
 const SKIPPED_DIRECTORIES: &[&str] = &["target", ".git", ".venv", "venv", "node_modules", "corpus"];
 
-/// In a linked work tree it is a file that names the place of the repository.
+/// In a linked work tree this is a file that contains the path of the repository.
 const GIT_LINK: &str = ".git";
 
-/// One text file.
+/// Text file.
 pub struct SourceFile {
     /// Path relative to the root, with `/`.
     pub path: String,
-    /// The whole text.
+    /// Full text.
     pub text: String,
-    /// The scanned text, for Rust files.
+    /// Scanned text of a Rust file.
     pub rust: Option<RustText>,
 }
 
 impl SourceFile {
-    /// Builds the file's views; `path` is relative to the root.
+    /// Creates a source file and its views; `path` is relative to the root.
     pub fn new(path: &str, text: &str) -> Self {
         let rust = path.ends_with(".rs").then(|| RustText::scan(text));
         Self { path: path.to_owned(), text: text.to_owned(), rust }
     }
 
-    /// The part after the last dot of the file's name, or "".
+    /// Returns the part of the file name after the last dot, or "".
     pub fn extension(&self) -> &str {
         let name = self.path.rsplit('/').next().unwrap_or("");
         name.rsplit_once('.').map_or("", |(_, extension)| extension)
     }
 
-    /// The crate's directory (`crates/takt-wire`, `interop`), if the file is in its `src/`.
+    /// Returns the directory of the crate (`crates/takt-wire`, `interop`), if the file is in its
+    /// `src/`.
     pub fn library_of(&self) -> Option<&str> {
         let at = self.path.find("/src/")?;
         Some(&self.path[..at])
     }
 
-    /// The numbered lines of `text`, from 1.
+    /// Returns the numbered lines of `text`, from 1.
     pub fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
         text.lines().enumerate().map(|(i, line)| (i + 1, line))
     }
@@ -54,14 +55,14 @@ impl SourceFile {
 
 /// All text files of the project, sorted by path.
 pub struct SourceTree {
-    /// The files.
+    /// Text files.
     pub files: Vec<SourceFile>,
-    /// Paths of all files, binary ones too, and of their directories.
+    /// Paths of all files, binary ones included, and of their directories.
     paths: BTreeSet<String>,
 }
 
 impl SourceTree {
-    /// Reads the tree under `root`.
+    /// Reads the tree at `root`.
     pub fn load(root: &Path) -> Result<Self, String> {
         let mut tree = Self { files: Vec::new(), paths: BTreeSet::new() };
         tree.visit(root, "", &ignored_paths(root))?;
@@ -70,12 +71,12 @@ impl SourceTree {
         Ok(tree)
     }
 
-    /// The file at `path`, if there is one.
+    /// Returns the file at `path`, if there is one.
     pub fn file(&self, path: &str) -> Option<&SourceFile> {
         self.files.iter().find(|file| file.path == path)
     }
 
-    /// True if there is a file or directory at `path`.
+    /// Reports whether there is a file or directory at `path`.
     pub fn has_path(&self, path: &str) -> bool {
         self.paths.contains(path)
     }
@@ -107,8 +108,8 @@ impl SourceTree {
         Ok(())
     }
 
-    /// Marks as tests, from end to end: files in `tests/` and `benches/`, files named `tests.rs`,
-    /// and files of modules declared `#[cfg(test)] mod name;`.
+    /// Marks whole files as tests: those in `tests/` and `benches/`, those named `tests.rs`, and
+    /// those of modules declared `#[cfg(test)] mod name;`.
     fn mark_test_modules(&mut self) {
         let mut declared = Vec::new();
         for file in &self.files {
@@ -133,8 +134,8 @@ impl SourceTree {
     }
 }
 
-/// Untracked files and directories that git ignores, relative to `root`. Outside a repository, or without git, there are none: the
-/// checks then read more files, never fewer.
+/// Returns untracked files and directories that git ignores, relative to `root`. Outside a
+/// repository, or without git, there are none: the checks then read more files, never fewer.
 fn ignored_paths(root: &Path) -> BTreeSet<String> {
     let list = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"];
     let Ok(output) = Command::new("git").args(list).current_dir(root).output() else {
@@ -145,7 +146,7 @@ fn ignored_paths(root: &Path) -> BTreeSet<String> {
     paths.filter(|path| !path.is_empty()).collect()
 }
 
-/// Where the submodules of the module in `path` live.
+/// Returns the directory of the submodules of the module in `path`.
 fn module_directory(path: &str) -> String {
     let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
     match name {
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn skips_build_output_and_sorts() {
+    fn build_output_is_skipped_and_files_are_sorted() {
         let fixture = Fixture::new(&[
             ("crates/b/src/lib.rs", "//! b\n"),
             ("crates/a/src/lib.rs", "//! a\n"),
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn skips_the_link_of_a_linked_work_tree() {
+    fn link_file_of_a_linked_work_tree_is_skipped() {
         let fixture = Fixture::new(&[("README.md", "door"), (".git", "gitdir: /somewhere/else\n")]);
         let tree = fixture.tree();
         let paths: Vec<&str> = tree.files.iter().map(|file| file.path.as_str()).collect();
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn leaves_out_what_is_not_text() {
+    fn binary_files_are_skipped() {
         let fixture = Fixture::new(&[("README.md", "door")]);
         fixture.write_bytes("picture.png", &[0xff, 0xd8, 0xfe]);
         let tree = fixture.tree();
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_test_files_by_place_and_by_declaration() {
+    fn test_files_are_found_by_path_and_by_declaration() {
         let fixture = Fixture::new(&[
             ("crates/a/src/lib.rs", "//! a\n#[cfg(test)]\nmod testing;\npub mod cache;\n"),
             ("crates/a/src/testing.rs", "//! helpers\nfn f() {}\n"),
@@ -239,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_extension_and_library() {
+    fn extension_and_library_are_derived_from_the_path() {
         let file = super::SourceFile::new("crates/a/src/x/y.rs", "");
         assert_eq!(file.extension(), "rs");
         assert_eq!(file.library_of(), Some("crates/a"));

@@ -1,9 +1,11 @@
-//! Captures of links: the frames of one direction of a link, or of all, as they leave their ports.
+//! Captures of simulated links: the frames of one direction of a link, or of all links, as they
+//! leave their ports.
 //!
-//! A record's time is the simulated time at which its first bit leaves, in nanoseconds since the world began. What a fault
-//! loses before that is not there; what a partition swallows is, since that happens at the far end. The class of a frame is
-//! shown as a class selector (the upper three bits of the DSCP), a damaged frame by a wrong UDP checksum. Between processes
-//! of one host there is no link.
+//! The time of a record is the simulated time at which its first bit leaves, in nanoseconds since
+//! the start of the world. Frames that a fault drops earlier are missing. Frames that a partition
+//! drops are present, since the drop is at the far end. The traffic class is shown as a class
+//! selector (the upper three bits of the DSCP), a damaged frame by a wrong UDP checksum. Processes
+//! on the same host communicate without a link.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -15,19 +17,19 @@ use crate::clock::Nanos;
 use crate::network::{Frame, Node};
 use crate::timeline::Timeline;
 
-/// Largest capture; what comes later is counted and left out.
+/// Maximum size of a capture in octets. Later frames are counted and omitted.
 const FILE_BYTES_MAX: u64 = 4 << 30;
 
-/// One direction of a link, or all of all links.
+/// One direction of a link, or all directions of all links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
-    /// Every port; a frame is there once per hop.
+    /// Every port. A frame appears once per hop.
     All,
-    /// From a host to its switch.
+    /// Direction from a host to its switch.
     Up(usize),
-    /// From its switch to a host.
+    /// Direction from a switch to a host.
     Down(usize),
-    /// From one switch to a neighbour.
+    /// Direction from one switch to an adjacent one.
     Between(usize, usize),
 }
 
@@ -58,7 +60,7 @@ impl FromStr for Link {
     }
 }
 
-/// Writes what leaves the ports of a link to a file.
+/// Timeline that writes the frames of a link to a file.
 #[derive(Debug)]
 pub struct Capture {
     link: Link,
@@ -66,12 +68,12 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Captures in a new file. Errors: it cannot be written.
+    /// Creates a capture in a new file. Fails if the file cannot be written.
     pub fn create(path: &Path, link: Link) -> Result<Self, TransportError> {
         Ok(Self { link, file: PcapFile::create(path, LinkType::Ethernet, FILE_BYTES_MAX)? })
     }
 
-    /// Writes out what is buffered; how many frames were recorded, or why not all could be.
+    /// Flushes the buffer. Returns the number of recorded frames, or why the capture is incomplete.
     pub fn finish(&mut self) -> Result<u64, String> {
         self.file.flush();
         match (self.file.failure(), self.file.omitted()) {
@@ -102,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_are_named() {
+    fn link_names_parse() {
         assert_eq!("all".parse(), Ok(Link::All));
         assert_eq!("host:3:up".parse(), Ok(Link::Up(3)));
         assert_eq!("host:0:down".parse(), Ok(Link::Down(0)));

@@ -1,9 +1,10 @@
-//! A host's clocks: a monotonic one that runs too fast or too slow, and a wall clock that is set now and then.
+//! Clocks of a simulated host: a monotonic clock with drift, and a wall clock that is set
+//! occasionally.
 
 use takt_core::Instant;
 use takt_wire::Timestamp;
 
-/// True time in nanoseconds since the world began. Nobody inside the world can read it.
+/// True time in nanoseconds since the start of the world. No simulated process can read it.
 pub type Nanos = u64;
 
 /// One millisecond of true time.
@@ -12,34 +13,34 @@ pub const MILLISECOND: Nanos = 1_000_000;
 /// One second of true time.
 pub const SECOND: Nanos = 1_000_000_000;
 
-/// The wall clock's reading when the world begins.
+/// Reading of the wall clock at the start of the world.
 pub const EPOCH: i64 = 1_700_000_000_000_000_000;
 
-/// Two hosts' monotonic clocks have nothing to do with one another.
+/// Offset between the monotonic clocks of two hosts, which are unrelated.
 const ORIGIN_STEP: u64 = 1_000 * SECOND;
 
-/// A host's clocks.
+/// Clocks of a host.
 #[derive(Clone, Debug)]
 pub struct HostClock {
     origin: u64,
-    /// How much faster than true time, in parts per billion.
+    /// Rate above true time in parts per billion.
     drift_ppb: i64,
-    /// How far the wall clock is ahead of the monotonic one, in nanoseconds.
+    /// Offset of the wall clock from the monotonic one in nanoseconds.
     wall_offset: i64,
 }
 
 impl HostClock {
-    /// The clock of host number `host`.
+    /// Creates the clocks of host number `host`.
     #[must_use]
     pub fn new(host: usize, drift_ppb: i64) -> Self {
         let origin = (host as u64 + 1) * ORIGIN_STEP;
         Self { origin, drift_ppb, wall_offset: EPOCH - origin as i64 }
     }
 
-    /// What the monotonic clock shows.
+    /// Returns the reading of the monotonic clock.
     #[must_use]
     pub fn local(&self, now: Nanos) -> Instant {
-        // In 64 bits for some hours of any drift below a thousandth.
+        // 64 bits suffice for some hours with a drift below one thousandth.
         let ahead = match (now as i64).checked_mul(self.drift_ppb) {
             Some(product) => product / 1_000_000_000,
             None => (i128::from(now) * i128::from(self.drift_ppb) / 1_000_000_000) as i64,
@@ -47,7 +48,8 @@ impl HostClock {
         Instant(self.origin + now.saturating_add_signed(ahead))
     }
 
-    /// The first moment at which the monotonic clock shows `local` or more; now if it does already.
+    /// Returns the first time at which the monotonic clock reads `local` or more, or `now` if it
+    /// already does.
     #[must_use]
     pub fn when(&self, local: Instant, now: Nanos) -> Nanos {
         let since = local.0.saturating_sub(self.origin);
@@ -63,13 +65,13 @@ impl HostClock {
         moment
     }
 
-    /// What the wall clock shows.
+    /// Returns the reading of the wall clock.
     #[must_use]
     pub fn wall(&self, now: Nanos) -> Timestamp {
         Timestamp::from_nanos(self.local(now).0 as i64 + self.wall_offset)
     }
 
-    /// Somebody sets the wall clock.
+    /// Sets the wall clock forward or back by this number of nanoseconds.
     pub fn set_wall(&mut self, by: i64) {
         self.wall_offset += by;
     }
@@ -80,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn timers_fire_at_the_first_moment_of_the_local_clock() {
+    fn timers_fire_at_first_matching_local_time() {
         for drift in [-200_000, -1, 0, 37, 200_000] {
             let clock = HostClock::new(3, drift);
             for wait in [0, 1, 999, SECOND, 3_600 * SECOND] {
@@ -93,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn setting_the_wall_clock_leaves_the_monotonic_one_alone() {
+    fn setting_the_wall_clock_keeps_the_monotonic_clock() {
         let mut clock = HostClock::new(0, 50);
         let (before, wall) = (clock.local(5), clock.wall(5));
         clock.set_wall(-3_600_000_000_000);

@@ -1,4 +1,4 @@
-//! The counts of submessages, by which repeated ones are recognised (RTPS 2.5 §8.3.8).
+//! Counts of submessages, by which receivers detect duplicates (RTPS 2.5 §8.3.8).
 
 use takt_wire::Endianness;
 use takt_wire::message::MessageView;
@@ -8,9 +8,10 @@ pub(crate) const HEARTBEAT: u8 = 0x07;
 pub(crate) const NACK_FRAG: u8 = 0x12;
 pub(crate) const HEARTBEAT_FRAG: u8 = 0x13;
 
-/// Where the count of a submessage of this kind is in its body; `None` for a kind without one.
+/// Returns the offset of the count in the body of a submessage of this kind; `None` for a kind
+/// without a count.
 pub(crate) fn place(kind: u8, body: &[u8], endianness: Endianness) -> Option<usize> {
-    // After the bitmap of a set, whose number of bits is there.
+    // The count follows the bitmap of a set, whose length in bits precedes it.
     let behind_set = |at: usize| at + 4 + 4 * (word(body, at, endianness) as u32).div_ceil(32) as usize;
     match kind {
         ACKNACK => Some(behind_set(16)),
@@ -21,13 +22,14 @@ pub(crate) fn place(kind: u8, body: &[u8], endianness: Endianness) -> Option<usi
     }
 }
 
-/// Writes a count at its place.
+/// Writes a count at its offset.
 pub(crate) fn write(body: &mut [u8], at: usize, endianness: Endianness, count: i32) {
     let octets = if endianness == Endianness::Big { count.to_be_bytes() } else { count.to_le_bytes() };
     body[at..at + 4].copy_from_slice(&octets);
 }
 
-/// Adds to each count of a datagram, as if its sender had sent so many submessages of each kind before.
+/// Adds to each count of a datagram, as if its sender had already sent this number of submessages
+/// of each kind.
 pub fn advance(datagram: &mut [u8], by: i32) {
     let before = datagram.to_vec();
     let Ok(message) = MessageView::parse(&before) else { return };
@@ -52,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_of_heartbeats_and_acknowledgements_are_advanced_and_nothing_else_changes() {
+    fn advance_changes_only_counts_of_heartbeats_and_acknacks() {
         let mut datagram = b"RTPS\x02\x05\x01\x7a".to_vec();
         datagram.extend_from_slice(&[7; 12]);
         let heartbeat = datagram.len() + 4;

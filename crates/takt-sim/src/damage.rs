@@ -1,22 +1,25 @@
-//! Damage that no checksum finds: datagrams that are cut, repeated, joined or falsified on their way.
+//! Damage that no checksum detects: datagrams that are truncated, repeated, joined or falsified in
+//! transit.
 //!
-//! Two kinds. [`disfigure`] changes the structure of a message only: its header, and identifiers, endianness and lengths of
-//! submessages. RTPS 2.5 §8.3.4.1 makes a receiver drop what it breaks, so it amounts to loss and repetition, and all promises
-//! hold. [`flip`] changes any bit. What that yields may be a valid message that says something else, which nothing in RTPS
-//! detects; so only the rules of safety hold there ([`crate::check::Rule::is_safety`]).
+//! There are two kinds. [`disfigure`] changes only the structure of a message: its header, and
+//! identifiers, endianness and lengths of submessages. RTPS 2.5 §8.3.4.1 requires a receiver to
+//! drop the broken part, so that the effect is loss and repetition, and all rules hold. [`flip`]
+//! changes any bit. The result may be a valid message with another meaning, which RTPS cannot
+//! detect. Only the safety rules hold then ([`crate::check::Rule::is_safety`]).
 //!
-//! Left out of [`disfigure`], since the receiver cannot notice: other octets in submessages' bodies and flags, lengths that
-//! shorten DATA or let it swallow what follows, and the loss of INFO_DST or INFO_TS alone.
+//! [`disfigure`] omits damage that a receiver cannot detect: other octets in bodies and flags of
+//! submessages, lengths that shorten DATA or extend it over the following submessage, and the loss
+//! of INFO_DST or INFO_TS alone.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
 
 use crate::rng::Rng;
 
-/// Octets of a message's header.
+/// Length of a message header in octets.
 const HEADER_LEN: usize = 20;
 
-/// Datagrams that a link remembers, to join them with later ones.
+/// Number of datagrams that a link remembers in order to join them with later ones.
 const REMEMBERED: usize = 16;
 
 /// Largest UDP payload.
@@ -24,15 +27,15 @@ const DATAGRAM_MAX: usize = 65_507;
 
 const INFO_TS: u8 = 0x09;
 const INFO_DST: u8 = 0x0e;
-/// A kind of submessage that no specification knows (RTPS 2.5 §8.3.3.2: vendors use 0x80 to 0xff).
+/// Submessage kinds that no specification defines (RTPS 2.5 §8.3.3.2: vendors use 0x80 to 0xff).
 const UNKNOWN_KINDS: [u8; 4] = [0x03, 0x7f, 0x80, 0xfe];
 
-/// Datagrams that went over a link, newest last.
+/// Datagrams that have passed a link, newest last.
 #[derive(Debug, Default)]
 pub struct Memory(VecDeque<Rc<[u8]>>);
 
 impl Memory {
-    /// A datagram passes.
+    /// Records a datagram that passes.
     pub fn remember(&mut self, datagram: &Rc<[u8]>) {
         if self.0.len() == REMEMBERED {
             self.0.pop_front();
@@ -40,7 +43,7 @@ impl Memory {
         self.0.push_back(Rc::clone(datagram));
     }
 
-    /// An earlier datagram of the same participant.
+    /// Returns an earlier datagram of the same participant.
     fn of_sender(&self, datagram: &[u8], dice: &mut Rng) -> Option<Rc<[u8]>> {
         let is_same = |other: &&Rc<[u8]>| other.len() > HEADER_LEN && other[..HEADER_LEN] == datagram[..HEADER_LEN];
         let same: Vec<_> = self.0.iter().filter(is_same).collect();
@@ -48,7 +51,7 @@ impl Memory {
     }
 }
 
-/// The datagram with its structure damaged.
+/// Returns the datagram with a damaged structure.
 #[must_use]
 pub fn disfigure(datagram: &[u8], memory: &Memory, dice: &mut Rng) -> Vec<u8> {
     let mut bytes = datagram.to_vec();
@@ -57,27 +60,27 @@ pub fn disfigure(datagram: &[u8], memory: &Memory, dice: &mut Rng) -> Vec<u8> {
         return bytes;
     }
     let (start, end) = parts[dice.below(parts.len() as u64) as usize];
-    // Without its destination or its time, what follows would mean something else.
+    // Without their destination or timestamp, the following submessages would have another meaning.
     let is_context = matches!(bytes[start], INFO_TS | INFO_DST);
     match dice.below(8) {
         0 => bytes.truncate(dice.below(bytes.len() as u64) as usize),
-        // Magic, or major version: no RTPS message.
+        // With another magic or major version the datagram is not an RTPS message.
         1 => bytes[dice.below(5) as usize] ^= 1 << dice.below(8),
-        // The vendor's part of the GUID prefix: the participant is unknown.
+        // With another vendor part of the GUID prefix the participant is unknown.
         2 => bytes[8 + dice.below(4) as usize] ^= 1 << dice.below(8),
         3 if !is_context => bytes[start] = *dice.pick(&UNKNOWN_KINDS),
-        // The length is of this endianness too, so that it reaches beyond the end.
+        // The length has this endianness too, so that it then reaches beyond the end.
         4 if !is_context && beyond(&bytes, start) => bytes[start + 1] ^= 1,
         5 if !is_context => bytes[start + 2..start + 4].fill(0xff),
         6 => {
-            // Twice, and something unknown in between.
+            // Twice, with an unknown submessage in between.
             let mut again = unknown(dice);
             again.extend_from_slice(&datagram[start..end]);
             bytes.splice(end..end, again);
         }
         _ => {
             let Some(earlier) = memory.of_sender(datagram, dice) else { return bytes };
-            // To all again, as at the beginning of a message.
+            // Resets the destination to all participants, as at the beginning of a message.
             bytes.extend_from_slice(&[INFO_DST, 1, 12, 0]);
             bytes.extend_from_slice(&[0; 12]);
             bytes.extend_from_slice(&earlier[HEADER_LEN..]);
@@ -87,7 +90,7 @@ pub fn disfigure(datagram: &[u8], memory: &Memory, dice: &mut Rng) -> Vec<u8> {
     bytes
 }
 
-/// The datagram with some bits changed, wherever they are.
+/// Returns the datagram with some bits changed at any position.
 #[must_use]
 pub fn flip(datagram: &[u8], dice: &mut Rng) -> Vec<u8> {
     let mut bytes = datagram.to_vec();
@@ -100,12 +103,12 @@ pub fn flip(datagram: &[u8], dice: &mut Rng) -> Vec<u8> {
     bytes
 }
 
-/// Where submessages begin and end.
+/// Returns the start and end offsets of the submessages.
 fn submessages(datagram: &[u8]) -> Vec<(usize, usize)> {
     let (mut all, mut start) = (Vec::new(), HEADER_LEN);
     while start + 4 <= datagram.len() {
         let end = start + 4 + length(datagram, start, datagram[start + 1] & 1 == 1);
-        // Zero: to the end of the message.
+        // A length of zero extends to the end of the message.
         let end = if end == start + 4 { datagram.len() } else { end.min(datagram.len()) };
         all.push((start, end));
         start = end;
@@ -118,12 +121,13 @@ fn length(datagram: &[u8], start: usize, is_little: bool) -> usize {
     usize::from(if is_little { u16::from_le_bytes(octets) } else { u16::from_be_bytes(octets) })
 }
 
-/// Whether a submessage reaches beyond the end of the message when its length is read the other way.
+/// Reports whether a submessage with the other endianness would reach beyond the end of the
+/// message.
 fn beyond(datagram: &[u8], start: usize) -> bool {
     start + 4 + length(datagram, start, datagram[start + 1] & 1 == 0) > datagram.len()
 }
 
-/// A submessage that receivers pass over.
+/// Returns a submessage that receivers skip.
 fn unknown(dice: &mut Rng) -> Vec<u8> {
     let len = 4 * dice.below(8) as u8;
     let mut bytes = vec![*dice.pick(&UNKNOWN_KINDS), dice.below(256) as u8 | 1, len, 0];
@@ -135,7 +139,7 @@ fn unknown(dice: &mut Rng) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// A header, INFO_TS and a HEARTBEAT.
+    /// Returns a header, INFO_TS and a HEARTBEAT.
     fn message() -> Vec<u8> {
         let mut bytes = b"RTPS\x02\x05\x01\x7a\x01\x7a\x5e\xed\x00\x00\x00\x00\x00\x01\x00\x01".to_vec();
         bytes.extend_from_slice(&[INFO_TS, 1, 8, 0, 1, 2, 3, 4, 5, 6, 7, 8]);

@@ -1,10 +1,11 @@
-//! What it costs that many participants find each other: octets, datagrams and time, until everybody knows everybody, and
-//! afterwards.
+//! Cost of mutual discovery of many participants: octets, datagrams and time until discovery is
+//! complete, and afterwards.
 //!
-//! Every participant has as many writers as readers, of topics that go round, so that each topic has writers and readers of
-//! many participants. They start a millisecond apart, on hosts of their own, on one switch of 1 Gbit/s. It is over when each
-//! knows all participants and all their endpoints, and all that fit are matched. What the protocol has to say grows with the
-//! ordered pairs of participants, so that is what the figures are divided by.
+//! Every participant has as many writers as readers. Their topics rotate, so that each topic has
+//! writers and readers of many participants. The participants start one millisecond apart, on
+//! separate hosts, on one switch of 1 Gbit/s. Discovery is complete when each participant knows all
+//! participants and all their endpoints, and all compatible endpoints are matched. The traffic
+//! grows with the number of ordered pairs of participants, so that the results are divided by it.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -17,36 +18,36 @@ use crate::scenario::{Role, Scenario};
 use crate::timeline::Timeline;
 use crate::world;
 
-/// How often it is looked whether all is found.
+/// Interval between two checks for completion.
 const LOOK_PERIOD: Nanos = 10 * MILLISECOND;
 
-/// How long announcements alone are measured.
+/// Duration of the measurement of announcements alone.
 const QUIET: Nanos = 5 * SECOND;
 
-/// Longest time that is waited for all to find each other.
+/// Maximum time until discovery is complete.
 const PATIENCE: Nanos = 120 * SECOND;
 
-/// Who meets.
+/// Parameters of a discovery measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Meeting {
-    /// Participants, each on a host of its own.
+    /// Number of participants, each on a separate host.
     pub participants: usize,
-    /// Endpoints of each, half of them writers.
+    /// Number of endpoints of each participant; half of them are writers.
     pub endpoints: usize,
-    /// Topics that all share.
+    /// Number of topics, which all participants share.
     pub topics: usize,
 }
 
-/// What went over the network.
+/// Network traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Datagrams that left a participant, one for each destination.
+    /// Datagrams sent by participants, counted once per destination.
     pub sent: u64,
-    /// Their octets, headers of UDP and IP left out.
+    /// Octets sent, without UDP and IP headers.
     pub sent_octets: u64,
-    /// Datagrams that arrived at a participant.
+    /// Datagrams received by participants.
     pub received: u64,
-    /// Their octets.
+    /// Octets received, without UDP and IP headers.
     pub received_octets: u64,
 }
 
@@ -61,18 +62,18 @@ impl Traffic {
     }
 }
 
-/// How a meeting went.
+/// Result of a discovery measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
-    /// From the last start until all was found.
+    /// Time from the last start to the completion of discovery.
     pub time: Nanos,
-    /// Until then.
+    /// Traffic until completion.
     pub finding: Traffic,
-    /// Per second afterwards, announcements and nothing else.
+    /// Traffic per second after completion, which consists of announcements.
     pub quiet_per_second: Traffic,
-    /// Matches of a writer with a reader.
+    /// Number of matches of a writer with a reader.
     pub matches: usize,
-    /// What all participants have sent until then.
+    /// Submessages that all participants have sent until completion.
     pub submessages: Submessages,
 }
 
@@ -81,7 +82,7 @@ pub struct Outcome {
 pub struct Submessages {
     /// `DATA` of the reliable protocol.
     pub data: u64,
-    /// Of these, those that were asked for.
+    /// Retransmitted `DATA` among them.
     pub repairs: u64,
     /// `HEARTBEAT`s.
     pub heartbeats: u64,
@@ -101,7 +102,7 @@ impl Submessages {
     }
 }
 
-/// Counts what passes.
+/// Traffic counter.
 #[derive(Default)]
 struct Meter(Rc<Cell<Traffic>>);
 
@@ -129,7 +130,7 @@ impl Timeline for Meter {
     }
 }
 
-/// Lets them meet. `None` if they have not all found each other in 120 s.
+/// Runs a discovery measurement. `None` if discovery is not complete within 120 s.
 pub fn meet(meeting: &Meeting) -> Result<Option<Outcome>, Violation> {
     let scenario = Scenario::meeting(meeting);
     let last_start = scenario.processes.iter().map(|process| process.start).max().unwrap_or(0);
@@ -164,7 +165,7 @@ pub fn meet(meeting: &Meeting) -> Result<Option<Outcome>, Violation> {
     Ok(outcome)
 }
 
-/// Per topic how many readers there are, and how many matches there will be.
+/// Returns the number of readers per topic, and the number of expected matches.
 fn expected(scenario: &Scenario) -> (Vec<usize>, usize) {
     let (mut readers, mut writers) = (vec![0; scenario.topics.len()], vec![0; scenario.topics.len()]);
     for endpoint in scenario.processes.iter().flat_map(|process| &process.endpoints) {
@@ -177,7 +178,7 @@ fn expected(scenario: &Scenario) -> (Vec<usize>, usize) {
     (readers, matches)
 }
 
-/// Whether everybody knows everybody, and all that fit are matched.
+/// Reports whether all participants know each other, and all compatible endpoints are matched.
 fn is_complete(meeting: &Meeting, scenario: &Scenario, readers_of: &[usize], processes: &mut [Process]) -> bool {
     let others = meeting.participants - 1;
     processes.iter_mut().all(|process| {
@@ -198,7 +199,7 @@ fn is_complete(meeting: &Meeting, scenario: &Scenario, readers_of: &[usize], pro
 }
 
 impl Scenario {
-    /// A calm world in which nobody writes.
+    /// Returns a world without faults and without writes.
     fn meeting(meeting: &Meeting) -> Self {
         let mut scenario = Self::steady(meeting.participants, PATIENCE);
         scenario.topics = vec![scenario.topics[0].clone(); meeting.topics];
@@ -208,7 +209,7 @@ impl Scenario {
                 .map(|at| {
                     let (half, is_writer) = (at / 2, at % 2 == 0);
                     let mut endpoint = if is_writer { writer.clone() } else { reader.clone() };
-                    // A participant's readers are of its neighbours' topics.
+                    // A participant's readers use topics of adjacent participants.
                     endpoint.topic = (index + half + usize::from(!is_writer)) % meeting.topics;
                     if let Role::Writer { samples, .. } = &mut endpoint.role {
                         *samples = 0;

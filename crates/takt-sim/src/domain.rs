@@ -1,6 +1,8 @@
-//! A domain under DDS Security: its authorities, its documents, and the plugins of its members.
+//! Simulated DDS Security domain: certificate authorities, signed documents, and security plugins
+//! of its members.
 //!
-//! The plugins are those that ship ([`takt_security::Plugin`]). Each process has an identity of its own for all its lives.
+//! The plugins are the shipped ones ([`takt_security::Plugin`]). A process keeps its identity over
+//! all its incarnations.
 
 use takt_core::security::Security;
 use takt_security::documents::{
@@ -18,10 +20,10 @@ use crate::clock::Nanos;
 use crate::insider::{COMMON_TOPIC, Insider};
 use crate::process::topic_name;
 
-/// Certificates and grants are valid for so many seconds before and after the world begins.
+/// Validity of certificates and grants before and after the start of the simulation, in seconds.
 const VALID_SECONDS: i64 = 86_400;
 
-/// The protection kinds of a domain, and its members.
+/// Protection kinds and members of a domain.
 #[derive(Clone, Debug)]
 pub struct DomainPlan {
     /// `rtps_protection_kind`.
@@ -32,79 +34,82 @@ pub struct DomainPlan {
     pub submessages: ProtectionKind,
     /// `data_protection_kind` of all topics.
     pub payloads: BasicProtectionKind,
-    /// Blocks of 16 octets that a session key protects.
+    /// Maximum number of 16-octet blocks that a session key protects.
     pub blocks_per_session: u64,
-    /// By process.
+    /// Members, indexed by process.
     pub members: Vec<MemberPlan>,
 }
 
 impl DomainPlan {
-    /// Whether all messages are signed or encrypted, but for those of discovery and handshakes.
+    /// Reports whether all messages except those of discovery and handshakes are signed or
+    /// encrypted.
     #[must_use]
     pub fn signs_messages(&self) -> bool {
         self.messages != ProtectionKind::None
     }
 
-    /// Whether somebody begins handshakes that cannot end.
+    /// Reports whether a member begins handshakes that cannot complete.
     #[must_use]
     pub fn has_stranger(&self) -> bool {
         self.members.iter().any(|member| matches!(member.kind, MemberKind::Stranger | MemberKind::Open))
     }
 }
 
-/// A process in a domain.
+/// Process in a domain.
 #[derive(Clone, Copy, Debug)]
 pub struct MemberPlan {
-    /// Whether it keeps to the rules.
+    /// Compliance of the process with the rules of the domain.
     pub kind: MemberKind,
-    /// What the permissions authority has granted.
+    /// Rights that the permissions authority grants.
     pub rights: Rights,
-    /// The grant has a deny rule and allows the rest. Else it has an allow rule and denies the rest.
+    /// Form of the grant: `true` for a deny rule with default `ALLOW`, `false` for an allow rule
+    /// with default `DENY`.
     pub has_deny_rule: bool,
-    /// Of its private key.
+    /// Algorithm of the private key.
     pub algorithm: KeyAlgorithm,
-    /// When it gets another certificate of the same rights, if it does.
+    /// Time at which the process gets another certificate with the same rights, if any.
     pub renews_at: Option<Nanos>,
 }
 
-/// Whether a process keeps to the rules of the domain.
+/// Compliance of a process with the rules of the domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemberKind {
-    /// It does.
+    /// The process has a valid identity and obeys its permissions.
     Honest,
-    /// It has an identity, and creates endpoints that its permissions do not allow.
+    /// The process has a valid identity, and creates endpoints that its permissions do not allow.
     Insider,
-    /// Its identity is of another authority.
+    /// The identity of the process is issued by another authority.
     Stranger,
-    /// It has no security.
+    /// The process has no security plugins.
     Open,
 }
 
-/// How a process takes part.
+/// Security configuration with which a process starts.
 pub struct Admission {
-    /// The GUID prefix of its participant.
+    /// GUID prefix of the participant.
     pub prefix: GuidPrefix,
-    /// Its plugins; `None` if it has none.
+    /// Security plugins; `None` if the process has none.
     pub security: Option<Box<dyn Security>>,
-    /// Gives them other documents.
+    /// Handle that replaces the documents of the plugins.
     pub renewer: Option<Renewer>,
-    /// What others may take from it and give to it.
+    /// Topics that the process may write and read.
     pub rights: Rights,
-    /// It refuses itself what its permissions do not allow.
+    /// Whether the process refuses endpoints that its own permissions do not allow.
     pub is_honest: bool,
 }
 
-/// A domain with its authorities.
+/// Domain with its authorities.
 pub struct Domain {
     plan: DomainPlan,
-    /// By process.
+    /// Current settings, indexed by process.
     settings: Vec<Settings>,
-    /// By process too: what takes their place.
+    /// Settings that replace the current ones at a renewal, indexed by process.
     renewed: Vec<Option<Settings>>,
 }
 
 impl Domain {
-    /// Makes authorities, identities and documents that are valid now. `topics` is how many there are.
+    /// Creates authorities, identities and documents that are valid at `now`. `topics` is the
+    /// number of topics.
     #[must_use]
     pub fn new(plan: &DomainPlan, topics: usize, now: Timestamp) -> Self {
         let now = i64::from(now.seconds);
@@ -141,14 +146,16 @@ impl Domain {
         }
     }
 
-    /// What a process goes on with, and begins with in its next lives; `None` if it has no security.
+    /// Replaces the settings of a process for its current and later incarnations, and returns them.
+    /// Returns `None` if the process has no security, or no settings for a renewal.
     pub fn renew(&mut self, process: usize) -> Option<&Settings> {
         let renewed = self.renewed[process].take().filter(|_| self.plan.members[process].kind != MemberKind::Open)?;
         self.settings[process] = renewed;
         Some(&self.settings[process])
     }
 
-    /// How a process takes part, which would have the prefix `candidate` without security.
+    /// Returns the security configuration of a process. Without security, its GUID prefix is
+    /// `candidate`.
     #[must_use]
     pub fn admit(&self, process: usize, candidate: GuidPrefix, now: Timestamp) -> Admission {
         let (member, settings) = (self.plan.members[process], &self.settings[process]);

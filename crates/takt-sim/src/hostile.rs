@@ -1,12 +1,14 @@
-//! A host that means harm: it hears what a host hears, and sends whatever it likes from whatever address.
+//! Hostile host: it receives what any host receives, and sends arbitrary datagrams from arbitrary
+//! addresses.
 //!
-//! It forges announcements that name a victim, floods, proves its own address and then abuses discovery, and replays,
-//! cuts, mixes and damages what it has heard. As a *stranger* it speaks under names of its own only; then all promises
-//! hold for everybody else. As an *impostor* it also speaks in the names of others. Without DDS Security nobody can
-//! tell, so only the promises that concern safety are looked at then ([`crate::check::Rule::is_safety`]).
+//! The host forges announcements that name a victim, floods, validates its own address and then
+//! abuses discovery. It also replays, truncates, mixes and damages received datagrams. As a
+//! *stranger* it uses only its own GUID prefixes; all rules then hold for all other participants.
+//! As an *impostor* it also uses the prefixes of others. Without DDS Security this cannot be
+//! detected, so that only the safety rules are checked ([`crate::check::Rule::is_safety`]).
 //!
-//! It does not match endpoints of the applications: a reliable reader that never acknowledges may hold up its writer, and
-//! what a matched writer sends is data.
+//! The host does not match endpoints of the applications. A reliable reader that never acknowledges
+//! may block its writer, and the samples of a matched writer are valid data.
 
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
@@ -26,34 +28,35 @@ use crate::network::Frame;
 use crate::process::{GROUP, address};
 use crate::rng::Rng;
 
-/// Datagrams that it remembers.
+/// Maximum number of remembered datagrams.
 const HEARD_MAX: usize = 64;
-/// Names that it uses again and again. The first one hoards endpoints and is well-behaved otherwise.
+/// Number of GUID prefixes that the host reuses. The first one, the hoarder, announces many
+/// endpoints and conforms to the protocol otherwise.
 const NAMES: usize = 6;
-/// Endpoints that the hoarder announces at once.
+/// Number of endpoints that the hoarder announces at once.
 const HOARD: i64 = 100;
-/// Names of its own begin with this; nobody else's do.
+/// First octets of the host's own GUID prefixes, which no other participant has.
 const OWN: [u8; 4] = [9, 9, 0xba, 0xd0];
-/// What it asks for and offers when it wants to be absurd.
+/// Extreme values for requests and offers.
 const ABSURD: [i64; 8] = [1, 2, 255, 32_768, 65_536, 65_537, 1 << 40, i64::MAX - 1];
 
-/// Where and when it is at work.
+/// Plan of the hostile host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostilePlan {
-    /// Its host.
+    /// Index of the host.
     pub host: usize,
-    /// When it begins.
+    /// Start time.
     pub start: Nanos,
-    /// Between two bursts.
+    /// Time between two bursts.
     pub period: Nanos,
-    /// Datagrams of a burst.
+    /// Number of datagrams per burst.
     pub burst: u64,
-    /// It speaks in the names of others.
+    /// Whether the host uses GUID prefixes of others.
     pub impostor: bool,
 }
 
 impl HostilePlan {
-    /// As a seed decides.
+    /// Creates the plan that a seed determines.
     #[must_use]
     pub fn of_seed(seed: u64, hosts: usize, active: Nanos) -> Self {
         let mut rng = Rng::new(seed ^ 0x6861_726d);
@@ -67,50 +70,51 @@ impl HostilePlan {
     }
 }
 
-/// For how long it sends bursts: longer than all worlds but those that last for hours, in which it would send 100 million datagrams.
+/// Duration of the bursts. It exceeds that of all worlds except those of several hours, in which
+/// the host would send 100 million datagrams.
 pub const BURSTS_FOR: Nanos = 60 * SECOND;
 
-/// The address that forged announcements name. Nobody is there.
+/// Returns the address that forged announcements name. No host has this address.
 #[must_use]
 pub fn victim() -> Locator {
     Locator::udp_v4(Ipv4Addr::new(10, 0, 255, 9), 60_001)
 }
 
-/// Whether a datagram names the victim's address.
+/// Reports whether a datagram contains the address of the victim.
 #[must_use]
 pub fn names_victim(datagram: &[u8]) -> bool {
     let address = victim().address;
     datagram.windows(4).any(|octets| octets == &address[12..])
 }
 
-/// Whether a name is one that only the hostile host uses.
+/// Reports whether a GUID prefix belongs to the hostile host.
 #[must_use]
 pub fn is_own(prefix: GuidPrefix) -> bool {
     prefix.0.starts_with(&OWN)
 }
 
-/// A datagram that it sends: from where it says, to where, and what.
+/// A datagram to send: source address, destination address, payload.
 pub type Shot = (Locator, Locator, Rc<[u8]>);
 
-/// The hostile host at work.
+/// Running hostile host.
 pub struct Hostile {
-    /// What it is to do.
+    /// Plan of the host.
     pub plan: HostilePlan,
     own_address: Locator,
     dice: Rng,
     heard: VecDeque<Rc<[u8]>>,
-    /// Whom it has heard, and from where.
+    /// Participants from which the host has received, with their addresses.
     others: Vec<(GuidPrefix, Locator)>,
     names: Vec<GuidPrefix>,
     count: i32,
     fresh: u32,
-    /// Endpoints that the hoarder has announced.
+    /// Number of endpoints that the hoarder has announced.
     hoarded: i64,
     shots: Vec<Shot>,
 }
 
 impl Hostile {
-    /// `index` is its place behind all processes, which gives it an address.
+    /// Creates the host. `index` follows those of all processes and determines its address.
     #[must_use]
     pub fn new(plan: HostilePlan, index: usize, seed: u64) -> Self {
         let name = |number| own_name(0, number as u32);
@@ -128,7 +132,7 @@ impl Hostile {
         }
     }
 
-    /// A datagram came to its host. What it sends at once is in [`Self::take_shots`].
+    /// Handles a datagram. Immediate answers are in [`Self::take_shots`].
     pub fn hear(&mut self, frame: &Frame) {
         if self.heard.len() == HEARD_MAX {
             self.heard.pop_front();
@@ -151,7 +155,7 @@ impl Hostile {
         }
     }
 
-    /// Most of its names prove the address that is really its own.
+    /// Answers a challenge. Most of the prefixes validate the real address of the host.
     fn answer(&mut self, name: GuidPrefix, from: GuidPrefix, at: Locator, challenge: &Heartbeat) {
         if !self.names.contains(&name) || self.dice.chance(200_000) {
             return;
@@ -170,12 +174,12 @@ impl Hostile {
         self.shots.push((self.own_address, at, bytes));
     }
 
-    /// What it sends now.
+    /// Returns the datagrams to send now.
     pub fn take_shots(&mut self) -> Vec<Shot> {
         std::mem::take(&mut self.shots)
     }
 
-    /// One burst.
+    /// Creates one burst.
     pub fn act(&mut self) {
         for _ in 0..self.plan.burst {
             let name = self.name();
@@ -202,7 +206,7 @@ impl Hostile {
         }
     }
 
-    /// Under which name it speaks.
+    /// Returns the GUID prefix of the next datagram.
     fn name(&mut self) -> GuidPrefix {
         let others = self.others.len() as u64;
         if self.plan.impostor && others > 0 && self.dice.chance(300_000) {
@@ -211,7 +215,7 @@ impl Hostile {
         self.names[self.dice.between(1, NAMES as u64 - 1) as usize]
     }
 
-    /// An address that a datagram may claim.
+    /// Returns an address that a datagram may claim.
     fn somewhere(&mut self) -> Locator {
         let others = self.others.len() as u64;
         match self.dice.below(4) {
@@ -230,7 +234,7 @@ impl Hostile {
         self.count
     }
 
-    /// A participant that nobody has heard of and nobody will hear of again. It wants to be believed for ever.
+    /// Announces a participant under a new prefix, with an infinite lease.
     fn flood(&mut self) -> Rc<[u8]> {
         self.fresh += 1;
         let name = own_name(1, self.fresh);
@@ -243,7 +247,7 @@ impl Hostile {
         spdp(name, 1, &data)
     }
 
-    /// One of its names, mostly where it really is. It is gone soon after it falls silent.
+    /// Announces one of the reused prefixes, mostly with the real address and a short lease.
     fn announce(&mut self, name: GuidPrefix) -> Rc<[u8]> {
         let sn = self.count();
         let (at, default) =
@@ -256,7 +260,8 @@ impl Hostile {
         spdp(name, sn, &data)
     }
 
-    /// As many endpoints as there can be, of topics of their own; now and then the participant that has them.
+    /// Announces as many endpoints as possible, on separate topics, and occasionally their
+    /// participant.
     fn hoard(&mut self) -> Rc<[u8]> {
         let name = self.names[0];
         if self.dice.chance(200_000) {
@@ -280,7 +285,8 @@ impl Hostile {
         })
     }
 
-    /// An endpoint of a topic that others use, which fits none of theirs, with data that are too long, or at the victim's.
+    /// Announces an endpoint on a topic of the applications that is incompatible with theirs, has
+    /// data that are too long, or is at the victim's address.
     fn endpoint(&mut self, name: GuidPrefix) -> Rc<[u8]> {
         let to = self.addressee();
         let key = 1 + self.dice.below(2_000) as u32;
@@ -325,7 +331,7 @@ impl Hostile {
         }
     }
 
-    /// It has everything up to the end of all numbers, or nothing of what it had; and gaps over the rest.
+    /// Sends heartbeats that announce all sequence numbers or none, and gaps over the rest.
     fn heartbeats(&mut self, name: GuidPrefix) -> Rc<[u8]> {
         let to = self.addressee();
         let (a, b) = (self.number(), self.number());
@@ -341,7 +347,7 @@ impl Hostile {
         })
     }
 
-    /// It misses everything, also what was never written, of every writer that there may be.
+    /// Requests all samples, including unwritten ones, from every possible writer.
     fn acknowledgements(&mut self, name: GuidPrefix) -> Rc<[u8]> {
         let to = self.addressee();
         let mut reader_sn_state = SequenceNumberSet::new(self.number());
@@ -370,7 +376,7 @@ impl Hostile {
         })
     }
 
-    /// Pieces of samples that are as large as can be, and never end.
+    /// Sends fragments of samples of the maximum size, which are never completed.
     fn fragments(&mut self, name: GuidPrefix) -> Rc<[u8]> {
         let to = self.addressee();
         let writer = self.builtin_writer();
@@ -399,7 +405,7 @@ impl Hostile {
         let key = ParticipantData::key_payload(Guid { prefix: name, entity_id: EntityId::PARTICIPANT });
         let sn = SequenceNumber(i64::from(self.count()));
         let mut inline = takt_wire::inline_qos::InlineQosBuilder::<32>::new();
-        // A dispose and an unregister, or something that is neither.
+        // A dispose and an unregister, or an invalid status.
         let status = *self.dice.pick(&[1, 2, 3, 0xffff_fff0]);
         let inline_qos = inline.status_info(status).and_then(|()| inline.finish()).map(<[u8]>::to_vec);
         build(name, |message| {
@@ -408,7 +414,7 @@ impl Hostile {
         })
     }
 
-    /// Something that it has heard. A stranger puts its own name wherever another's was.
+    /// Replays a received datagram. A stranger replaces the prefixes of others by its own.
     fn again(&mut self, name: GuidPrefix) -> Rc<[u8]> {
         let Some(bytes) = self.recollection() else { return self.announce(name) };
         if self.plan.impostor && self.dice.chance(500_000) {
@@ -417,7 +423,8 @@ impl Hostile {
         self.in_own_name(name, bytes.to_vec())
     }
 
-    /// Something that it has heard, cut, mixed with something else, lengthened, or with some octets changed.
+    /// Replays a received datagram that is truncated, mixed with another one, extended, or changed
+    /// in some octets.
     fn damaged(&mut self, name: GuidPrefix) -> Rc<[u8]> {
         let (Some(bytes), Some(other)) = (self.recollection(), self.recollection()) else {
             return self.announce(name);
@@ -450,8 +457,8 @@ impl Hostile {
         self.heard.get(at).cloned()
     }
 
-    /// Puts `name` in the header and wherever one of the others is named as the source, and topics of its own in the place of
-    /// theirs: endpoints of applications would match what it repeats.
+    /// Replaces the prefix in the header and each prefix of another participant by `name`, and the
+    /// topics by others. Otherwise the endpoints of applications would match the replayed ones.
     fn in_own_name(&mut self, name: GuidPrefix, mut bytes: Vec<u8>) -> Rc<[u8]> {
         if bytes.len() >= 20 {
             let from = GuidPrefix(bytes[8..20].try_into().unwrap_or_default());
@@ -519,12 +526,12 @@ fn data(writer: EntityId, sn: SequenceNumber, payload: Payload<'_>) -> DataEmit<
     DataEmit { reader: EntityId::UNKNOWN, writer, sn, inline_qos: None, payload }
 }
 
-/// A message under a name; as much of it as fits.
+/// Builds a message with a GUID prefix, truncated to the frame.
 fn build(name: GuidPrefix, fill: impl FnOnce(&mut MessageBuilder<'_>) -> Result<(), Full>) -> Rc<[u8]> {
     let mut frame = [0; 8_192];
     let header = Header { version: ProtocolVersion::V2_5, vendor: VendorId::TAKT, prefix: name };
     let Ok(mut message) = MessageBuilder::new(&mut frame, &header) else { return Rc::default() };
-    // What does not fit is left out.
+    // Submessages that exceed the frame are omitted.
     let _complete = fill(&mut message);
     message.bytes().into()
 }

@@ -1,7 +1,8 @@
-//! A participant with a valid identity that does not keep to its permissions.
+//! Insider attack: a participant with a valid identity that violates its permissions.
 //!
-//! It has the plugins that ship. If those refuse an endpoint, it asks them for the same endpoint on a topic that its permissions allow,
-//! and announces the endpoint on the topic that it wants. Only the other participants can refuse that then.
+//! The insider has the shipped security plugins. If they refuse an endpoint, it requests the same
+//! endpoint on a topic that its permissions allow, and announces the endpoint on the refused topic.
+//! Only the other participants can then refuse it.
 
 use takt_core::security::{
     Announced, OpenedSubmessages, Protection, Security, SecurityChannel, SecurityEvent, SecurityLogEntry,
@@ -12,10 +13,10 @@ use takt_security::Plugin;
 use takt_wire::discovery::{ParticipantData, PublicationData, SubscriptionData};
 use takt_wire::{EntityId, Guid, GuidPrefix};
 
-/// The topic that all permissions allow, and that has no endpoints.
+/// Topic that all permissions allow, and that has no endpoints.
 pub const COMMON_TOPIC: &str = "common";
 
-/// Its plugins.
+/// Security plugins of an insider.
 #[derive(Debug)]
 pub struct Insider(pub Plugin);
 

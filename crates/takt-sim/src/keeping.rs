@@ -1,18 +1,21 @@
-//! A durability service in the world (DDS 1.4 §2.2.3.4): what it keeps, and what is promised of it.
+//! Simulated durability service (DDS 1.4 §2.2.3.4) and the model of its guarantees.
 //!
-//! The service is two processes of one host, as `takt-durability` is two participants: one *hears* the writers of a TRANSIENT topic,
-//! one *serves* late joiners. What was heard is committed some milliseconds later, in one transaction; only then it is acknowledged and
-//! passed on. The store outlives the processes: they are killed together, lose what was not committed, and serve the store when
-//! they start again.
+//! The service consists of two processes on one host, like the two participants of
+//! `takt-durability`. One *receives* from the writers of a TRANSIENT topic, the other one *serves*
+//! late joiners. Received changes are committed some milliseconds later, in one transaction, and
+//! only then acknowledged and relayed. The store outlives the processes. The two processes are
+//! killed together, lose uncommitted changes, and serve the store after a restart.
 //!
-//! Writers keep all, so each number of a writer is owed: a reader shows the changes of a writer one after the other from the first
-//! one on, whoever brings them; in the end it has all that a living writer has written, and all that a writer, whether it lives or
-//! not, was told to be safe.
+//! Writers are KEEP_ALL, so every change of a writer must arrive. A reader shows the changes of a
+//! writer in order from the first one on, whichever process sends them. In the end it has all
+//! changes of living writers, and all changes that the service has reported as safe to any writer,
+//! living or not.
 //!
-//! In some worlds one more process forges: it claims to be a service, and passes on changes in the names of the living writers, with
-//! numbers that those have not reached. Nothing else goes wrong there. Readers that a writer is matched with still show what it goes on
-//! to write, and the service still keeps all of it. No check judges which of its first changes they miss and
-//! which forged ones they show: without DDS Security a reader cannot tell the two apart.
+//! In some worlds another process is a forger. It claims to be a service and relays changes in the
+//! names of the living writers, with numbers that these have not reached. These worlds have no
+//! other faults. Readers that are matched with a writer still show its further changes, and the
+//! service still keeps all of them. No check covers which first changes readers miss and which
+//! forged ones they show: without DDS Security a reader cannot distinguish them.
 
 use std::collections::BTreeMap;
 
@@ -23,55 +26,56 @@ use takt_wire::{Guid, SequenceNumber, Timestamp};
 use crate::check::Rule;
 use crate::clock::Nanos;
 
-/// The processes of a world that have to do with the topic that is kept. They stand behind the applications, in this order: the
-/// writers, of each service the process that hears and the one that serves, the readers, the one that forges.
+/// Processes of a world that use the TRANSIENT topic. Their indices follow those of the
+/// applications, in this order: the writers, the receiving and the serving process of each service,
+/// the readers, the forger.
 #[derive(Clone, Copy, Debug)]
 pub struct KeepingPlan {
-    /// The first one.
+    /// Index of the first process.
     pub first: usize,
-    /// So many writers.
+    /// Number of writers.
     pub writers: usize,
-    /// So many services.
+    /// Number of services.
     pub services: usize,
-    /// So many readers.
+    /// Number of readers.
     pub readers: usize,
-    /// One process forges.
+    /// Whether the last process is a forger.
     pub forges: bool,
-    /// Between two samples of a writer.
+    /// Time between two samples of a writer.
     pub period: Nanos,
-    /// From the first change of a transaction to its commit.
+    /// Time from the first change of a transaction to its commit.
     pub commit_time: Nanos,
 }
 
-/// What a process has to do with the topic that is kept.
+/// Role of a process on the TRANSIENT topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// It writes.
+    /// A writer.
     Writes,
-    /// It is the part of this service that hears.
+    /// The receiving process of this service.
     Hears(usize),
-    /// It is the part of this service that serves.
+    /// The serving process of this service.
     Serves(usize),
-    /// It reads.
+    /// A reader.
     Reads,
-    /// It claims to be a service, and lies.
+    /// A forger, which falsely claims to be a service.
     Forges,
 }
 
 impl KeepingPlan {
-    /// The process of a service that hears.
+    /// Returns the receiving process of a service.
     #[must_use]
     pub fn hearing(&self, service: usize) -> usize {
         self.first + self.writers + 2 * service
     }
 
-    /// The process of a service that serves.
+    /// Returns the serving process of a service.
     #[must_use]
     pub fn serving(&self, service: usize) -> usize {
         self.hearing(service) + 1
     }
 
-    /// What a process has to do with it.
+    /// Returns the role of a process.
     #[must_use]
     pub fn part_of(&self, process: usize) -> Option<Part> {
         let index = process.checked_sub(self.first)?;
@@ -85,48 +89,48 @@ impl KeepingPlan {
     }
 }
 
-/// A change that is kept.
+/// A change in the store.
 #[derive(Clone, Debug)]
 pub struct KeptChange {
-    /// Who wrote it, and which change of that writer it is.
+    /// GUID of the original writer and sequence number of the change.
     pub origin: SampleIdentity,
-    /// When it was written.
+    /// Source timestamp.
     pub source_timestamp: Timestamp,
     /// Its payload.
     pub payload: Vec<u8>,
 }
 
-/// A service, with its store.
+/// A service with its store.
 #[derive(Debug, Default)]
 struct Service {
-    /// What was committed, in its order. It outlives the processes of the service.
+    /// Committed changes, in commit order. They outlive the processes of the service.
     store: Vec<KeptChange>,
-    /// Taken, and not committed.
+    /// Changes that were taken and not committed.
     pending: Vec<KeptChange>,
-    /// Something was taken that is not acknowledged.
+    /// Whether taken changes are not yet acknowledged.
     is_unsettled: bool,
-    /// A commit is planned.
+    /// Whether a commit is scheduled.
     commits: bool,
-    /// By writer: the last change that was heard, and the last one in the store.
+    /// By writer: the last received change; `committed` holds the last one in the store.
     heard: BTreeMap<Guid, i64>,
     committed: BTreeMap<Guid, i64>,
 }
 
-/// The stores of the services, and the model of what is promised.
+/// Stores of the services, and the model of their guarantees.
 #[derive(Debug)]
 pub struct Keeping {
-    /// The processes.
+    /// Plan of the processes.
     pub plan: KeepingPlan,
     services: Vec<Service>,
-    /// By writer: the last change that was written, and that the writer was told to be safe.
+    /// By writer: the last written change. `safe` holds the last change that was reported as safe.
     written: BTreeMap<Guid, i64>,
     safe: BTreeMap<Guid, i64>,
-    /// Writers that live.
+    /// Living writers, by process.
     living: BTreeMap<usize, Guid>,
 }
 
 impl Keeping {
-    /// With empty stores.
+    /// Creates the model with empty stores.
     #[must_use]
     pub fn new(plan: KeepingPlan) -> Self {
         Self {
@@ -138,13 +142,13 @@ impl Keeping {
         }
     }
 
-    /// What a service has committed.
+    /// Returns the committed changes of a service.
     #[must_use]
     pub fn store(&self, service: usize) -> &[KeptChange] {
         &self.services[service].store
     }
 
-    /// A service has taken a change, once or again.
+    /// Records that a service has taken a change, for the first time or again.
     pub fn heard(&mut self, service: usize, change: KeptChange) {
         let service = &mut self.services[service];
         service.is_unsettled = true;
@@ -155,13 +159,13 @@ impl Keeping {
         }
     }
 
-    /// Whether a transaction of a service begins now.
+    /// Reports whether a transaction of a service begins now.
     pub fn begins_transaction(&mut self, service: usize) -> bool {
         let service = &mut self.services[service];
         service.is_unsettled && !std::mem::replace(&mut service.commits, true)
     }
 
-    /// What a service has heard is in its store.
+    /// Commits the received changes of a service.
     pub fn commit(&mut self, service: usize) {
         let service = &mut self.services[service];
         (service.commits, service.is_unsettled) = (false, false);
@@ -170,41 +174,41 @@ impl Keeping {
         service.store.append(&mut service.pending);
     }
 
-    /// A service was killed: only its store is left.
+    /// Records that a service was killed: only its store remains.
     pub fn crash(&mut self, service: usize) {
         let store = std::mem::take(&mut self.services[service].store);
         let heard: BTreeMap<_, _> = store.iter().map(|change| (change.origin.writer, change.origin.sn.0)).collect();
         self.services[service] = Service { store, committed: heard.clone(), heard, ..Service::default() };
     }
 
-    /// The writer of a process has come to life.
+    /// Records the start of a writer.
     pub fn lives(&mut self, process: usize, writer: Guid) {
         self.living.insert(process, writer);
     }
 
-    /// A process is gone.
+    /// Records the end of a process.
     pub fn ends(&mut self, process: usize) {
         self.living.remove(&process);
     }
 
-    /// A writer has written its next change.
+    /// Records that a writer has written its next change.
     pub fn wrote(&mut self, writer: Guid) {
         *self.written.entry(writer).or_default() += 1;
     }
 
-    /// The number of the next change of a writer.
+    /// Returns the number of the next change of a writer.
     #[must_use]
     pub fn next_number(&self, writer: Guid) -> i64 {
         self.written.get(&writer).map_or(1, |written| written + 1)
     }
 
-    /// A writer was told that all services have its changes up to this one.
+    /// Records that a writer was notified that all services have its changes up to `upto`.
     pub fn is_safe(&mut self, writer: Guid, upto: i64) {
         let safe = self.safe.entry(writer).or_default();
         *safe = (*safe).max(upto);
     }
 
-    /// What a forger says next: a change that a living writer has not made.
+    /// Returns the next changes of a forger, which no living writer has written.
     #[must_use]
     pub fn forgery(&self, count: i64) -> Vec<KeptChange> {
         let forged = |writer: &Guid| {
@@ -215,10 +219,10 @@ impl Keeping {
         self.living.values().map(forged).collect()
     }
 
-    /// The service of a process acknowledges a writer's changes up to this one.
+    /// Checks that the service of a process may acknowledge the changes of a writer up to `upto`.
     ///
     /// # Errors
-    /// What of it is not in the store of that service.
+    /// Describes the changes that are not in the store of that service.
     pub fn judge_safe(&self, process: usize, writer: Guid, upto: i64) -> Result<(), String> {
         let Some(Part::Hears(service)) = self.plan.part_of(process) else { return Ok(()) };
         let committed = self.services[service].committed.get(&writer).copied().unwrap_or(0);
@@ -230,10 +234,10 @@ impl Keeping {
         }
     }
 
-    /// A reader, which has taken these numbers of each writer, takes a change.
+    /// Checks a change that a reader takes; `taken` holds the last change taken of each writer.
     ///
     /// # Errors
-    /// The promise that this breaks, and how.
+    /// Returns the violated rule and a description.
     pub fn judge(&self, taken: &mut BTreeMap<Guid, i64>, found: &SampleRef<'_>) -> Result<(), (Rule, String)> {
         if !found.info.valid_data {
             return Ok(());
@@ -257,7 +261,7 @@ impl Keeping {
         Ok(())
     }
 
-    /// What a reader should have in the end, and has not.
+    /// Describes the changes that a reader lacks in the end.
     #[must_use]
     pub fn missing(&self, taken: &BTreeMap<Guid, i64>) -> Option<String> {
         let has = |writer: &Guid| taken.get(writer).copied().unwrap_or(0);
@@ -270,7 +274,7 @@ impl Keeping {
         Some(format!("{} of {late:?}, which lives and has written {}", has(late), written(late)))
     }
 
-    /// What a service should have heard in the end, and has not.
+    /// Describes the changes that a service lacks in the end.
     #[must_use]
     pub fn unheard(&self, service: usize) -> Option<String> {
         let heard = |writer: &Guid| self.services[service].heard.get(writer).copied().unwrap_or(0);
@@ -280,10 +284,10 @@ impl Keeping {
     }
 }
 
-/// The number of the first forged change.
+/// Number of the first forged change.
 const FORGED_MIN: i64 = 1_000_000;
 
-/// What a writer writes as its change of this number.
+/// Returns the payload of a writer's change with this number.
 #[must_use]
 pub fn payload_of(writer: Guid, number: i64) -> Vec<u8> {
     [&[0, 1, 0, 0][..], &writer.to_bytes(), &number.to_le_bytes()].concat()
@@ -313,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_have_their_parts_in_order() {
+    fn processes_have_their_roles_in_order() {
         let plan = keeping().plan;
         let parts: Vec<_> = (2..11).map(|process| plan.part_of(process)).collect();
         let services = [Part::Hears(0), Part::Serves(0), Part::Hears(1), Part::Serves(1)];
@@ -324,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn crash_leaves_what_was_committed_and_the_rest_is_heard_again() {
+    fn crash_keeps_committed_changes_and_others_are_received_again() {
         let mut keeping = keeping();
         keeping.heard(0, change(1));
         keeping.commit(0);
@@ -340,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn reader_misses_what_is_safe_and_what_a_living_writer_has_written() {
+    fn reader_must_have_safe_changes_and_those_of_living_writers() {
         let mut keeping = keeping();
         (0..5).for_each(|_| keeping.wrote(WRITER));
         assert_eq!(keeping.missing(&BTreeMap::new()), None, "the writer is dead, and nothing was said to be safe");

@@ -1,13 +1,16 @@
-//! Takt in a simulated world where a seed decides everything: the network, the clocks, the crashes, the workload.
+//! Deterministic simulation of Takt: a seed decides the network, the clocks, the crashes and the
+//! workload.
 //!
-//! The code under test is the code that ships: [`takt_core::Participant`], unchanged, one per simulated process.
-//! [`scenario`] decides what happens, [`world`] lets it happen, [`check`] compares what applications see with
-//! [`model`], and [`shrink`] makes a failing scenario small.
+//! The code under test is the shipped code: [`takt_core::Participant`], unchanged, one per
+//! simulated process. [`scenario`] generates the events of a world, [`world`] executes them,
+//! [`check`] compares what applications see with [`model`], and [`shrink`] reduces a failing
+//! scenario.
 //!
 //! # Invariants
-//! - No clock, no thread, no random source and no hash table with a seed of its own: two runs of one scenario are the
-//!   same to the byte, and [`world::Report::digest`] shows it. OpenSSL gets its random numbers from the seed ([`randomness`]).
-//! - Nobody inside the world reads true time; each host has a clock of its own.
+//! - No clock, no thread, no random source and no hash table with a random seed: two runs of one
+//!   scenario are identical to the byte, which [`world::Report::digest`] verifies. OpenSSL gets its
+//!   random numbers from the seed ([`randomness`]).
+//! - No simulated process reads the true time. Each host has its own clock.
 #![deny(unsafe_code)]
 
 pub mod capture;

@@ -1,8 +1,9 @@
-//! Participants that ask each other for types (XTypes 1.3 §7.6.3.3), and what the answers must be.
+//! Type lookup between participants (XTypes 1.3 §7.6.3.3), and the check of its replies.
 //!
-//! Each process offers types of its own, which refer to each other in a circle. A process has one request under way at a time, since a
-//! participant keeps few answers for repair. Each request is answered: by what the other process offers, or, if that has gone, by the
-//! news of it.
+//! Each process offers its own types, which refer to one another in a cycle. A process has at most
+//! one pending request, since a participant keeps few replies for retransmission. Each request is
+//! answered: by the types of the other process, or, if that process has ended, by the notification
+//! of its end.
 
 use std::collections::BTreeSet;
 
@@ -12,30 +13,30 @@ use takt_wire::type_lookup::{ContinuationPoint, EquivalenceId};
 
 use crate::clock::Nanos;
 
-/// Most types that a process offers.
+/// Maximum number of types that a process offers.
 const TYPES_MAX: usize = 5;
 
-/// A request that is under way.
+/// A pending request.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    /// Which process, and which participant of it.
+    /// Index of the queried process.
     pub process: usize,
-    /// See there.
+    /// GUID prefix of the queried participant.
     pub whom: GuidPrefix,
-    /// What it is about.
+    /// Requested types.
     pub types: Vec<EquivalenceId>,
-    /// It is about what these types refer to, not about themselves.
+    /// Whether the dependencies of these types are requested, instead of the types themselves.
     pub for_dependencies: bool,
-    /// Since when.
+    /// Time of the request.
     pub at: Nanos,
 }
 
-/// The types that a process offers.
+/// Returns the types that a process offers.
 #[must_use]
 pub fn offered(process: usize) -> Vec<OfferedType> {
     let count = TYPES_MAX - process % 3;
     let offer = |number: usize| {
-        // Small ones, and some that take many fragments.
+        // Small types, and some that need many fragments.
         let len = 40 << (2 * number);
         let mut object = (len as u32).to_le_bytes().to_vec();
         object.extend((0..len).map(|at| (at + process + 3 * number) as u8));
@@ -50,7 +51,7 @@ pub fn offered(process: usize) -> Vec<OfferedType> {
     (0..count).map(offer).collect()
 }
 
-/// The identifier of a type, which need not be offered.
+/// Returns the identifier of a type, which need not be offered.
 #[must_use]
 pub fn complete(process: usize, number: usize) -> EquivalenceId {
     id(EquivalenceId::COMPLETE, process, number)
@@ -63,10 +64,11 @@ fn id(kind: u8, process: usize, number: usize) -> EquivalenceId {
 }
 
 impl Asked {
-    /// Whether an answer is that of a participant which has the types of this process; `may_be_gone` if it may have gone.
+    /// Checks a reply of a participant that has the types of this process. `may_be_gone` states
+    /// whether the participant may have ended.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Describes what is wrong with the reply.
     pub fn judge(&self, answer: Option<TypeAnswer>, may_be_gone: bool) -> Result<(), String> {
         let all = offered(self.process);
         let find = |id: &EquivalenceId| all.iter().find(|offered| offered.id == *id);
@@ -80,7 +82,7 @@ impl Asked {
                     && minimal.eq(complete_to_minimal.iter().copied())
             }
             Some(TypeAnswer::Dependencies { type_ids, continuation_point }) => {
-                // All are in one circle.
+                // All types are in one cycle.
                 let others =
                     all.iter().filter(|offered| known.clone().next().is_some() && !self.types.contains(&offered.id));
                 let expected: BTreeSet<_> = others.map(|offered| (offered.id, offered.object.len() as u32)).collect();
@@ -101,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_the_process_offers_is_an_answer() {
+    fn reply_with_types_that_are_not_offered_fails() {
         let all = offered(0);
         let types = |numbers: &[usize]| TypeAnswer::Types {
             types: numbers.iter().map(|number| (all[*number].id, all[*number].object.clone())).collect(),

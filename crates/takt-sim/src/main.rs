@@ -1,6 +1,6 @@
-//! `cargo xtask sim`: one seed, or many.
+//! Command `cargo xtask sim`: simulates one seed or many.
 //!
-//! Exit codes: 0 all promises were kept, 1 one was broken, 2 the command line or the machine is at fault.
+//! Exit codes: 0 no violation, 1 a violation, 2 an error of the command line or the machine.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -58,7 +58,7 @@ Runs Takt in a simulated world that a seed decides.
 `cargo xtask sim --teeth` runs worlds with deliberate bugs; `cargo xtask --help` has its options.
 ";
 
-/// Runs that shrinking may take.
+/// Maximum number of runs for shrinking a scenario.
 const SHRINKING_RUNS: u32 = 400;
 
 #[derive(Default)]
@@ -87,14 +87,15 @@ struct Options {
     no_shrink: bool,
 }
 
-/// Starts the program again, with a glibc that maps large blocks and gives them back when they are freed; left alone it stops
-/// doing so for blocks no larger than one that was freed. Histories are large and hardly touched. Mapped, they take what
-/// is touched; in memory that earlier worlds have freed they are cleared by hand, which takes all of it: gigabytes instead of
-/// some hundred megabytes.
+/// Restarts the program with a fixed `mmap` threshold of glibc, so that large blocks are mapped and
+/// returned to the kernel when freed. By default glibc raises the threshold to the size of a freed
+/// block. Histories are large and hardly touched. A mapped history occupies only the touched pages.
+/// In reused heap memory it must be cleared, which occupies all of it: gigabytes instead of some
+/// hundred megabytes.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn map_histories() {
     use std::os::unix::process::CommandExt;
-    // From so many octets on: glibc's own value, which it does not raise once it is set.
+    // The default threshold of glibc in octets, which glibc does not raise once it is set.
     let (name, value) = ("MALLOC_MMAP_THRESHOLD_", "131072");
     if std::env::var_os(name).is_none()
         && let Ok(program) = std::env::current_exe()
@@ -221,7 +222,7 @@ fn replay(seed: u64, options: &Options) -> Result<bool, String> {
     Ok(first.violation.is_none())
 }
 
-/// Runs it, with a timeline and a capture if they are asked for.
+/// Runs a scenario, with a timeline and a capture if requested.
 fn record(scenario: &Scenario, options: &Options) -> Result<Report, String> {
     let mut lines = match &options.timeline {
         None => None,
@@ -251,7 +252,7 @@ fn record(scenario: &Scenario, options: &Options) -> Result<Report, String> {
     Ok(report)
 }
 
-/// Prints the median of some measurements, and the least and the greatest.
+/// Prints the median, the minimum and the maximum of some measurements.
 fn speed(participants: usize, runs: usize) -> bool {
     let measured: Result<Vec<_>, _> = (0..runs).map(|_| measure(participants)).collect();
     let measured = match measured {
@@ -275,7 +276,7 @@ fn speed(participants: usize, runs: usize) -> bool {
     true
 }
 
-/// Lets participants meet and prints what that cost.
+/// Measures the mutual discovery of participants and prints its cost.
 fn meet(options: &Options) -> Result<bool, String> {
     let participants = options.discovery.unwrap_or(2).max(2);
     let (endpoints, topics) = (options.endpoints.unwrap_or(10), options.topics.unwrap_or(participants).max(1));
@@ -325,7 +326,7 @@ fn matrix() -> Result<bool, String> {
 }
 
 fn swarm(options: &Options) -> bool {
-    // A broken promise is told in one line; the panic behind it need not tell it again.
+    // A violation is reported in one line, so the message of its panic is suppressed.
     std::panic::set_hook(Box::new(|_| {}));
     let start = Instant::now();
     let minutes = options.minutes.unwrap_or(if options.seeds.is_some() { f64::INFINITY } else { 1.0 });

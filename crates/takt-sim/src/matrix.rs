@@ -1,8 +1,9 @@
-//! The fault matrix: what a writer and a reader achieve under each combination of faults, as a page for `docs/`.
+//! Fault matrix: results of a writer and a reader under each combination of faults, as a page for
+//! `docs/`.
 //!
-//! One writer and one reader on two hosts with one switch between them. The reader's link loses, doubles and delays frames in
-//! both directions as long as the writer writes; a partition comes and goes meanwhile. Same code, same page: a test
-//! compares them.
+//! The world has one writer and one reader on two hosts with one switch between them. The reader's
+//! link loses, duplicates and delays frames in both directions while the writer writes. A partition
+//! occurs meanwhile. The same code gives the same page, which a test verifies.
 
 use std::fmt::Write as _;
 
@@ -16,42 +17,42 @@ use crate::scenario::{
 use crate::swarm;
 use crate::timeline::Quiet;
 
-/// The page, from the root of the repository.
+/// Path of the page, from the root of the repository.
 pub const DOCUMENT: &str = "docs/fault-matrix.md";
 
-/// The command that writes it.
+/// Command that generates the page.
 pub const COMMAND: &str = "cargo xtask sim --matrix";
 
 /// Loss in each direction, in percent of the frames.
 pub const LOSSES: [u32; 4] = [0, 1, 10, 30];
 
-/// Share of the frames that are doubled, or delayed.
+/// Share of the frames that are duplicated, or delayed.
 const SHARE: u32 = MILLION / 10;
 
-/// Longest delay of a frame that is to be overtaken.
+/// Maximum delay of a frame that later ones overtake.
 const OVERTAKEN: Nanos = 5 * MILLISECOND;
 
-/// The writer begins, and so do the faults of the link.
+/// Start of the writer and of the link faults.
 const WRITE: Nanos = SECOND;
 
-/// The partition begins.
+/// Start of the partition.
 const PART: Nanos = 2 * SECOND;
 
-/// The writer goes on after the partition.
+/// Duration of writing after the partition.
 const AFTER: Nanos = 2 * SECOND;
 
-/// How the two hosts are parted.
+/// Partition between the two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parting {
-    /// Not at all.
+    /// No partition.
     None,
-    /// One second, both ways.
+    /// One second, in both directions.
     Symmetric,
     /// One second, from the writer to the reader.
     OneWay,
-    /// On and off for one second.
+    /// One second, repeatedly on and off.
     Flapping,
-    /// Four seconds, which is longer than the lease of three.
+    /// Four seconds, which exceeds the lease of three.
     Long,
 }
 
@@ -77,7 +78,7 @@ impl Parting {
     }
 }
 
-/// A line of the page: everything but the loss.
+/// Row of the page: all parameters except the loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
     reliable: bool,
@@ -87,18 +88,18 @@ pub struct Row {
     reordering: bool,
 }
 
-/// What one combination achieves.
+/// Result of one combination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// Samples that arrived per second while the writer wrote.
     samples_per_second: u64,
     recovery: Option<Nanos>,
-    /// The promise that was broken.
+    /// Violated rule.
     pub violation: Option<Violation>,
 }
 
 impl Row {
-    /// All of them, in the order of the page.
+    /// Returns all rows in the order of the page.
     pub fn all() -> impl Iterator<Item = Self> {
         let kinds = [(true, 100), (true, 100_000), (false, 100), (false, 100_000)];
         let partings = kinds.into_iter().flat_map(|kind| Parting::ALL.into_iter().map(move |parting| (kind, parting)));
@@ -109,7 +110,7 @@ impl Row {
         })
     }
 
-    /// The world of one combination.
+    /// Returns the world of one combination.
     #[must_use]
     pub fn scenario(&self, loss_percent: u32) -> Scenario {
         let active = PART + self.parting.duration() + AFTER;
@@ -172,7 +173,7 @@ impl Row {
         let partition = Fault {
             from: PART,
             until: PART + self.parting.duration(),
-            // The group is the writer's host.
+            // The group consists of the writer's host.
             kind: FaultKind::Partition { group: 1, one_way, flapping },
         };
         let parted = (self.parting != Parting::None).then_some(partition);
@@ -191,7 +192,7 @@ impl Row {
         }
     }
 
-    /// The line of the page. Also says which promises were broken.
+    /// Returns the row of the page, and appends the violations to `broken`.
     pub fn line(&self, broken: &mut Vec<String>) -> String {
         let mark = |on: bool| if on { "10 %" } else { "-" };
         let mut line = format!(
@@ -225,7 +226,7 @@ impl Row {
     }
 }
 
-/// The whole page, or the promises that were broken.
+/// Returns the whole page, or the violations.
 pub fn page() -> Result<String, Vec<String>> {
     let mut broken = Vec::new();
     let mut page = HEAD.to_owned();

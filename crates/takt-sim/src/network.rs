@@ -1,8 +1,8 @@
-//! The network: hosts on switches that stand in a row, full-duplex links, a queue at each port.
+//! Simulated network: hosts on switches in a row, full-duplex links, a queue at each port.
 //!
-//! A frame is stored and forwarded at each hop. Its way is decided hop by hop; multicast is flooded along the row,
-//! which has no loops. Ports throw the dice of the faults, each its own, so that leaving out one fault leaves the others
-//! as they were.
+//! Switches store and forward frames. The route is determined hop by hop. Multicast is flooded
+//! along the row, which has no loops. Each fault at a port has its own random numbers, so that
+//! omitting one fault leaves the others unchanged.
 
 use std::collections::VecDeque;
 use std::ops::Deref;
@@ -15,39 +15,40 @@ use crate::damage::{self, Memory};
 use crate::rng::Rng;
 use crate::scenario::{Direction, Discipline, FaultKind, Scenario, Trouble};
 
-/// Octets of Ethernet, IP and UDP around a datagram, the gap between frames included.
+/// Ethernet, IP and UDP overhead of a datagram in octets, including the interframe gap.
 const OVERHEAD_BYTES: usize = 66;
 
-/// Octets of IPv6 and UDP in the IP packet.
+/// IPv6 and UDP headers in octets.
 const HEADERS_BYTES: usize = 48;
 
-/// A datagram on its way: small, since it is moved and copied at every hop.
+/// A datagram in transit. Small, since it is moved and copied at every hop.
 #[derive(Clone, Debug)]
 pub struct Frame {
     head: Rc<Head>,
-    /// Damaged on the way, which the checksum finds.
+    /// Whether a fault has damaged the frame in a way that the checksum detects.
     pub corrupt: bool,
-    /// Damaged on the way, which no checksum finds. It happens once at most: cut and then joined with another, a submessage would
-    /// reach into that unnoticed.
+    /// Whether a fault has damaged the frame in a way that no checksum detects. This happens at
+    /// most once: in a truncated datagram that is then joined with another one, a submessage would
+    /// reach into the other one undetected.
     pub falsified: bool,
 }
 
-/// What stays the same on the way, unless a fault falsifies it.
+/// Part of a frame that stays unchanged in transit, unless a fault falsifies it.
 #[derive(Clone, Debug)]
 pub struct Head {
-    /// The sender's address.
+    /// Source address.
     pub source: Locator,
-    /// The host that it left.
+    /// Index of the sending host.
     pub from: usize,
-    /// Where it goes.
+    /// Destination address.
     pub to: Locator,
-    /// The host that it goes to; `None` for a group.
+    /// Index of the destination host; `None` for a multicast group.
     pub host: Option<usize>,
-    /// Its class, 0 to 7; 7 is the most urgent.
+    /// Traffic class, 0 to 7; 7 is the most urgent.
     pub priority: u8,
-    /// The datagram.
+    /// Payload.
     pub bytes: Rc<[u8]>,
-    /// Sent by the hostile host, wherever it says that it comes from.
+    /// Whether the hostile host sent the datagram, whatever its source address.
     pub hostile: bool,
 }
 
@@ -60,7 +61,7 @@ impl Deref for Frame {
 }
 
 impl Frame {
-    /// One that has not left yet.
+    /// Creates a frame that has not been sent.
     #[must_use]
     pub fn new(head: Head) -> Self {
         Self { head: Rc::new(head), corrupt: false, falsified: false }
@@ -70,7 +71,7 @@ impl Frame {
         self.bytes.len() + OVERHEAD_BYTES
     }
 
-    /// The same with another datagram in it.
+    /// Returns this frame with another datagram in it.
     fn falsified(&self, bytes: Vec<u8>) -> Self {
         Self { head: Rc::new(Head { bytes: bytes.into(), ..(*self.head).clone() }), falsified: true, ..*self }
     }
@@ -85,37 +86,37 @@ pub enum Node {
     Switch(usize),
 }
 
-/// What the network does next, for the world to schedule.
+/// Next step of the network, which the world schedules.
 #[derive(Debug)]
 pub enum Step {
-    /// The last bit of a frame arrives at the far end of a port's link.
+    /// The last bit of a frame arrives at the far end of a link.
     Arrive {
-        /// The port that it left.
+        /// Port that sent the frame.
         port: usize,
         /// The frame.
         frame: Frame,
     },
-    /// A port has sent a frame while others waited, and takes the next one.
+    /// A port has sent a frame while others were queued, and sends the next one.
     Idle {
         /// The port.
         port: usize,
     },
 }
 
-/// Counters of all ports together.
+/// Counters, summed over all ports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NetworkCounters {
-    /// Frames that entered at a host.
+    /// Frames that hosts sent.
     pub sent: u64,
-    /// Frames that arrived at a host, damaged ones included.
+    /// Frames that arrived at a host, including damaged ones.
     pub arrived: u64,
-    /// Frames that a queue had no room for.
+    /// Frames dropped at a full queue.
     pub queue_drops: u64,
-    /// Frames that a fault lost.
+    /// Frames dropped by a fault.
     pub fault_drops: u64,
-    /// Frames that were too long for a switch.
+    /// Frames dropped because they exceed the MTU of a switch.
     pub oversized: u64,
-    /// Frames that a fault doubled.
+    /// Frames duplicated by a fault.
     pub duplicates: u64,
 }
 
@@ -125,30 +126,30 @@ struct Port {
     from: Node,
     to: Node,
     queues: [VecDeque<Frame>; 8],
-    /// A bit for each queue that is not empty.
+    /// Bit mask of the non-empty queues.
     waiting: u8,
     queued_bytes: usize,
-    /// When the frame has left that is being sent.
+    /// Time at which the current transmission ends.
     free_at: Nanos,
-    /// A step is planned for that moment.
+    /// Whether a step is scheduled for that time.
     waking: bool,
-    /// Time spent on frames since somebody asked.
+    /// Transmission time since the last query.
     sending: Nanos,
     dice: Rng,
-    /// Indices of the faults that are on here now.
+    /// Faults that are active at this port, by index.
     troubles: Vec<(usize, Trouble)>,
     in_burst: bool,
-    /// While a fault may join datagrams.
+    /// Earlier datagrams, while a fault may join datagrams.
     memory: Memory,
 }
 
-/// The whole network.
+/// The simulated network.
 #[derive(Debug)]
 pub struct Network {
     ports: Vec<Port>,
-    /// Per host: its port up, the port down to it.
+    /// Per host: the port towards the network, and the port towards the host.
     of_host: Vec<(usize, usize)>,
-    /// Per switch: its port to the previous and to the next one.
+    /// Per switch: its ports to the previous and to the next switch.
     neighbours: Vec<(Option<usize>, Option<usize>)>,
     switch_of: Vec<usize>,
     bits_per_second: u64,
@@ -156,12 +157,12 @@ pub struct Network {
     queue_bytes: usize,
     path_mtu: usize,
     discipline: Discipline,
-    /// What happened so far.
+    /// Counters so far.
     pub counters: NetworkCounters,
 }
 
 impl Network {
-    /// The network of a scenario.
+    /// Creates the network of a scenario.
     #[must_use]
     pub fn new(scenario: &Scenario) -> Self {
         let plan = &scenario.network;
@@ -210,18 +211,18 @@ impl Network {
         index
     }
 
-    /// How long the busiest port has been sending since the last call.
+    /// Returns the transmission time of the busiest port since the last call.
     pub fn busiest(&mut self) -> Nanos {
         self.ports.iter_mut().map(|port| std::mem::take(&mut port.sending)).max().unwrap_or(0)
     }
 
-    /// Names of a port's two ends.
+    /// Returns the two ends of a port's link.
     #[must_use]
     pub fn ends(&self, port: usize) -> (Node, Node) {
         (self.ports[port].from, self.ports[port].to)
     }
 
-    /// A fault of a link begins or ends.
+    /// Starts or ends a link fault.
     pub fn set_fault(&mut self, now: Nanos, fault: usize, kind: &FaultKind, on: bool, steps: &mut Vec<(Nanos, Step)>) {
         let FaultKind::Link { host, direction, trouble } = kind else { return };
         let (up, down) = self.of_host[*host];
@@ -236,13 +237,13 @@ impl Network {
         }
     }
 
-    /// A host sends. Steps come with the time until they are due.
+    /// Sends a frame of a host. Adds steps with the time at which they are due.
     pub fn send(&mut self, now: Nanos, host: usize, frame: Frame, steps: &mut Vec<(Nanos, Step)>) {
         self.counters.sent += 1;
         self.enqueue(now, self.of_host[host].0, frame, steps);
     }
 
-    /// A frame arrived at the far end of a port's link. Returns it if that is a host.
+    /// Handles a frame at the far end of a port's link. Returns the frame if that end is a host.
     pub fn arrive(
         &mut self,
         now: Nanos,
@@ -281,7 +282,7 @@ impl Network {
         None
     }
 
-    /// The port of `switch` that leads to `host`.
+    /// Returns the port of `switch` that leads to `host`.
     fn towards(&self, switch: usize, host: usize) -> usize {
         let (previous, next) = self.neighbours[switch];
         let port = match self.switch_of[host].cmp(&switch) {
@@ -292,7 +293,7 @@ impl Network {
         port.expect("switches stand in a row without gaps")
     }
 
-    /// A port has sent a frame.
+    /// Handles the end of a transmission at a port.
     pub fn idle(&mut self, now: Nanos, port: usize, steps: &mut Vec<(Nanos, Step)>) {
         self.ports[port].waking = false;
         self.start(now, port, steps);
@@ -357,7 +358,7 @@ impl Network {
     }
 }
 
-/// What a fault does to one frame.
+/// Effect of a fault on one frame.
 enum Suffering {
     None,
     Lost,
@@ -368,7 +369,7 @@ enum Suffering {
 }
 
 impl Port {
-    /// The next frame to send, the most urgent first.
+    /// Removes the next frame to send, the most urgent first.
     fn next(&mut self) -> Option<Frame> {
         let class = self.waiting.checked_ilog2()? as usize;
         let queue = &mut self.queues[class];
@@ -397,7 +398,7 @@ impl Port {
         }
     }
 
-    /// How much later than it should a frame arrives.
+    /// Returns the additional delay of a frame.
     fn delay(&mut self) -> Nanos {
         let Self { troubles, dice, .. } = self;
         let delay = |(_, trouble): &(usize, Trouble)| match *trouble {

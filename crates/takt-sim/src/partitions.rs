@@ -1,15 +1,15 @@
 //! PARTITION of simulated endpoints: lists of names and patterns, by index (DDS 1.4 §2.2.3.13).
 
-/// An element of a list.
+/// Element of a list.
 enum Name {
     Plain(&'static str),
-    /// A pattern of POSIX `fnmatch`, and which plain names of this page it matches.
+    /// A POSIX `fnmatch` pattern, and the plain names of this file that it matches.
     Pattern(&'static str, &'static [&'static str]),
 }
 
 use Name::{Pattern, Plain};
 
-/// All lists. The first one is that of an endpoint without PARTITION.
+/// All lists. The first one is the default PARTITION.
 const LISTS: [&[Name]; 12] = [
     &[Plain("")],
     &[Plain("part1")],
@@ -25,10 +25,10 @@ const LISTS: [&[Name]; 12] = [
     &[Pattern("?*", &["part1", "part2", "other"])],
 ];
 
-/// How many lists there are.
+/// Number of lists.
 pub const COUNT: u8 = LISTS.len() as u8;
 
-/// The names of a list, as PARTITION has them.
+/// Returns the names of a list, as in PARTITION.
 #[must_use]
 pub fn names(index: u8) -> Vec<String> {
     let text = |name: &Name| match name {
@@ -37,8 +37,8 @@ pub fn names(index: u8) -> Vec<String> {
     if index == 0 { Vec::new() } else { LISTS[usize::from(index)].iter().map(text).collect() }
 }
 
-/// Whether two lists have a partition in common: a plain name that is in both, or that a pattern of the other matches. Two patterns
-/// have none in common, however alike they are.
+/// Reports whether two lists have a partition in common: a plain name that is in both, or that a
+/// pattern of the other matches. Two patterns never match each other, even if they are equal.
 #[must_use]
 pub fn meet(one: u8, other: u8) -> bool {
     let meet = |pair: (&Name, &Name)| match pair {
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plain_names_meet_patterns_and_patterns_do_not_meet_each_other() {
+    fn patterns_match_plain_names_but_not_each_other() {
         assert!(meet(0, 0) && meet(1, 1) && !meet(1, 2) && meet(1, 4) && !meet(1, 6) && meet(0, 7) && !meet(0, 11));
         assert!(!meet(4, 4) && !meet(4, 7), "two patterns");
         assert!(meet(8, 9) && meet(4, 8) && meet(4, 9) && !meet(3, 10), "one of several names");

@@ -1,4 +1,5 @@
-//! A process: one participant of the shipped core, and an application that writes and takes.
+//! Simulated process: one participant of the shipped core, and an application that writes and
+//! takes.
 
 mod alter;
 mod asking;
@@ -40,8 +41,9 @@ use spec::{reader_spec, writer_spec};
 pub use spec::{topic_name, urgency_of, user_data};
 pub use writing::Draft;
 
-/// Whether a process listens to the group of user data, and writes to it: in every other world those that have to do with the
-/// topic of most readers, so that it is cheaper to write there.
+/// Reports whether a process joins the multicast group of user data and writes to it. In worlds
+/// with an odd seed, these are the processes with an endpoint of the topic with the most readers,
+/// so that multicast is cheaper for that topic.
 fn shares_group(scenario: &Scenario, process: usize) -> bool {
     let endpoints = || scenario.processes.iter().flat_map(|process| &process.endpoints);
     let is_reader = |plan: &&EndpointPlan| matches!(plan.role, Role::Reader { .. });
@@ -50,41 +52,41 @@ fn shares_group(scenario: &Scenario, process: usize) -> bool {
     scenario.seed % 2 == 1 && scenario.processes[process].endpoints.iter().any(|plan| Some(plan.topic) == most)
 }
 
-/// The port of the group that all announce themselves to.
+/// Port of the multicast group for announcements.
 pub const ANNOUNCEMENT_PORT: u16 = 7400;
 
-/// How long others believe in a process without hearing of it.
+/// Lease duration of the participants.
 pub const LEASE: Nanos = 3 * SECOND;
 
-/// Between two announcements.
+/// Period of the announcements.
 pub const ANNOUNCEMENT_PERIOD: Nanos = SECOND / 2;
 
-/// What a socket holds for a process that gets no processor time.
+/// Capacity of the socket buffer of a process, in octets.
 const SOCKET_BYTES: usize = 212_992;
 
-/// A writer or reader that exists now.
+/// Existing writer or reader.
 #[derive(Clone, Copy, Debug)]
 pub enum Endpoint {
     /// A writer.
     Writer {
-        /// In the core.
+        /// Handle in the core.
         handle: WriterHandle,
-        /// For the checkers.
+        /// Identifier in the checkers.
         id: EndpointId,
-        /// It waits for room for a change of so many octets, since the history is full.
+        /// Size in octets of the change for which the writer waits, since its history is full.
         blocked: Option<usize>,
     },
     /// A reader.
     Reader {
-        /// In the core.
+        /// Handle in the core.
         handle: ReaderHandle,
-        /// For the checkers.
+        /// Identifier in the checkers.
         id: EndpointId,
     },
 }
 
 impl Endpoint {
-    /// For the checkers.
+    /// Returns the identifier of the endpoint in the checkers.
     #[must_use]
     pub fn id(&self) -> EndpointId {
         match *self {
@@ -101,60 +103,60 @@ impl Endpoint {
     }
 }
 
-/// A process.
+/// Simulated process.
 pub struct Process {
-    /// Its place in the scenario.
+    /// Index of the process in the scenario.
     pub index: usize,
-    /// Where it runs.
+    /// Index of the host.
     pub host: usize,
-    /// How often it has been started.
+    /// Number of starts so far.
     pub incarnation: u32,
-    /// Of its participant, or of its last one while it does not run.
+    /// GUID prefix of the participant, or of the last one while the process does not run.
     pub prefix: GuidPrefix,
-    /// It refuses itself what its permissions do not allow.
+    /// Whether the process refuses endpoints that its own permissions do not allow.
     is_honest: bool,
-    /// Gives its plugins other documents.
+    /// Handle that replaces the documents of the security plugins.
     renewer: Option<Renewer>,
-    /// The shipped protocol engine; `None` while it does not run.
+    /// Shipped protocol engine; `None` while the process does not run.
     pub core: Option<Box<Participant>>,
-    /// When the world will call it for its timers; `Nanos::MAX` for never.
+    /// Time of the next timer event; `Nanos::MAX` if none is scheduled.
     pub timer: Nanos,
-    /// It gets no processor time until then.
+    /// End of the current stall, until which the process gets no processor time.
     pub stalled_until: Nanos,
-    /// Datagrams that wait in its socket meanwhile.
+    /// Datagrams in the socket buffer while the process is stalled or busy.
     pub inbox: VecDeque<Frame>,
     inbox_bytes: usize,
-    /// Most datagrams that have waited since somebody asked.
+    /// Maximum number of datagrams in the socket buffer since the last call of [`Self::deepest`].
     deepest: u64,
-    /// It handles a datagram until then, if each takes time.
+    /// End of the processing of the last datagram, in scenarios in which each takes time.
     pub busy_until: Nanos,
-    /// The world will call it for the next one.
+    /// Whether an event for the next datagram is scheduled.
     pub is_called: bool,
-    /// By their place in the scenario.
+    /// Endpoints, indexed as in the scenario.
     pub endpoints: Vec<Option<Endpoint>>,
-    /// By their place too: samples of a batch that wait for room.
+    /// Remaining samples of a batch that wait for space in the history, by endpoint index.
     postponed: Vec<u32>,
-    /// With PRESENTATION: what it is, the publisher and the subscriber.
+    /// PRESENTATION, publisher and subscriber, in scenarios that set this policy.
     group: Option<(Presentation, PublisherHandle, SubscriberHandle)>,
-    /// What matches the endpoints of a recorded participant.
+    /// Endpoints that match those of a recorded participant.
     partner: Option<Partner>,
-    /// What it has of a topic that a durability service keeps.
+    /// Endpoints on the topic that a durability service keeps.
     kept: Option<Kept>,
-    /// By place: how often a reader of it has read.
+    /// Number of read visits per reader, by endpoint index.
     visits: Vec<u32>,
-    /// The request for types that is under way.
+    /// Pending request for types.
     asked: Option<(TypeRequestId, Asked)>,
-    /// The coherent set that it is making.
+    /// Open coherent set.
     open_set: Option<SetId>,
-    /// Datagrams built.
+    /// Number of datagrams sent.
     pub sent: u64,
-    /// What its core does.
+    /// Check of the work and of the kept state of the core.
     pub meter: Meter,
     dice: Rng,
 }
 
 impl Process {
-    /// One that does not run yet.
+    /// Creates a process that does not run yet.
     #[must_use]
     pub fn new(index: usize, host: usize, endpoints: usize, dice: Rng) -> Self {
         Self {
@@ -186,7 +188,8 @@ impl Process {
         }
     }
 
-    /// Starts it, with nothing left of an earlier life. With a domain it has the security of its member.
+    /// Starts the process without any state of earlier incarnations. In a domain, `admission` has
+    /// its security plugins.
     pub fn start(
         &mut self,
         now: Nanos,
@@ -215,7 +218,7 @@ impl Process {
             config.qos.entity_name = EntityName(listing::name(self.index));
             config.static_endpoints = Some(listing::all(scenario));
         }
-        // Memory of simulated processes is real.
+        // Memory of simulated processes is real memory of the host.
         config.limits.endpoint_memory_bytes = 24 << 20;
         let (security, renewer) = admission.map_or((None, None), |admission| (admission.security, admission.renewer));
         self.renewer = renewer;
@@ -239,20 +242,20 @@ impl Process {
         }
     }
 
-    /// It goes on with other documents.
+    /// Replaces the security documents of the running participant.
     pub fn renew(&mut self, settings: &Settings, clock: Moment<'_>) {
         let (Some(core), Some(renewer)) = (&mut self.core, &self.renewer) else { return };
         renewer.offer(settings, i64::from(clock.wall().seconds)).expect("they are valid");
         core.renew_security(clock.local());
     }
 
-    /// The GUID prefix of its next participant, if that has no security.
+    /// Returns the GUID prefix of the next incarnation if it has no security.
     #[must_use]
     pub fn next_candidate(&self) -> GuidPrefix {
         prefix_of(self.index, self.incarnation + 1)
     }
 
-    /// Its host is elsewhere now.
+    /// Notifies the participant that its host has other addresses.
     pub fn moved(&mut self, now: Nanos, clock: &HostClock, scenario: &Scenario, site: Site) {
         let shares = shares_group(scenario, self.index);
         let (interfaces, locators) = site.presence(self.host, self.index, &scenario.network, shares);
@@ -261,7 +264,7 @@ impl Process {
         }
     }
 
-    /// It is gone, and all others know that after `time`.
+    /// Ends the process. All other processes detect this after `time`.
     pub fn end(&mut self, time: Nanos, checker: &mut Checker) {
         checker.left(self.prefix);
         self.core = None;
@@ -278,7 +281,7 @@ impl Process {
         }
     }
 
-    /// A datagram waits in the socket; false if there is no room for it.
+    /// Puts a datagram into the socket buffer; returns `false` if there is no space for it.
     pub fn queue(&mut self, frame: Frame) -> bool {
         let fits = self.inbox_bytes + frame.bytes.len() <= SOCKET_BYTES;
         if fits {
@@ -289,19 +292,20 @@ impl Process {
         fits
     }
 
-    /// How many datagrams have waited in the socket at once since the last call.
+    /// Returns the maximum number of datagrams in the socket buffer since the last call.
     pub fn deepest(&mut self) -> u64 {
         std::mem::take(&mut self.deepest)
     }
 
-    /// The next datagram from the socket.
+    /// Takes the next datagram from the socket buffer.
     pub fn unqueue(&mut self) -> Option<Frame> {
         let frame = self.inbox.pop_front()?;
         self.inbox_bytes -= frame.bytes.len();
         Some(frame)
     }
 
-    /// Creates an endpoint of the scenario.
+    /// Creates an endpoint of the scenario. Reports a violation if the core refuses an allowed
+    /// endpoint, or creates one that it must refuse.
     pub fn create(
         &mut self,
         at: usize,
@@ -348,7 +352,7 @@ impl Process {
         }
     }
 
-    /// Deletes an endpoint; says which.
+    /// Deletes an endpoint and returns its GUID.
     pub fn delete(&mut self, at: usize, clock: Moment<'_>, checker: &mut Checker) -> Option<Guid> {
         let (core, endpoint) = (self.core.as_mut()?, self.endpoints[at].take()?);
         self.postponed[at] = 0;
@@ -364,13 +368,13 @@ impl Process {
         guid.ok()
     }
 
-    /// How often it has asked who hears the group of user data.
+    /// Returns how many probes of multicast reception the participant has sent.
     #[must_use]
     pub fn asked(&self) -> u64 {
         self.core.as_ref().map_or(0, |core| core.counters().multicast_questions_sent)
     }
 
-    /// The GUIDs of its endpoints.
+    /// Returns the GUIDs of the endpoints.
     #[must_use]
     pub fn guids(&mut self) -> Vec<Guid> {
         let Some(core) = &mut self.core else { return Vec::new() };
@@ -381,7 +385,7 @@ impl Process {
         self.endpoints.iter().flatten().filter_map(guid).collect()
     }
 
-    /// These endpoints of others have gone; does it know?
+    /// Checks that no endpoint is still matched with an endpoint in `gone`.
     pub fn must_have_forgotten(&mut self, now: Nanos, gone: &[Guid], checker: &mut Checker) {
         let Some(core) = &mut self.core else { return };
         for endpoint in self.endpoints.iter().flatten() {
@@ -393,8 +397,8 @@ impl Process {
         }
     }
 
-    /// The world has come to rest: whom does it believe in, and does a writer wait in vain?
-    /// `rest` is how long nobody has written.
+    /// Checks the final state: matched endpoints, status counters, and blocked writers. `rest` is
+    /// the time since the last write.
     pub fn finish(&mut self, now: Moment<'_>, rest: Nanos, checker: &mut Checker) {
         self.finish_asking(now.now, checker);
         let Some(core) = &mut self.core else { return };
@@ -441,7 +445,7 @@ impl Process {
                 }
             }
             if let Endpoint::Writer { handle, id, blocked: Some(payload_len) } = *endpoint {
-                // Room for a smaller one is none for what it waits with.
+                // The space must suffice for the change that waits; a smaller one might still fit.
                 let change = NewChange {
                     kind: ChangeKind::Alive,
                     key_hash: sample::key_hash(0),
@@ -458,12 +462,12 @@ impl Process {
         }
     }
 
-    /// Its readers, for the checkers.
+    /// Returns the identifiers of the readers in the checkers.
     pub fn readers(&self) -> impl Iterator<Item = EndpointId> {
         self.endpoints.iter().flatten().filter(|endpoint| matches!(endpoint, Endpoint::Reader { .. })).map(Endpoint::id)
     }
 
-    /// Handles the core's events. Endpoints that can go on are put into `ready`.
+    /// Handles the events of the core. Appends endpoints that can proceed to `ready`.
     pub fn handle_events(&mut self, now: Nanos, checker: &mut Checker, ready: &mut Vec<usize>) {
         while let Some(core) = &mut self.core {
             let Some(event) = core.poll_event() else { break };
@@ -531,14 +535,14 @@ impl Process {
     }
 }
 
-/// The prefix of the participant of a process that has been started so many times.
+/// Returns the GUID prefix of an incarnation of a process.
 fn prefix_of(process: usize, incarnation: u32) -> GuidPrefix {
     let [a, b] = (process as u16).to_be_bytes();
     let [c, d] = (incarnation as u16).to_be_bytes();
     GuidPrefix([1, 0x7a, 0x5e, 0xed, 0, 0, 0, 0, a, b, c, d])
 }
 
-/// The process of such a prefix.
+/// Returns the process with such a GUID prefix.
 fn process_of(prefix: GuidPrefix) -> usize {
     usize::from(u16::from_be_bytes([prefix.0[8], prefix.0[9]]))
 }
@@ -547,12 +551,12 @@ fn position(endpoints: &[Option<Endpoint>], is: impl Fn(&Endpoint) -> bool) -> O
     endpoints.iter().position(|endpoint| endpoint.as_ref().is_some_and(&is))
 }
 
-/// A moment at a host.
+/// Point in time, at a host.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment<'a> {
     /// True time.
     pub now: Nanos,
-    /// The host's clock.
+    /// Clock of the host.
     pub clock: &'a HostClock,
 }
 
@@ -566,8 +570,9 @@ impl Moment<'_> {
     }
 }
 
-/// Whom a process announces itself to: the group, and whoever multicast does not reach. One that it does not reach itself
-/// knows everybody. Where there is a discovery server, all others know it alone, and it knows nobody.
+/// Returns the locators to which a process announces itself: the multicast group, and the unicast
+/// address of each process if multicast does not reach both of them. With a discovery server, the
+/// only locator is that of the server; the server itself has none.
 fn peers(scenario: &Scenario, of: usize, sites: &[Site]) -> Vec<Locator> {
     if let Some(server) = scenario.services.discovery_server {
         let host = scenario.processes[server].host;

@@ -1,8 +1,9 @@
-//! Random numbers of OpenSSL that a seed decides.
+//! Seeded random numbers for OpenSSL.
 //!
-//! OpenSSL has one source of random numbers for a process (`RAND_set_rand_method`, OpenSSL 3.0). The source here serves the thread that
-//! runs a world by the seed of that world, and every other thread by OpenSSL's own generator. Keys, challenges, signatures and
-//! certificates of a world are then the same in each run.
+//! OpenSSL has one source of random numbers per process (`RAND_set_rand_method`, OpenSSL 3.0). The
+//! source of this module uses the seed of the world on the thread that runs it, and OpenSSL's own
+//! generator on every other thread. Keys, challenges, signatures and certificates of a world are
+//! therefore the same in each run.
 #![allow(unsafe_code, reason = "the openssl crate has no call that sets the source of random numbers")]
 
 use std::cell::RefCell;
@@ -49,7 +50,8 @@ unsafe extern "C" fn bytes(buffer: *mut c_uchar, len: c_int) -> c_int {
     if is_filled == Ok(true) {
         return 1;
     }
-    // SAFETY: the method lives as long as the process, and takes what this one takes.
+    // SAFETY: the method lives as long as the process, and takes the same arguments as this
+    // function.
     unsafe { RAND_OpenSSL().as_ref().and_then(|own| own.bytes).map_or(0, |bytes| bytes(buffer, len)) }
 }
 
@@ -57,15 +59,15 @@ unsafe extern "C" fn status() -> c_int {
     1
 }
 
-/// Until it is dropped, random numbers of OpenSSL on this thread come from a seed.
+/// Guard that makes OpenSSL's random numbers on this thread depend on a seed until it is dropped.
 #[derive(Debug)]
 pub struct Seeded {
-    /// It belongs to its thread.
+    /// Makes the guard `!Send`, since it belongs to its thread.
     _thread: PhantomData<*const ()>,
 }
 
 impl Seeded {
-    /// Begins the stream of a seed on this thread.
+    /// Starts the stream of a seed on this thread.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         static SET: Once = Once::new();
@@ -95,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_and_signatures_come_from_the_seed_and_from_nothing_once_it_is_gone() {
+    fn keys_and_signatures_depend_on_the_seed_until_the_guard_is_dropped() {
         let of_seed = |seed: u64| {
             let _seeded = Seeded::new(seed);
             certificate()

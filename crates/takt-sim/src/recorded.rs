@@ -1,19 +1,24 @@
-//! A recorded participant of another vendor in the world: it sends what it was recorded to send.
+//! Replay of a recorded participant of another vendor in a simulated world.
 //!
-//! Its datagrams leave at the recorded times. The session of the recording is played to each participant that announces itself, from
-//! the moment on at which the peer hears of it. The octets stay as they were recorded, apart from
+//! The datagrams leave at the recorded times. The recorded session is replayed to each participant
+//! that announces itself, starting when the peer receives the announcement. The octets are
+//! unchanged, except for
 //!
-//! - the prefix of the participant that it talks to, the entity ids of that participant's endpoints, and the peer's own locators;
-//! - the counts of HEARTBEAT, ACKNACK, HEARTBEAT_FRAG and NACK_FRAG, since each of these must be above the last one;
-//! - its answers to the challenge of the recording, which would be wrong ones in this world: they acknowledge nothing.
+//! - the GUID prefix of the addressed participant, the entity ids of its endpoints, and the
+//!   locators of the peer;
+//! - the counts of HEARTBEAT, ACKNACK, HEARTBEAT_FRAG and NACK_FRAG, each of which must exceed the
+//!   previous one;
+//! - the answers to the challenge of the recording, which would be wrong in this world: they
+//!   acknowledge nothing.
 //!
-//! A recording cannot know what a world loses. So, as the reliable protocol asks (RTPS 2.5 §8.4), the peer also
+//! A recording does not contain reactions to the losses of a world. The peer therefore follows the
+//! reliable protocol (RTPS 2.5 §8.4):
 //!
-//! - sends the recorded datagram again that has a change which an ACKNACK or a NACK_FRAG asks for;
-//! - sends a HEARTBEAT each [`HEARTBEAT_PERIOD`] while something that it has sent is not acknowledged;
-//! - acknowledges what a HEARTBEAT announces, a challenge for its address among them.
+//! - it resends the recorded datagram with a change that an ACKNACK or a NACK_FRAG requests;
+//! - it sends a HEARTBEAT each [`HEARTBEAT_PERIOD`] while a sent change is not acknowledged;
+//! - it acknowledges the changes that a HEARTBEAT announces, including a challenge for its address.
 //!
-//! It sends the recorded farewell when the faults of the world are over.
+//! The peer replays the recorded end of its participant when the faults of the world are over.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -31,49 +36,50 @@ use crate::network::Frame;
 use crate::process::{ANNOUNCEMENT_PERIOD, ANNOUNCEMENT_PORT, GROUP, address};
 use crate::recording::{Datagram, PEER_ADDRESS, Product, Recording, is_of_application};
 
-/// Of the participants of the world: their reader of what the peer writes, and their writer of what it reads.
+/// Entity id of the reader of each simulated participant for the samples of the peer.
 pub const PARTNER_READER: EntityId = EntityId::user_reader(1, true);
-/// See [`PARTNER_READER`].
+/// Entity id of the writer of each simulated participant for the reader of the peer.
 pub const PARTNER_WRITER: EntityId = EntityId::user_writer(2, true);
 
-/// Where the numbers of challenges lie.
+/// Range of the sequence numbers of challenges.
 const CHALLENGES: std::ops::Range<u32> = 1 << 15..1 << 16;
 
-/// From the end of the faults until the peer says farewell: its session with the last participant that has started.
+/// Time from the end of the faults to the end of the peer. It suffices for the session with the
+/// participant that started last.
 const SESSION_TIME: Nanos = 4 * SECOND;
 
-/// A recorded participant of a world.
+/// Plan of a recorded participant.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordedPlan {
-    /// Who was recorded.
+    /// Recorded product.
     pub product: Product,
-    /// Its host.
+    /// Index of its host.
     pub host: usize,
-    /// When it starts.
+    /// Start time.
     pub start: Nanos,
-    /// So many processes, the first ones, have endpoints that match those of the peer.
+    /// Number of processes with endpoints that match those of the peer; these are the first ones.
     pub partners: usize,
 }
 
-/// What is played to one participant.
+/// Replay state for one participant.
 #[derive(Debug)]
 struct Session {
     prefix: GuidPrefix,
     at: Locator,
     begun: Nanos,
-    /// The next datagram of the session, and of the farewell.
+    /// Index of the next datagram of the session; `next_of_farewell` is that of the farewell.
     next: usize,
     next_of_farewell: usize,
-    /// By writer: the last change that was sent, and the last one that is acknowledged.
+    /// By writer: the last sent change. The next field holds the last acknowledged one.
     sent: BTreeMap<EntityId, i64>,
     acknowledged: BTreeMap<EntityId, i64>,
 }
 
-/// The peer at work.
+/// Running replay of a recorded participant.
 pub struct RecordedPeer {
-    /// Where and when.
+    /// Plan of the peer.
     pub plan: RecordedPlan,
-    /// When the world will call it next; `Nanos::MAX` for never.
+    /// Time of the next call by the world; `Nanos::MAX` for never.
     pub timer: Nanos,
     recording: &'static Recording,
     at: Locator,
@@ -86,7 +92,8 @@ pub struct RecordedPeer {
 }
 
 impl RecordedPeer {
-    /// `index` is its place behind all processes, which gives it an address; `active` is when the faults of the world end.
+    /// Creates the peer. `index` follows those of all processes and determines its address;
+    /// `active` is the end of the faults.
     #[must_use]
     pub fn new(plan: RecordedPlan, index: usize, active: Nanos) -> Self {
         Self {
@@ -103,18 +110,18 @@ impl RecordedPeer {
         }
     }
 
-    /// What it was recorded to send.
+    /// Returns the recording.
     #[must_use]
     pub fn recording(&self) -> &'static Recording {
         self.recording
     }
 
-    /// What it sends now.
+    /// Returns the datagrams to send now.
     pub fn take_shots(&mut self) -> Vec<Shot> {
         std::mem::take(&mut self.shots)
     }
 
-    /// When it has to do something next; `None` if never again.
+    /// Returns the time of the next action; `None` if there is none.
     #[must_use]
     pub fn due(&self) -> Option<Nanos> {
         let next = |session: &Session| {
@@ -127,7 +134,7 @@ impl RecordedPeer {
         [sessions, period].into_iter().flatten().min()
     }
 
-    /// Sends what is due.
+    /// Sends the datagrams that are due.
     pub fn act(&mut self, now: Nanos) {
         let recording = self.recording;
         if now >= self.next_announcement && now < self.farewell {
@@ -161,7 +168,7 @@ impl RecordedPeer {
         self.sessions = sessions;
     }
 
-    /// A datagram came to its host. What it sends at once is in [`Self::take_shots`].
+    /// Handles a datagram. Immediate answers are in [`Self::take_shots`].
     pub fn hear(&mut self, now: Nanos, frame: &Frame) {
         let Ok(message) = MessageView::parse(&frame.bytes) else { return };
         let from = message.header().prefix;
@@ -190,7 +197,7 @@ impl RecordedPeer {
         }
     }
 
-    /// A participant is there, and says where.
+    /// Handles the announcement of a participant with its address.
     fn meet(&mut self, now: Nanos, prefix: GuidPrefix, at: Locator) {
         if let Some(session) = self.sessions.iter_mut().find(|session| session.prefix == prefix) {
             session.at = at;
@@ -207,7 +214,7 @@ impl RecordedPeer {
         });
     }
 
-    /// Everything that a HEARTBEAT announces has arrived.
+    /// Acknowledges all changes that a HEARTBEAT announces.
     fn acknowledge(&mut self, from: GuidPrefix, heartbeat: &Heartbeat) {
         let is_challenge = heartbeat.last_sn < heartbeat.first_sn;
         let Some(reader) = self.reader_of(heartbeat.writer).filter(|_| is_challenge || !heartbeat.is_final) else {
@@ -226,7 +233,7 @@ impl RecordedPeer {
         self.say(from, at, |message| message.acknack(&answer));
     }
 
-    /// The peer's reader of what a writer of a participant writes.
+    /// Returns the peer's reader for a writer of a participant.
     fn reader_of(&self, writer: EntityId) -> Option<EntityId> {
         match writer {
             EntityId::SEDP_PUB_WRITER => Some(EntityId::SEDP_PUB_READER),
@@ -237,7 +244,8 @@ impl RecordedPeer {
         }
     }
 
-    /// A participant misses changes, and has all up to `acknowledged`, if it says so.
+    /// Resends missing changes to a participant, which has all up to `acknowledged` if that is
+    /// given.
     fn repair(&mut self, from: GuidPrefix, writer: EntityId, missing: &[i64], acknowledged: Option<i64>) {
         let recording = self.recording;
         let mut sessions = std::mem::take(&mut self.sessions);
@@ -251,7 +259,7 @@ impl RecordedPeer {
         self.sessions = sessions;
     }
 
-    /// Announces to a participant what it has not acknowledged.
+    /// Sends heartbeats for the changes that a participant has not acknowledged.
     fn remind(&mut self, session: &Session) {
         for (writer, sent) in &session.sent {
             let acknowledged = session.acknowledged.get(writer).copied().unwrap_or(0);
@@ -277,7 +285,7 @@ impl RecordedPeer {
         self.count
     }
 
-    /// Says something that was not recorded.
+    /// Sends a message that is not in the recording.
     fn say(&mut self, to: GuidPrefix, at: Locator, write: impl FnOnce(&mut MessageBuilder<'_>) -> Result<(), Full>) {
         let mut frame = [0; 200];
         let mut message = MessageBuilder::new(&mut frame, &self.recording.header).expect("a header fits");
@@ -299,7 +307,7 @@ impl RecordedPeer {
         self.shots.push((source, session.at, bytes.into()));
     }
 
-    /// Puts the ids of the partner's endpoints, and new counts, into the submessages.
+    /// Replaces the ids of the partner's endpoints and the counts in the submessages.
     fn rewrite_submessages(&mut self, bytes: &mut [u8]) {
         let recorded: Rc<[u8]> = (&*bytes).into();
         let Ok(message) = MessageView::parse(&recorded) else { return };
@@ -307,7 +315,7 @@ impl RecordedPeer {
         while let Some(Ok(envelope)) = submessages.next_envelope() {
             let (range, endianness) = (envelope.range(), envelope.endianness());
             let body = &mut bytes[range][4..];
-            // Where the ids of reader and writer begin.
+            // Offset of the reader and writer ids.
             let ids = match envelope.id() {
                 ACKNACK | HEARTBEAT | NACK_FRAG | HEARTBEAT_FRAG | GAP => 0,
                 DATA | DATA_FRAG => 4,
@@ -332,7 +340,8 @@ impl RecordedPeer {
         }
     }
 
-    /// The octets with the peer's address in this world in place of the recorded one, in either byte order.
+    /// Returns the octets with the peer's address in this world in place of the recorded one, in
+    /// either byte order.
     fn localised(&self, recorded: &[u8]) -> Vec<u8> {
         let mut bytes = recorded.to_vec();
         for endianness in [Endianness::Little, Endianness::Big] {
@@ -349,13 +358,15 @@ impl RecordedPeer {
         bytes
     }
 
-    /// Where a recorded datagram comes from: the peer's address here, and the recorded port.
+    /// Returns the source of a recorded datagram: the peer's address in this world, and the
+    /// recorded port.
     fn source(&self, datagram: &Datagram) -> Locator {
         Locator { port: datagram.port.into(), ..self.at }
     }
 }
 
-/// Lets an ACKNACK that answers a challenge acknowledge nothing. Its number follows the ids of reader and writer, the high half first.
+/// Changes an ACKNACK that answers a challenge, so that it acknowledges nothing. Its number follows
+/// the ids of reader and writer, the high half first.
 fn forget_challenge(acknack: &mut [u8], endianness: Endianness) {
     let low = [acknack[12], acknack[13], acknack[14], acknack[15]];
     let (number, nothing) = match endianness {
@@ -367,13 +378,13 @@ fn forget_challenge(acknack: &mut [u8], endianness: Endianness) {
     }
 }
 
-/// When a recorded participant says farewell in a world whose faults end at `active`.
+/// Returns the time at which a recorded participant ends in a world whose faults end at `active`.
 #[must_use]
 pub fn farewell_at(active: Nanos) -> Nanos {
     active + SESSION_TIME
 }
 
-/// Numbers of submessages (RTPS 2.5 §9.4.5.1.1).
+/// Submessage ids (RTPS 2.5 §9.4.5.1.1).
 const GAP: u8 = 0x08;
 const DATA: u8 = 0x15;
 const DATA_FRAG: u8 = 0x16;

@@ -1,9 +1,12 @@
-//! Recorded datagrams of participants of other vendors: what a peer sent to one participant of Takt.
+//! Recorded datagrams of participants of other vendors: all that a peer sent to one Takt
+//! participant.
 //!
-//! `recordings/*.hex` have a datagram a line: seconds, source address and port, destination address and port, octets in
-//! hexadecimal. `recordings/record.sh` makes them, with the programs of `interop/peers`. In each the peer has a writer of topic
-//! [`SENT_TOPIC`] and a reader of [`ANSWERED_TOPIC`], both RELIABLE, TRANSIENT_LOCAL and KEEP_ALL, of one type with the key
-//! `unsigned long` as its first member, in XCDR1. Its last datagrams delete the endpoints and say farewell.
+//! `recordings/*.hex` contain one datagram per line: seconds, source address and port, destination
+//! address and port, octets in hexadecimal. `recordings/record.sh` creates them with the programs
+//! of `interop/peers`. In each recording the peer has a writer of topic [`SENT_TOPIC`] and a reader
+//! of [`ANSWERED_TOPIC`], both RELIABLE, TRANSIENT_LOCAL and KEEP_ALL. Their type has the key
+//! `unsigned long` as its first member, in XCDR1. The last datagrams delete the endpoints and the
+//! participant.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -16,20 +19,21 @@ use takt_wire::{EntityId, Guid, GuidPrefix, Timestamp};
 
 use crate::clock::Nanos;
 
-/// What the peer writes.
+/// Topic that the peer writes.
 pub const SENT_TOPIC: &str = "Recorded";
-/// What the peer reads.
+/// Topic that the peer reads.
 pub const ANSWERED_TOPIC: &str = "Replies";
-/// The address of the peer.
+/// IPv4 address of the peer.
 pub const PEER_ADDRESS: [u8; 4] = [10, 77, 0, 1];
 
-/// The bits of an entity's kind that say who defined it (RTPS 2.5 §9.3.1.2); zero: the application.
+/// Bits of an entity kind that distinguish builtin, vendor and application entities
+/// (RTPS 2.5 §9.3.1.2). They are zero for application entities.
 const ORIGIN_MASK: u8 = 0xc0;
 
-/// Octets of the encapsulation header before a payload.
+/// Length of the encapsulation header of a payload in octets.
 const ENCAPSULATION_LEN: usize = 4;
 
-/// The peers that were recorded.
+/// Recorded peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Product {
     /// Eclipse Cyclone DDS 0.10.
@@ -43,10 +47,10 @@ pub enum Product {
 }
 
 impl Product {
-    /// All of them.
+    /// All products.
     pub const ALL: [Self; 4] = [Self::Cyclone10, Self::Cyclone11, Self::FastDds2, Self::FastDds3];
 
-    /// What it sent.
+    /// Returns the recording of the product.
     #[must_use]
     pub fn recording(self) -> &'static Recording {
         static CYCLONE_10: LazyLock<Recording> =
@@ -66,57 +70,57 @@ impl Product {
     }
 }
 
-/// A datagram of the peer.
+/// A recorded datagram.
 #[derive(Clone, Debug)]
 pub struct Datagram {
-    /// When it was sent, since the first one of its part of the recording.
+    /// Send time, relative to the first datagram of its part of the recording.
     pub at: Nanos,
-    /// The port that it left from.
+    /// Source port.
     pub port: u16,
-    /// Its octets.
+    /// Payload.
     pub bytes: Vec<u8>,
-    /// The changes that are in it, or parts of which are, by writer.
+    /// Changes that the datagram contains completely or in part, by writer.
     pub changes: BTreeSet<(EntityId, i64)>,
 }
 
 /// A change of the peer's writer of [`SENT_TOPIC`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedChange {
-    /// Its sequence number.
+    /// Sequence number.
     pub sn: i64,
-    /// What it is.
+    /// Kind of the change.
     pub kind: ChangeKind,
-    /// When it was written.
+    /// Source timestamp.
     pub source_timestamp: Timestamp,
-    /// Its instance.
+    /// Key hash of the instance.
     pub key_hash: KeyHash,
-    /// The whole payload; empty if the change has none.
+    /// Complete payload; empty if the change has none.
     pub payload: Vec<u8>,
 }
 
-/// What a peer sent to a participant.
+/// All recorded datagrams of a peer.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    /// The header of its messages.
+    /// Header of its messages.
     pub header: Header,
-    /// The participant of Takt that it talked to.
+    /// GUID prefix of the Takt participant in the recording.
     pub partner: GuidPrefix,
-    /// Its announcement to all.
+    /// Multicast announcement of the peer.
     pub announcement: Datagram,
-    /// What it sent from the first datagram for the partner on, without announcements to all.
+    /// Datagrams from the first one for the partner on, without multicast announcements.
     pub session: Vec<Datagram>,
-    /// How it deleted its endpoints and took its leave.
+    /// Datagrams that delete the endpoints and the participant.
     pub farewell: Vec<Datagram>,
-    /// Its writer of [`SENT_TOPIC`].
+    /// GUID of the writer of [`SENT_TOPIC`].
     pub writer: Guid,
-    /// Its reader of [`ANSWERED_TOPIC`].
+    /// GUID of the reader of [`ANSWERED_TOPIC`].
     pub reader: Guid,
-    /// What its writer wrote before the farewell, by sequence number.
+    /// Changes written before the farewell, by sequence number.
     pub changes: Vec<RecordedChange>,
 }
 
 impl Recording {
-    /// Reads a recording. They are part of the program, so what is wrong with one is a mistake of its maker.
+    /// Parses a recording. Panics on errors, since recordings are part of the program.
     fn parse(text: &str) -> Self {
         let lines = || text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
         let mut all: Vec<(bool, Datagram)> = lines().map(datagram).collect();
@@ -156,7 +160,7 @@ impl Recording {
         recording
     }
 
-    /// The endpoint of the peer's application that submessages of a kind name.
+    /// Returns the application endpoint of the peer that submessages of a kind name.
     fn endpoint(&self, of: impl Fn(&Submessage<'_>) -> Option<EntityId>) -> Guid {
         let mut ids = self.session.iter().flat_map(|datagram| {
             let named: Vec<_> = submessages(&datagram.bytes).filter_map(|submessage| of(&submessage)).collect();
@@ -166,14 +170,14 @@ impl Recording {
         Guid::new(self.header.prefix, id)
     }
 
-    /// How long the session lasted.
+    /// Returns the duration of the session.
     #[must_use]
     pub fn duration(&self) -> Nanos {
         self.session.last().map_or(0, |datagram| datagram.at)
     }
 }
 
-/// A line of a recording, and whether it went to a group.
+/// Parses a line of a recording. Also returns whether the destination is a multicast group.
 fn datagram(line: &str) -> (bool, Datagram) {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let [seconds, _source, port, destination, _port, octets] = fields[..] else {
@@ -187,7 +191,7 @@ fn datagram(line: &str) -> (bool, Datagram) {
     (destination.starts_with("239."), Datagram { at, port, bytes, changes })
 }
 
-/// A part of a recording, its times counted from its first datagram.
+/// Returns a part of a recording with times relative to its first datagram.
 fn part(datagrams: impl Iterator<Item = Datagram>) -> Vec<Datagram> {
     let mut part: Vec<Datagram> = datagrams.collect();
     let first = part.first().map_or(0, |datagram| datagram.at);
@@ -199,7 +203,7 @@ fn submessages(datagram: &[u8]) -> impl Iterator<Item = Submessage<'_>> {
     MessageView::parse(datagram).into_iter().flat_map(|message| message.submessages().flatten())
 }
 
-/// The participant that a datagram is addressed to.
+/// Returns the participant that a datagram is addressed to.
 fn destination(datagram: &[u8]) -> Option<GuidPrefix> {
     submessages(datagram).find_map(|submessage| match submessage {
         Submessage::InfoDestination(prefix) if prefix != GuidPrefix::UNKNOWN => Some(prefix),
@@ -219,13 +223,13 @@ fn status_info(inline_qos: Option<ParameterList<'_>>) -> u32 {
     inline_qos.and_then(|list| InlineQos::parse(list).ok()?.status_info).unwrap_or(0)
 }
 
-/// Whether an endpoint is neither the specification's nor a vendor's own.
+/// Reports whether an endpoint is neither builtin nor vendor-specific.
 #[must_use]
 pub fn is_of_application(id: EntityId) -> bool {
     id != EntityId::UNKNOWN && id.kind() & ORIGIN_MASK == 0
 }
 
-/// Whether it says that an endpoint, or the participant, has gone.
+/// Reports whether a datagram announces the end of an endpoint or of the participant.
 fn says_farewell(datagram: &[u8]) -> bool {
     submessages(datagram).any(|submessage| match submessage {
         Submessage::Data(data) => data.writer.is_builtin() && status_info(data.inline_qos) != 0,
@@ -233,7 +237,7 @@ fn says_farewell(datagram: &[u8]) -> bool {
     })
 }
 
-/// What the application of the peer wrote.
+/// Returns the changes that the peer's application wrote.
 fn changes(session: &[Datagram]) -> Vec<RecordedChange> {
     let mut changes = BTreeMap::new();
     for datagram in session {
@@ -283,7 +287,7 @@ fn kind_of(status_info: u32) -> ChangeKind {
     }
 }
 
-/// The key of the recorded type: its first member, of four octets (RTPS 2.5 §9.6.4.8).
+/// Key of the recorded type: its first member, of four octets (RTPS 2.5 §9.6.4.8).
 #[derive(Debug)]
 pub struct FirstMember;
 
@@ -311,7 +315,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_recording_has_discovery_samples_endings_and_a_farewell() {
+    fn each_recording_has_discovery_samples_disposals_and_a_farewell() {
         for product in Product::ALL {
             let recording = product.recording();
             let numbers: Vec<i64> = recording.changes.iter().map(|change| change.sn).collect();

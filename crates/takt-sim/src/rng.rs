@@ -1,26 +1,27 @@
-//! The only source of chance: xoshiro256++ seeded by `SplitMix64`. Streams that must not disturb each other are forked.
+//! Deterministic random numbers: xoshiro256++ seeded by `SplitMix64`. Independent streams are
+//! forked.
 
-/// A seeded generator.
+/// A seeded random number generator.
 #[derive(Clone, Debug)]
 pub struct Rng([u64; 4]);
 
-/// One part in a million, the unit of every probability here.
+/// Parts in a million, the unit of all probabilities of this crate.
 pub const MILLION: u32 = 1_000_000;
 
 impl Rng {
-    /// The stream of a seed; every seed is good.
+    /// Creates the generator of a seed. Every seed is valid.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let mut state = seed;
         Self([(); 4].map(|()| split_mix(&mut state)))
     }
 
-    /// A stream of its own, decided by this one's next value and `salt`.
+    /// Creates an independent generator from the next value of this one and `salt`.
     pub fn fork(&mut self, salt: u64) -> Self {
         Self::new(self.next() ^ salt.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     #[allow(clippy::should_implement_trait, reason = "it never ends, so it is no iterator")]
     pub fn next(&mut self) -> u64 {
         let s = &mut self.0;
@@ -35,23 +36,23 @@ impl Rng {
         result
     }
 
-    /// Less than `bound`, which is not 0.
+    /// Returns a number below `bound`, which is not 0.
     pub fn below(&mut self, bound: u64) -> u64 {
-        // The bias of 2^-64 times the bound does not matter here.
+        // The bias of 2^-64 times the bound is negligible.
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// Between the two, both included.
+    /// Returns a number between the two, both included.
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high - low + 1)
     }
 
-    /// True in `parts` of a million cases.
+    /// Returns true with a probability of `parts` in a million.
     pub fn chance(&mut self, parts: u32) -> bool {
         parts != 0 && self.below(u64::from(MILLION)) < u64::from(parts)
     }
 
-    /// One of these, which are not none.
+    /// Returns one of the elements. The slice is not empty.
     pub fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         &of[self.below(of.len() as u64) as usize]
     }
@@ -70,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_decides_everything_and_values_stay_in_bounds() {
+    fn seed_determines_values_within_bounds() {
         let draw = |seed| {
             let mut rng = Rng::new(seed);
             let mut fork = rng.fork(7);

@@ -1,24 +1,24 @@
-//! The samples that simulated applications exchange: each tells who wrote it, its number and its instance, and the rest
-//! of it follows from these.
+//! Samples of simulated applications. Each sample contains its writer, its number and its instance,
+//! which determine the rest of its content.
 
 use takt_core::{ContentFilter, FilterFactory, KeyExtractor, KeyHash, ReaderFilter};
 use takt_wire::discovery::ContentFilterProperty;
 
-/// The least that a sample takes, its encapsulation header included.
+/// Minimum length of a sample in octets, including its encapsulation header.
 pub const SAMPLE_LEN_MIN: usize = 16;
 
-/// A sample's identity.
+/// Identity of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// The writer, by its place in the order of creation in the whole world.
+    /// Writer, by its position in the order of creation in the whole world.
     pub writer: u32,
-    /// Its count of samples, from 1.
+    /// Number of the sample within its writer, from 1.
     pub number: u32,
-    /// The instance; 0 without keys.
+    /// Instance, or 0 without keys.
     pub instance: u8,
 }
 
-/// Fills `out` with the sample; it has at least [`SAMPLE_LEN_MIN`] octets.
+/// Fills `out`, of at least [`SAMPLE_LEN_MIN`] octets, with the sample.
 pub fn fill(identity: Identity, out: &mut [u8]) {
     out[..4].copy_from_slice(&[0, 1, 0, 0]);
     out[4..8].copy_from_slice(&[identity.instance, 0, 0, 0]);
@@ -35,7 +35,7 @@ pub fn fill(identity: Identity, out: &mut [u8]) {
     }
 }
 
-/// Who a sample says that it is; `None` if no application wrote it.
+/// Returns the identity of a sample; `None` if no application wrote it.
 #[must_use]
 pub fn identify(payload: &[u8], scratch: &mut Vec<u8>) -> Option<Identity> {
     let word = |at: usize| payload.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes);
@@ -45,7 +45,7 @@ pub fn identify(payload: &[u8], scratch: &mut Vec<u8>) -> Option<Identity> {
     (scratch == payload).then_some(identity)
 }
 
-/// The key hash of an instance.
+/// Returns the key hash of an instance.
 #[must_use]
 pub fn key_hash(instance: u8) -> KeyHash {
     let mut hash = [0; 16];
@@ -53,21 +53,21 @@ pub fn key_hash(instance: u8) -> KeyHash {
     hash
 }
 
-/// The instance of a key hash, 0 without keys; `None` if it is none of a sample.
+/// Returns the instance of a key hash, 0 without keys; `None` if the hash belongs to no instance.
 #[must_use]
 pub fn instance_of(hash: &KeyHash) -> Option<u8> {
     (hash[1..] == [0; 15]).then_some(hash[0])
 }
 
-/// The length of a serialised key.
+/// Length of a serialized key in octets.
 pub const KEY_LEN: usize = 8;
 
-/// Fills `out`, of [`KEY_LEN`] octets, with the serialised key of an instance.
+/// Fills `out`, of [`KEY_LEN`] octets, with the serialized key of an instance.
 pub fn fill_key(instance: u8, out: &mut [u8]) {
     out.copy_from_slice(&[0, 1, 0, 0, instance, 0, 0, 0]);
 }
 
-/// Reads the instance from a sample.
+/// Extracts the instance from a sample.
 #[derive(Debug)]
 pub struct InstanceKey;
 
@@ -82,7 +82,7 @@ impl KeyExtractor for InstanceKey {
     }
 }
 
-/// Lets through the samples whose number is a multiple of this one.
+/// Filter that accepts samples whose number is a multiple of this one.
 struct Multiples(u32);
 
 impl ContentFilter for Multiples {
@@ -92,10 +92,10 @@ impl ContentFilter for Multiples {
     }
 }
 
-/// The language of these filters.
+/// Filter class name of these filters.
 const FILTER_CLASS: &str = "MULTIPLES";
 
-/// The filter of a reader that wants multiples of a number.
+/// Returns the filter of a reader for multiples of a number.
 #[must_use]
 pub fn multiples_of(number: u32) -> ReaderFilter {
     let property = ContentFilterProperty {
@@ -106,7 +106,7 @@ pub fn multiples_of(number: u32) -> ReaderFilter {
     ReaderFilter { property, filter: Box::new(Multiples(number)) }
 }
 
-/// Makes such filters for writers.
+/// Factory of such filters for writers.
 #[derive(Debug)]
 pub struct NumberFilters;
 
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_changed_octet_is_noticed() {
+    fn changed_octet_is_detected() {
         let identity = Identity { writer: 7, number: 9, instance: 2 };
         let (mut bytes, mut scratch) = (vec![0; 31], Vec::new());
         fill(identity, &mut bytes);

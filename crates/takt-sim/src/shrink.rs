@@ -1,4 +1,4 @@
-//! Making a failing scenario small: parts are left out as long as the same promise is broken.
+//! Reduction of a failing scenario: parts are omitted as long as the same rule is violated.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use crate::scenario::Scenario;
 use crate::swarm;
 use crate::timeline::Quiet;
 
-/// Something to leave out of a scenario. Indices are those of the whole one.
+/// Part to omit from a scenario. Indices refer to the complete scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Omission {
     /// A process never starts.
@@ -20,11 +20,11 @@ pub enum Omission {
     Fault(usize),
     /// A process is neither killed nor stalled.
     Troubles(usize),
-    /// A host's wall clock is never set.
+    /// The wall clock of a host is never set.
     Jumps(usize),
-    /// The hostile host is not there.
+    /// The hostile host is absent.
     Hostile,
-    /// The world ends its active time earlier.
+    /// The active time of the world ends earlier.
     After(Nanos),
 }
 
@@ -65,14 +65,15 @@ impl FromStr for Omission {
     }
 }
 
-/// The scenario without these parts. What stays keeps its index and its dice.
+/// Returns the scenario without these parts. The remaining parts keep their indices and their
+/// random numbers.
 #[must_use]
 pub fn without(scenario: &Scenario, omissions: &[Omission]) -> Scenario {
     let mut smaller = scenario.clone();
     for omission in omissions {
         match *omission {
             Omission::Process(process) => {
-                // Without the discovery server nobody is found.
+                // Without the discovery server no participant is discovered.
                 let is_server = smaller.services.discovery_server == Some(process);
                 if let Some(plan) = smaller.processes.get_mut(process).filter(|_| !is_server) {
                     plan.start = Nanos::MAX;
@@ -109,7 +110,8 @@ pub fn without(scenario: &Scenario, omissions: &[Omission]) -> Scenario {
     smaller
 }
 
-/// What can be left out of a scenario that breaks `rule`, found by trying, in at most `runs` runs.
+/// Returns the parts that can be omitted from a scenario that violates `rule`. Tries at most `runs`
+/// runs.
 #[must_use]
 pub fn shrink(scenario: &Scenario, rule: Rule, runs: u32) -> Vec<Omission> {
     let mut omitted = Vec::new();
@@ -143,7 +145,7 @@ pub fn shrink(scenario: &Scenario, rule: Rule, runs: u32) -> Vec<Omission> {
     omitted
 }
 
-/// Whether it is gone already with what is left out.
+/// Reports whether earlier omissions already remove this part.
 fn is_part_of(candidate: Omission, omitted: &[Omission]) -> bool {
     match candidate {
         Omission::Endpoint(process, _) | Omission::Troubles(process) => omitted.contains(&Omission::Process(process)),
@@ -151,7 +153,7 @@ fn is_part_of(candidate: Omission, omitted: &[Omission]) -> bool {
     }
 }
 
-/// Everything that may be left out, the largest parts first.
+/// Returns all parts that may be omitted, the largest first.
 fn candidates(scenario: &Scenario) -> Vec<Omission> {
     let processes = || scenario.processes.iter().enumerate();
     let mut all: Vec<_> = processes().map(|(process, _)| Omission::Process(process)).collect();
@@ -173,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn omissions_survive_their_text() {
+    fn omissions_round_trip_through_text() {
         let all = [
             Omission::Process(3),
             Omission::Endpoint(1, 22),

@@ -1,8 +1,10 @@
-//! How fast the simulator is, in simulated participant-seconds per second of processor time on one core.
+//! Speed of the simulator, in simulated participant-seconds per second of processor time on one
+//! core.
 //!
-//! Three worlds tell what the time goes into: one in which nobody writes and that ends early, one in which nobody writes and
-//! that goes on, and one with samples. What the second costs more than the first is announcements, of which everybody hears
-//! everybody's; what the third costs more is samples; what remains of the first is that all find each other.
+//! Three worlds separate the costs: one without writes that ends early, one without writes that
+//! continues, and one with samples. The difference between the second and the first is the cost of
+//! announcements, which every participant receives from every other. The difference between the
+//! third and the second is the cost of samples. The rest is discovery.
 
 use std::time::Instant;
 
@@ -12,26 +14,27 @@ use crate::scenario::{Role, Scenario};
 use crate::swarm;
 use crate::timeline::Quiet;
 
-/// Until all have found each other.
+/// Time until all participants have discovered one another.
 const START: Nanos = 3 * SECOND;
 
-/// Participant-seconds to measure, as far as a world of 5 to 50 s has them.
+/// Participant-seconds to measure, within worlds of 5 to 50 s.
 const MEASURED: u64 = 6_000;
 
-/// What one measurement says, in seconds of processor time.
+/// Result of one measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Measurement {
-    /// Participant-seconds per second, of the whole world with samples: its start and its end, which is quiet, included.
+    /// Participant-seconds per second for the whole world with samples, including its start and its
+    /// quiet end.
     pub whole: f64,
-    /// Participant-seconds per second while samples are written, when all have found each other.
+    /// Participant-seconds per second while samples are written, after discovery.
     pub steady: f64,
-    /// The share of that which is announcements.
+    /// Share of announcements in the steady state.
     pub announcements: f64,
-    /// Seconds for all to find each other.
+    /// Processor time of discovery in seconds.
     pub discovery: f64,
 }
 
-/// Measures a world of so many participants once.
+/// Measures a world of this number of participants once.
 pub fn measure(participants: usize) -> Result<Measurement, Violation> {
     let time = (MEASURED / participants as u64).clamp(5, 50) * SECOND;
     let (early, ..) = run(participants, START, false)?;
@@ -48,7 +51,8 @@ pub fn measure(participants: usize) -> Result<Measurement, Violation> {
     })
 }
 
-/// Runs a world. The processor time that it took, how long it lasted, and how long all participants together lived.
+/// Runs a world. Returns its processor time, its duration, and the total lifetime of its
+/// participants.
 fn run(participants: usize, active: Nanos, with_samples: bool) -> Result<(f64, Nanos, Nanos), Violation> {
     let mut scenario = Scenario::steady(participants, active);
     if !with_samples {
@@ -64,7 +68,8 @@ fn run(participants: usize, active: Nanos, with_samples: bool) -> Result<(f64, N
     report.violation.map_or(Ok((time, report.simulated, report.participant_time)), Err)
 }
 
-/// A stopwatch of processor time; of the wall clock where the kernel does not tell.
+/// A stopwatch of processor time, or of wall-clock time if the kernel does not report processor
+/// time.
 struct Watch {
     started: Instant,
     ran: Option<u64>,
@@ -83,7 +88,7 @@ impl Watch {
     }
 }
 
-/// Nanoseconds that this process's first thread has had a processor.
+/// Returns the processor time of the first thread of this process in nanoseconds.
 fn ran() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     let Ok(nanos) = text.split_whitespace().next()?.parse() else { return None };

@@ -1,6 +1,8 @@
-//! SQL content filters of simulated readers (DDS 1.4 §2.2.2.3.3, annex B), which `takt-xtypes` evaluates on the octets of samples.
+//! SQL content filters of simulated readers (DDS 1.4 §2.2.2.3.3, annex B), which `takt-xtypes`
+//! evaluates on the octets of samples.
 //!
-//! An expression has a text, which readers announce and writers compile, and a meaning, which the checkers go by.
+//! Each expression has a text, which readers announce and writers compile, and a predicate, which
+//! the checkers use.
 
 use std::sync::Arc;
 
@@ -12,14 +14,14 @@ use takt_xtypes::dynamic::DynamicType;
 use takt_xtypes::sql::Filter;
 use takt_xtypes::type_object::TypeRegistry;
 
-/// Its parameters, `%0` and `%1`.
+/// Parameters `%0` and `%1` of an expression.
 pub type Parameters = [u32; 2];
 
-/// An expression of a filter.
+/// Filter expression.
 #[derive(Clone, Copy)]
 struct Expression {
     text: &'static str,
-    /// Whether a sample of this number and instance passes.
+    /// Predicate that reports whether a sample with this number and instance passes.
     meaning: fn(u32, u32, Parameters) -> bool,
 }
 
@@ -44,16 +46,16 @@ const EXPRESSIONS: [Expression; 6] = [
     },
 ];
 
-/// How many expressions there are.
+/// Number of expressions.
 pub const COUNT: u8 = EXPRESSIONS.len() as u8;
 
-/// Whether a sample passes an expression.
+/// Reports whether a sample passes an expression.
 #[must_use]
 pub fn passes(expression: u8, parameters: Parameters, number: u32, instance: u8) -> bool {
     (EXPRESSIONS[usize::from(expression)].meaning)(number, instance.into(), parameters)
 }
 
-/// What the expressions know of a sample ([`crate::sample`]).
+/// Members of a sample that the expressions use ([`crate::sample`]).
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
 #[dds(extensibility = "final", crate = "takt_xtypes")]
 struct Sample {
@@ -68,10 +70,10 @@ fn sample_type() -> Arc<DynamicType> {
     Arc::new(DynamicType::new(&information.complete.type_id, &types).expect("a type that compiles can be built"))
 }
 
-/// The language of these filters.
+/// Filter class name of these filters.
 const FILTER_CLASS: &str = "DDSSQL";
 
-/// An expression that is bound to the type.
+/// An expression that is compiled for the type.
 struct Bound(Filter);
 
 impl ContentFilter for Bound {
@@ -84,7 +86,7 @@ impl ContentFilter for Bound {
     }
 }
 
-/// The filter of a reader.
+/// Returns the filter of a reader.
 #[must_use]
 pub fn reader_filter(expression: u8, parameters: Parameters) -> ReaderFilter {
     let property = ContentFilterProperty {
@@ -103,7 +105,7 @@ fn compile(property: &ContentFilterProperty) -> Option<Box<dyn ContentFilter>> {
     Some(Box::new(Bound(filter)))
 }
 
-/// Makes such filters for writers.
+/// Factory of such filters for writers.
 #[derive(Debug)]
 pub struct SqlFilters;
 
@@ -119,7 +121,7 @@ mod tests {
     use crate::sample::{Identity, fill};
 
     #[test]
-    fn texts_mean_what_the_checkers_go_by() {
+    fn expression_texts_agree_with_their_predicates() {
         let mut payload = [0; 24];
         for expression in 0..COUNT {
             let mut filter = reader_filter(expression, [5, 9]).filter;

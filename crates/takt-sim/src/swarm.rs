@@ -1,4 +1,4 @@
-//! Many seeds, one after another.
+//! Runs of many seeds, one after another.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -8,27 +8,27 @@ use crate::scenario::Scenario;
 use crate::timeline::Timeline;
 use crate::world::{self, Report};
 
-/// The sum of many runs.
+/// Totals of many runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Runs.
+    /// Number of runs.
     pub runs: u64,
     /// Simulated time of all worlds.
     pub simulated: Nanos,
-    /// Simulated time of all participants.
+    /// Simulated time summed over all participants.
     pub participant_time: Nanos,
     /// Samples written.
     pub written: u64,
     /// Samples taken.
     pub taken: u64,
-    /// Coherent sets that ended.
+    /// Coherent sets that were completed.
     pub sets: u64,
     /// Frames sent.
     pub frames: u64,
 }
 
 impl Tally {
-    /// Adds a run.
+    /// Adds the report of a run.
     pub fn add(&mut self, report: &Report) {
         self.runs += 1;
         self.simulated += report.simulated;
@@ -40,7 +40,7 @@ impl Tally {
     }
 }
 
-/// Runs a scenario; a panic is a violation like any other.
+/// Runs a scenario. A panic counts as a violation.
 pub fn run(scenario: &Scenario, timeline: &mut dyn Timeline) -> Report {
     catch_unwind(AssertUnwindSafe(|| world::run(scenario, timeline))).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();

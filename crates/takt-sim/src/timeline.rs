@@ -1,4 +1,4 @@
-//! What a run tells while it runs.
+//! Observers of a running simulation.
 
 use std::io::Write;
 
@@ -6,27 +6,27 @@ use crate::clock::Nanos;
 use crate::network::{Frame, Node};
 use crate::scenario::Fault;
 
-/// Told of everything that happens.
+/// Observer of all events of a world.
 pub trait Timeline {
-    /// Something happens to a process.
+    /// Reports an event of a process.
     fn note(&mut self, _now: Nanos, _process: usize, _text: &str) {}
-    /// A process sends a datagram to one destination.
+    /// Reports a datagram that a process sends to one destination.
     fn sent(&mut self, _now: Nanos, _process: usize, _frame: &Frame) {}
-    /// A frame leaves the port that leads from one node to another.
+    /// Reports a frame that leaves the port from one node to another.
     fn left(&mut self, _now: Nanos, _from: Node, _to: Node, _frame: &Frame) {}
-    /// A process receives a datagram.
+    /// Reports a datagram that a process receives.
     fn received(&mut self, _now: Nanos, _process: usize, _frame: &Frame) {}
-    /// A fault begins or ends.
+    /// Reports the beginning or the end of a fault.
     fn fault(&mut self, _now: Nanos, _fault: &Fault, _on: bool) {}
 }
 
-/// Listens to nothing.
+/// Observer that ignores all events.
 #[derive(Debug)]
 pub struct Quiet;
 
 impl Timeline for Quiet {}
 
-/// Both listen.
+/// Observer that forwards all events to two others.
 pub struct Both<'a>(pub &'a mut dyn Timeline, pub &'a mut dyn Timeline);
 
 impl Timeline for Both<'_> {
@@ -56,7 +56,7 @@ impl Timeline for Both<'_> {
     }
 }
 
-/// Writes one line for each thing that happens.
+/// Observer that writes one line per event.
 #[derive(Debug)]
 pub struct Lines<W: Write> {
     out: W,
@@ -64,12 +64,12 @@ pub struct Lines<W: Write> {
 }
 
 impl<W: Write> Lines<W> {
-    /// Writes to `out`.
+    /// Creates an observer that writes to `out`.
     pub fn new(out: W) -> Self {
         Self { out, failed: false }
     }
 
-    /// Whether something could not be written.
+    /// Reports whether a write has failed.
     #[must_use]
     pub fn failed(&self) -> bool {
         self.failed
@@ -98,7 +98,7 @@ impl<W: Write> Timeline for Lines<W> {
     }
 }
 
-/// The submessages of a datagram in a few words.
+/// Returns a short description of the submessages of a datagram.
 fn describe(bytes: &[u8]) -> String {
     use takt_wire::message::{MessageView, Submessage};
     let Ok(message) = MessageView::parse(bytes) else { return "no RTPS message".into() };

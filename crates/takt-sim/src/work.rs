@@ -1,6 +1,7 @@
-//! Each call of the core does no more than it says (`takt_core::Work`): no unit of work, be it a submessage, a timer or a
-//! job, looks at more than the sum of what the participant has. It keeps no more for others than its limits allow
-//! (`takt_core::Kept`), and sends an address that never answers no more than a multiple of what came in its name.
+//! Check of the resource bounds of the core. No unit of work (`takt_core::Work`: a submessage, a
+//! timer or a job) examines more than the participant contains in total. The participant keeps no
+//! more state for others than its limits allow (`takt_core::Kept`). To an address that never
+//! answers, it sends at most a multiple of what arrived in its name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,30 +11,34 @@ use crate::check::{Checker, Rule};
 use crate::clock::Nanos;
 use crate::hostile;
 
-/// A participant's work since it was last looked at.
+/// Work of a participant since the last check.
 #[derive(Debug, Default)]
 pub struct Meter {
-    /// What a unit may take, when last looked at: what has gone since was looked at too.
+    /// Bound of a unit of work at the last check, since entities that were deleted meanwhile were
+    /// examined too.
     bound: u64,
-    /// Octets that came from the hostile host by the name it used; and the names that have named its victim.
+    /// Octets received from the hostile host, by the GUID prefix that it used. `aimed` holds the
+    /// prefixes that have named its victim.
     hostile: BTreeMap<[u8; 12], u64>,
     aimed: BTreeSet<[u8; 12]>,
-    /// Octets that left for its victim.
+    /// Octets sent to the victim.
     to_victim: u64,
 }
 
-/// UDP and IPv4.
+/// Length of the UDP and IPv4 headers.
 const HEADERS_LEN: u64 = 28;
 
-/// An impostor can make a participant that we know seem to move, and what that says meanwhile then counts as the victim's:
-/// announcements and challenges for as long as it takes to announce itself again, which it does every half second.
+/// Allowance for an impostor that makes a known participant appear to move. Datagrams of that
+/// participant then count as requests of the victim: announcements and challenges until it
+/// announces itself again, which happens every half second.
 const MOVED_OCTETS: u64 = 4_000;
 
-/// Datagrams and events that may wait when everything was polled: what the last datagram caused.
+/// Maximum number of queued datagrams and events after all were polled: those that the last
+/// datagram caused.
 const QUEUED_MAX: usize = 64;
 
 impl Meter {
-    /// To be called when the core has handled something.
+    /// Checks the core after it has handled an input.
     pub fn check(&mut self, core: &mut Participant, now: Nanos, process: usize, checker: &mut Checker) {
         let most = core.take_work().steps_of_one_max;
         let bound = core.steps_per_unit_max();
@@ -55,13 +60,13 @@ impl Meter {
         }
     }
 
-    /// Octets that came from the hostile host, and that left for its victim.
+    /// Returns the octets received from the hostile host and those sent to its victim.
     #[must_use]
     pub fn harm(&self) -> (u64, u64) {
         (self.hostile.values().sum(), self.to_victim)
     }
 
-    /// A datagram of the hostile host came.
+    /// Records a datagram of the hostile host.
     pub fn heard(&mut self, datagram: &[u8]) {
         let name: [u8; 12] = datagram.get(8..20).and_then(|name| name.try_into().ok()).unwrap_or_default();
         *self.hostile.entry(name).or_default() += datagram.len() as u64;
@@ -70,7 +75,7 @@ impl Meter {
         }
     }
 
-    /// A datagram leaves for the victim.
+    /// Records a datagram to the victim.
     pub fn aims(&mut self, octets: usize, now: Nanos, process: usize, checker: &mut Checker) {
         self.to_victim += octets as u64 + HEADERS_LEN;
         let in_its_name: u64 = self.aimed.iter().filter_map(|name| self.hostile.get(name)).sum();

@@ -1,4 +1,5 @@
-//! The world: hosts, processes and the network of a scenario, moved on event by event in true time.
+//! Simulation of a scenario: hosts, processes and the network, driven by a queue of events in true
+//! time.
 
 mod application;
 mod keeping;
@@ -28,68 +29,73 @@ use crate::rng::Rng;
 use crate::scenario::{Alteration, FaultKind, Role, Scenario};
 use crate::timeline::Timeline;
 
-/// From one process of a host to another.
+/// Delay of a datagram between two processes of a host.
 const LOOPBACK_DELAY: Nanos = 10_000;
 
-/// After the last fault: time for leases to end, announcements to pass and repairs to arrive. Longer, if all that is owed
-/// needs longer on the slowest link by itself, or by a reader that holds little and reads seldom, [`CARRIED`] times.
+/// Minimum time from the last fault to the silent second: leases end, announcements pass and
+/// repairs arrive. The time is longer if the missing samples need longer for [`CARRIED`]
+/// transmissions on the slowest link, or for a slow reader with limited history.
 const REST: Nanos = 3 * LEASE;
 
-/// The same where participants authenticate each other: the lease of one may have ended for the other alone, which then opens a handshake
-/// once in [`takt_security::plugin::RENEWAL_PERIOD`].
+/// [`REST`] of worlds in which participants authenticate each other. The lease of a participant may
+/// have ended on one side only. That side then begins a handshake once per
+/// [`takt_security::plugin::RENEWAL_PERIOD`].
 const REST_OF_DOMAIN: Nanos = REST + HANDSHAKE_PERIODS * HEARTBEAT_PERIOD;
 
-/// How often a link may carry what is owed, since parts of it get lost or arrive twice; and how much less than a reader may hold
-/// it finds at a time, since parts of sets wait for others.
+/// Number of transmissions of a missing sample, since parts of it get lost or arrive twice. Also
+/// the number of reads for one full history of a reader, since parts of coherent sets wait for
+/// others.
 const CARRIED: u64 = 2;
 
-/// Octets of a sample in one datagram, if it has more, at the least.
+/// Minimum octets of a sample per datagram, for samples in several datagrams.
 const FRAGMENT_LEN_MIN: u64 = 1_000;
 
-/// Datagrams that a process sends at one moment, at most. The send windows of all its writers hold fewer.
+/// Maximum number of datagrams that a process sends at one moment. The send windows of all its
+/// writers hold fewer.
 const DATAGRAMS_AT_ONCE_MAX: u64 = 100_000;
 
-/// Events at one moment, at most. A timer that is due again whenever it has fired keeps time from passing.
+/// Maximum number of events at one moment. A timer that is always due again immediately would keep
+/// time from passing.
 const EVENTS_AT_ONCE_MAX: u32 = 100_000;
 
-/// Longest datagram.
+/// Maximum length of a datagram.
 const FRAME_LEN: usize = 65_507;
 
 #[derive(Debug)]
 enum Event {
     Start(usize),
     End(usize, bool),
-    /// A process gets another certificate.
+    /// Replacement of the certificate of a process.
     Renew(usize),
-    /// There was time to hear that these have gone.
+    /// End of the time in which all processes must unmatch these endpoints.
     Forgotten(Vec<Guid>),
     Stall(usize, Nanos),
     Create(usize, u32, usize),
     Delete(usize, u32, usize),
     Write(usize, u32, usize, u32),
     Take(usize, u32, usize),
-    /// What the last batch had no places for.
+    /// Continuation of a take that exceeded the batch.
     TakeRest(usize, u32, usize),
     Timer(usize),
     Resume(usize),
-    /// A process that needs time for each datagram takes the next one.
+    /// Processing of the next datagram, by a process with a cost per datagram.
     Work(usize),
     Network(Step),
     Loopback(usize, Frame),
-    /// The hostile host acts.
+    /// Next action of the hostile host.
     Harm,
-    /// The recorded participant sends what is due.
+    /// Transmission of the datagrams of the recorded participant that are due.
     Replay,
-    /// It is about to say farewell, or it has.
+    /// Check before the farewell of the recorded participant (`false`), or after it (`true`).
     ReplayEnds(bool),
-    /// A writer writes to the topic that durability services keep.
+    /// Write to the topic that durability services keep.
     WriteKept(usize, u32),
-    /// A service commits what it has heard.
+    /// Commit of received samples by a durability service.
     Commit(usize, u32),
     Fault(usize, bool),
-    /// A process asks another one for types.
+    /// Request of a process for types of another one.
     Ask(usize, u32),
-    /// By its place in the scenario; true when what was suspended resumes.
+    /// Index of the alteration; `true` for the resumption of a suspended one.
     Alter(usize, bool),
     WallJump(usize, i64),
     Rest,
@@ -123,44 +129,45 @@ impl PartialOrd for Entry {
     }
 }
 
-/// How a run ended.
+/// Result of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// The first broken promise.
+    /// First violation.
     pub violation: Option<Violation>,
-    /// A digest of every octet that was delivered and when: equal for two runs of one scenario.
+    /// Digest of all delivered octets and their times, equal in all runs of a scenario.
     pub digest: u64,
     /// Simulated time.
     pub simulated: Nanos,
-    /// Simulated time of all participants together.
+    /// Sum of the simulated time of all participants.
     pub participant_time: Nanos,
-    /// Samples written.
+    /// Number of samples written.
     pub written: u64,
-    /// Samples taken.
+    /// Number of samples taken.
     pub taken: u64,
-    /// Coherent sets that ended.
+    /// Number of coherent sets that ended.
     pub sets: u64,
-    /// Samples taken while applications wrote.
+    /// Number of samples taken while applications wrote.
     pub taken_while_active: u64,
-    /// From the last heal of a partition until all readers had what they were owed; `None` if there was none, or if somebody
-    /// waits still.
+    /// Time from the last end of a partition until all readers had their samples; `None` without a
+    /// partition, or if a reader still waits.
     pub recovery: Option<Nanos>,
-    /// What the network did.
+    /// Counters of the network.
     pub network: NetworkCounters,
-    /// Octets that the hostile host got through to others, and that these sent to its victim.
+    /// Octets that other participants received from the hostile host, and octets that they sent to
+    /// its victim.
     pub harm: (u64, u64),
 }
 
-/// A world that has not ended.
+/// Running simulation.
 pub struct World<'a> {
     scenario: &'a Scenario,
     now: Nanos,
     events: BinaryHeap<Reverse<Entry>>,
     order: u64,
-    /// The moment of the last event, and how many there were.
+    /// Time of the last event, and number of events at that time.
     at_once: (Nanos, u32),
     clocks: Vec<HostClock>,
-    /// Where each host is.
+    /// Network location of each host.
     sites: Vec<Site>,
     network: Network,
     processes: Vec<Process>,
@@ -168,9 +175,9 @@ pub struct World<'a> {
     recorded: Option<RecordedPeer>,
     keeping: Option<Keeping>,
     domain: Option<Domain>,
-    /// Where there is a domain, its random numbers.
+    /// Seeded random numbers for the security plugins, in scenarios with a domain.
     _random: Option<Seeded>,
-    /// Per host its processes.
+    /// Processes of each host.
     of_host: Vec<Vec<usize>>,
     checker: Checker,
     timeline: &'a mut dyn Timeline,
@@ -179,24 +186,24 @@ pub struct World<'a> {
     steps: Vec<(Nanos, Step)>,
     ready: Vec<usize>,
     resting: bool,
-    /// When the world ends.
+    /// End of the simulation.
     end: Nanos,
     taken_while_active: u64,
-    /// No fault and no stall is planned.
+    /// Value of [`Scenario::is_calm`].
     is_calm: bool,
-    /// The same, whatever is altered.
+    /// Value of [`Scenario::is_sound`].
     is_sound: bool,
-    /// Per process the datagrams sent before the end, and the questions among them, who hears the group of user data.
+    /// Datagrams and probes of multicast reception that each process sent before the last second.
     sent_before_silence: Vec<(u64, u64)>,
-    /// Frames that queues had dropped at the last look.
+    /// Frames dropped by queues until the last call of [`Self::look`].
     drops_seen: u64,
-    /// When a look last found a link congested.
+    /// Time of the last call of [`Self::look`] that found congestion.
     congested: Nanos,
     digest: u64,
     participant_time: Nanos,
 }
 
-/// Runs a scenario to its end, or to the first broken promise.
+/// Runs a scenario to its end, or to the first violation.
 pub fn run(scenario: &Scenario, timeline: &mut dyn Timeline) -> Report {
     let mut world = World::new(scenario, timeline);
     while world.checker.violation().is_none() {
@@ -227,8 +234,11 @@ pub fn run(scenario: &Scenario, timeline: &mut dyn Timeline) -> Report {
     }
 }
 
-/// Runs a scenario until `done` says so, which looks at its processes once per period, or to its end; or to the first broken
-/// promise.
+/// Runs a scenario until `done` returns `true`, or to its end. `done` is called once per period
+/// with the time and the processes.
+///
+/// # Errors
+/// Returns the first violation.
 pub fn run_until(
     scenario: &Scenario,
     timeline: &mut dyn Timeline,
@@ -374,7 +384,8 @@ impl<'a> World<'a> {
         self.events.push(Reverse(Entry { at, order: self.order, event }));
     }
 
-    /// Reports events without end at one moment: the world would not end.
+    /// Reports a violation if more than [`EVENTS_AT_ONCE_MAX`] events occur at one moment, since
+    /// the simulation would not end.
     fn count_at_once(&mut self) {
         let so_far = if self.at_once.0 == self.now { self.at_once.1 } else { 0 };
         self.at_once = (self.now, so_far + 1);
@@ -430,7 +441,8 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Lets an application act, later if its process is stalled, not at all if that life of it is over.
+    /// Runs an action of an application: after the stall if its process is stalled, and not at all
+    /// if that incarnation of the process has ended.
     fn act(&mut self, process: usize, life: u32, event: Event, action: impl FnOnce(&mut Self)) {
         let of = &self.processes[process];
         if of.core.is_none() || of.incarnation != life {
@@ -483,7 +495,7 @@ impl<'a> World<'a> {
         self.settle(index);
     }
 
-    /// A process ends, with a farewell if it can say one.
+    /// Ends a process, with a farewell if `farewell` is set and the process is not stalled.
     fn end(&mut self, index: usize, farewell: bool) {
         self.timeline.note(self.now, index, if farewell { "says farewell" } else { "is killed" });
         let process = &mut self.processes[index];
@@ -534,7 +546,7 @@ impl<'a> World<'a> {
         self.settle(index);
     }
 
-    /// Lets a process take the next datagram from its socket when it is done with the last one.
+    /// Schedules the processing of the next datagram in the socket, after that of the last one.
     fn call(&mut self, index: usize) {
         let process = &mut self.processes[index];
         if !process.inbox.is_empty() && !std::mem::replace(&mut process.is_called, true) {
@@ -580,7 +592,7 @@ impl<'a> World<'a> {
         self.steps = steps;
     }
 
-    /// A frame has come to a host.
+    /// Delivers a frame that arrived at a host.
     fn arrive(&mut self, host: usize, frame: Frame) {
         if frame.corrupt || self.is_parted(frame.from, host) || self.sites[host].vanished {
             return;
@@ -611,7 +623,7 @@ impl<'a> World<'a> {
             return;
         }
         if process.stalled_until > self.now || self.scenario.processes[index].cost > 0 {
-            // What finds no room is lost as it is anywhere else.
+            // As in a real socket, a datagram without space is dropped.
             let _fits = process.queue(frame);
             return if process.stalled_until <= self.now {
                 self.call(index)
@@ -636,7 +648,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Handles events, sends what is to be sent, and sets the timer anew.
+    /// Handles the events of a process, sends its datagrams, and schedules its next timer.
     fn settle(&mut self, index: usize) {
         let loses = self.network.counters.queue_drops > 0;
         (self.checker.calm, self.checker.sound) = (self.is_calm && !loses, self.is_sound && !loses);
@@ -693,7 +705,7 @@ impl<'a> World<'a> {
                     format!("process {index} sent {:?} of {:?} behind {most:?}", transmit.priority, transmit.flow);
                 self.checker.report(self.now, Rule::Urgency, text);
             }
-            // What is sent may bring up a question, who hears it.
+            // A sent datagram may cause a probe of multicast reception.
             most = Some(transmit.priority.max(Priority::NORMAL));
             if self.scenario.boundaries.counts != 0 {
                 counts::advance(&mut self.frame[..transmit.len], self.scenario.boundaries.counts);
@@ -770,7 +782,7 @@ impl<'a> World<'a> {
         self.schedule_steps();
     }
 
-    /// A host's interface vanishes, or comes back with another address.
+    /// Removes the interface of a host, or restores it with another address.
     fn move_host(&mut self, host: usize, vanished: bool) {
         let site = &mut self.sites[host];
         site.moves += u8::from(!vanished);
@@ -790,7 +802,8 @@ impl<'a> World<'a> {
         process.moved(self.now, &self.clocks[host], self.scenario, self.sites[host]);
     }
 
-    /// How long the slowest reader takes to read what is owed to it.
+    /// Returns the maximum time that a reader with limited history takes to read its missing
+    /// samples.
     fn reading_time(&self) -> Nanos {
         let mut longest = 0;
         for (plan, process) in self.scenario.processes.iter().zip(&self.processes) {
@@ -828,7 +841,8 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Do things go on? A link that drops frames, or that sends for more than half of the time, is congested.
+    /// Runs the progress checks. Congestion suspends them: a queue drops frames, a link transmits
+    /// for more than half of a heartbeat period, or a socket has a backlog of that time.
     fn look(&mut self) {
         let drops = std::mem::replace(&mut self.drops_seen, self.network.counters.queue_drops);
         let plans = self.scenario.processes.iter();
@@ -888,7 +902,7 @@ impl<'a> World<'a> {
         self.participant_time = self.scenario.processes.iter().map(lived).sum();
     }
 
-    /// What each process that lives sent in the last second.
+    /// Returns the datagrams that each running process sent in the last second.
     fn last_second(&self) -> Vec<LastSecond> {
         let said = self.processes.iter().zip(&self.sent_before_silence).filter_map(|(process, (sent, asked))| {
             Some(LastSecond {
@@ -902,7 +916,7 @@ impl<'a> World<'a> {
         said.collect()
     }
 
-    /// Who received what and when, in words of eight octets.
+    /// Adds a received datagram, its time and its receiver to the digest, in words of eight octets.
     fn mix(&mut self, process: usize, bytes: &[u8]) {
         let mut digest = self.digest;
         let mut add = |word: u64| digest = (digest ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
@@ -923,7 +937,7 @@ mod tests {
     use crate::timeline::Quiet;
 
     #[test]
-    fn events_without_end_at_one_moment_break_a_promise() {
+    fn unlimited_events_at_one_moment_are_a_violation() {
         let (scenario, mut timeline) = (Scenario::exact(0), Quiet);
         let mut world = World::new(&scenario, &mut timeline);
         let is_broken_after = |world: &mut World<'_>, events: u32| {

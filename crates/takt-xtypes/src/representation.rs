@@ -45,13 +45,15 @@ impl Representation {
 }
 
 /// Returns the encapsulation identifier with the byte-order bit clear (big-endian).
+///
+/// The identifiers are, in the order of the arms: `CDR`, `PL_CDR`, `CDR2`, `D_CDR2`, `PL_CDR2`.
 const fn big_endian_identifier(representation: Representation, extensibility: Extensibility) -> u16 {
     match (representation, extensibility) {
-        (Representation::Xcdr1, Extensibility::Final | Extensibility::Appendable) => 0x0000, // CDR
-        (Representation::Xcdr1, Extensibility::Mutable) => 0x0002,                           // PL_CDR
-        (Representation::Xcdr2, Extensibility::Final) => 0x0006,                             // CDR2
-        (Representation::Xcdr2, Extensibility::Appendable) => 0x0008,                        // D_CDR2
-        (Representation::Xcdr2, Extensibility::Mutable) => 0x000a,                           // PL_CDR2
+        (Representation::Xcdr1, Extensibility::Final | Extensibility::Appendable) => 0x0000,
+        (Representation::Xcdr1, Extensibility::Mutable) => 0x0002,
+        (Representation::Xcdr2, Extensibility::Final) => 0x0006,
+        (Representation::Xcdr2, Extensibility::Appendable) => 0x0008,
+        (Representation::Xcdr2, Extensibility::Mutable) => 0x000a,
     }
 }
 

@@ -1,4 +1,4 @@
-//! Asynchronous code: a stream of samples on Takt's executor. Any other async executor works as well.
+//! Asynchronous code: a stream of samples on Takt's executor. Other async executors work as well.
 
 use std::sync::mpsc;
 

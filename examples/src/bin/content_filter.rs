@@ -1,4 +1,5 @@
-//! A content-filtered topic: the reader gets the samples that pass an SQL expression, and changes its parameter.
+//! Content-filtered topic: the reader receives the samples that match an SQL expression, and
+//! changes the parameter of the expression.
 
 use takt::prelude::*;
 use takt::qos::{SubscriberQos, TopicQos};

@@ -1,5 +1,6 @@
-//! A control loop with a proven bound: `takt analyze examples/control_loop.toml` computes how late its command can be.
-//! `control_loop` runs it for a second and prints what the executor measured.
+//! Control loop with a proven latency bound. `takt analyze examples/control_loop.toml` computes the
+//! maximum latency of its command. `control_loop` runs the loop for a second and prints the
+//! statistics of the executor.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! The program of the README: one sample from a writer to a reader. `hello publish` writes it, `hello` prints what arrives.
+//! Program of the README: one sample from a writer to a reader. `hello publish` writes the sample,
+//! `hello` prints received samples.
 
 use takt::prelude::*;
 

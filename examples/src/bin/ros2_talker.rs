@@ -1,4 +1,5 @@
-//! A talker for ROS 2: `ros2 topic echo /chatter` prints what it says. `ros2_talker COUNT` ends after so many messages.
+//! Talker for ROS 2: `ros2 topic echo /chatter` prints its messages. `ros2_talker COUNT` exits
+//! after `COUNT` messages.
 
 use takt::prelude::*;
 

@@ -1,4 +1,5 @@
-//! Two transports: one topic goes by shared memory and UDP, another by UDP alone, between the same two participants.
+//! Two transports between the same two participants: one topic uses shared memory and UDP, another
+//! one UDP only.
 
 use takt::prelude::*;
 

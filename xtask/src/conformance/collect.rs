@@ -1,4 +1,4 @@
-//! Finds citations and tags in comments.
+//! Collection of specification citations and tags from comments.
 
 use super::SPECIFICATIONS;
 use crate::rust_text::{RustText, find_word};
@@ -6,52 +6,52 @@ use crate::tree::{SourceFile, SourceTree};
 
 const TAGS: [&str; 2] = ["DEVIATION", "INTEROP"];
 
-/// One citation in one file.
+/// Citation in one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Citation {
     /// Specification and version: `RTPS 2.5`, `RFC 2474`.
     pub specification: String,
-    /// The section's number, without its sign.
+    /// Section number, without its sign.
     pub section: String,
-    /// The file.
+    /// Path of the file.
     pub path: String,
 }
 
-/// One `DEVIATION` or `INTEROP` tag.
+/// `DEVIATION` or `INTEROP` tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tag {
-    /// What stands in the parentheses.
+    /// Text in the parentheses.
     pub subject: String,
     /// The text after the colon, to the end of its paragraph.
     pub text: String,
-    /// The file.
+    /// Path of the file.
     pub path: String,
 }
 
-/// A citation or tag that is not in the form that can be collected.
+/// Citation or tag whose form cannot be collected.
 pub struct Bad {
-    /// The file.
+    /// Path of the file.
     pub path: String,
-    /// The line, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// Description of the problem.
     pub message: String,
 }
 
-/// Everything found in a tree, in the order of its files.
+/// Citations and tags of a tree, in the order of its files.
 #[derive(Default)]
 pub struct Collection {
     /// Citations.
     pub citations: Vec<Citation>,
-    /// Where Takt deviates from a specification.
+    /// Deviations of Takt from a specification.
     pub deviations: Vec<Tag>,
-    /// What was seen of other vendors.
+    /// Observed behavior of other vendors.
     pub interop: Vec<Tag>,
-    /// What could not be collected.
+    /// Malformed citations and tags.
     pub malformed: Vec<Bad>,
 }
 
-/// Reads every Rust file of the product; these checks themselves cite nothing.
+/// Collects from every Rust file of the product; the checks themselves cite nothing.
 pub fn collect(tree: &SourceTree) -> Collection {
     let mut collection = Collection::default();
     let product = |file: &&SourceFile| !file.path.starts_with("xtask/");
@@ -104,7 +104,8 @@ fn collect_citations(
     }
 }
 
-/// True if a `§` after `before` can be a further item: nothing, punctuation or a joining word.
+/// Reports whether a `§` after `before` can continue an enumeration: after nothing, punctuation or
+/// a joining word.
 fn continues_enumeration(before: &str) -> bool {
     let text = comment_text(before);
     let last = text.rsplit(' ').next().unwrap_or("");
@@ -112,13 +113,13 @@ fn continues_enumeration(before: &str) -> bool {
     last.is_empty() || joins || last.ends_with([',', ';', '(', ')', '/', '-', '–'])
 }
 
-/// A comment without its marks and surrounding blanks.
+/// Returns a comment without its marks and surrounding blanks.
 fn comment_text(comment: &str) -> &str {
     let text = comment.trim().trim_start_matches(['/', '!', '*']);
     text.trim_end_matches("*/").trim()
 }
 
-/// The specification whose name ends `text`, if it is one of those we cite, or an RFC.
+/// Returns the specification whose name ends `text`, if it is a known one or an RFC.
 fn specification_before(text: &str) -> Option<String> {
     let text = text.strip_suffix(' ')?;
     let mut words = text.rsplit(' ');
@@ -130,7 +131,7 @@ fn specification_before(text: &str) -> Option<String> {
     (is_rfc || SPECIFICATIONS.iter().any(|s| s.name == name)).then_some(name)
 }
 
-/// The number at the start of `text`: `8.3.8.6`, `A.2`; `None` if there is none.
+/// Returns the section number at the start of `text`: `8.3.8.6`, `A.2`; `None` if there is none.
 fn section_number(text: &str) -> Option<&str> {
     let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '.').unwrap_or(text.len());
     let number = text[..end].trim_end_matches('.');
@@ -170,7 +171,8 @@ fn collect_tags(file: &SourceFile, rust: &RustText, line: usize, comment: &str, 
     }
 }
 
-/// `first` and the comment lines below `line` that continue it, as one line, up to the next tag.
+/// Returns `first` and the comment lines after `line` that continue it, as one line, up to the next
+/// tag.
 fn paragraph(rust: &RustText, line: usize, first: &str) -> String {
     let mut text = comment_text(first).to_owned();
     let code = rust.code.lines().skip(line);
@@ -197,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn collects_citations_from_every_kind_of_comment() {
+    fn citations_are_collected_from_every_kind_of_comment() {
         let found = collected(
             "//! A (RTPS 2.5 §8.3.8.6), see DDS 1.4 §2.2.3.14.\n/// `XTypes 1.3 §7.4.3`\n/* RFC 2474 §3 */ fn f() {} // IDL 4.2 §A.2\n",
         );
@@ -208,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn an_enumeration_keeps_its_specification() {
+    fn enumeration_of_sections_keeps_its_specification() {
         let found = collected("//! (RTPS 2.5 §8.2, §8.3 (x), §8.4 and §8.5,\n//! §9.1; DDS 1.4 §2)\n");
         let count = |name| found.citations.iter().filter(|c| c.specification == name).count();
         assert_eq!((count("RTPS 2.5"), count("DDS 1.4"), found.malformed.len()), (5, 1, 0));
@@ -219,13 +221,13 @@ mod tests {
     }
 
     #[test]
-    fn literals_are_no_citations() {
+    fn citations_in_literals_are_ignored() {
         let found = collected("const A: &str = \"RTPS 2.5 §8.3\"; // plain\n");
         assert_eq!(found.citations.len() + found.malformed.len(), 0);
     }
 
     #[test]
-    fn refuses_what_cannot_be_grepped() {
+    fn citation_that_cannot_be_searched_is_malformed() {
         for text in ["// RTPS §8.3", "// RTPS 2.3 §8.3", "// §8.3", "// RTPS 2.5 §", "// RTPS 2.5§8.3"] {
             let found = collected(text);
             assert_eq!((found.citations.len(), found.malformed.len()), (0, 1), "{text}");
@@ -234,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_section_numbers() {
+    fn section_numbers_are_parsed() {
         assert_eq!(section_number("8.3.8.6."), Some("8.3.8.6"));
         assert_eq!(section_number("9)"), Some("9"));
         assert_eq!(section_number("A.2, and"), Some("A.2"));
@@ -244,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn collects_tags_to_the_end_of_their_paragraph() {
+    fn tags_are_collected_to_the_end_of_their_paragraph() {
         let found = collected(
             "//! DEVIATION(RTPS 2.5 §8.4.2): first\n//! second.\n//!\n//! Not this.\nfn f() {} // INTEROP(CycloneDDS 0.10.2): alone\nfn g() {} // not this\n",
         );
@@ -257,14 +259,14 @@ mod tests {
     }
 
     #[test]
-    fn one_tag_ends_at_the_next() {
+    fn tag_text_ends_at_the_next_tag() {
         let found = collected("// INTEROP(A 1): one. INTEROP(B 2): two\n// more. INTEROP(C 3): three\n");
         let texts: Vec<&str> = found.interop.iter().map(|t| t.text.as_str()).collect();
         assert_eq!(texts, ["one.", "two more.", "three"]);
     }
 
     #[test]
-    fn refuses_a_tag_without_subject_or_text() {
+    fn tag_without_subject_or_text_is_malformed() {
         for text in ["// DEVIATION: why", "// INTEROP(): x", "// INTEROP(A 1):", "// DEVIATION(x) y"] {
             assert_eq!(collected(text).malformed.len(), 1, "{text}");
         }

@@ -1,10 +1,11 @@
-//! `docs/conformance.md`: which section of which specification stands where in the sources, where
-//! Takt deviates and why, and what was seen of other vendors on the wire.
+//! Generation and check of `docs/conformance.md`: cited specification sections by source file,
+//! deviations of Takt with reasons, and observed behavior of other vendors.
 //!
-//! Collected from the comments of Rust files. A citation is a specification with its version, a
-//! section sign and a number. A tag is `DEVIATION` with a citation, or `INTEROP` with a vendor and
-//! version, in parentheses; then a colon and the text, which runs to the end of its paragraph.
-//! Files are named without lines, so that the document changes only when a citation does.
+//! The document is collected from the comments of Rust files. A citation is a specification with
+//! its version, a section sign and a number. A tag is `DEVIATION` with a citation, or `INTEROP`
+//! with a vendor and version, in parentheses; then a colon and the text, up to the end of its
+//! paragraph. Files are listed without line numbers, so that the document changes only when a
+//! citation changes.
 
 mod collect;
 mod render;
@@ -14,12 +15,12 @@ use crate::tree::SourceTree;
 
 pub use render::render;
 
-/// Where the document stands, relative to the root.
+/// Path of the document, relative to the root.
 pub const DOCUMENT: &str = "docs/conformance.md";
 
-/// A specification that sources may cite.
+/// Specification that sources may cite.
 struct Specification {
-    /// As it is cited, with its version.
+    /// Name as cited, with its version.
     name: &'static str,
     /// Title and document number.
     title: &'static str,
@@ -38,7 +39,7 @@ const SPECIFICATIONS: &[Specification] = &[
     Specification { name: "OF 1.3.5", title: "ONF OpenFlow Switch Specification 1.3.5, ONF TS-023" },
 ];
 
-/// Fails on a citation or tag that cannot be collected, and on a document that is not up to date.
+/// Fails on a citation or tag that cannot be collected, and on a document that is out of date.
 pub fn check(tree: &SourceTree) -> Report {
     let mut report = Report::default();
     let collection = collect::collect(tree);
@@ -63,7 +64,7 @@ mod tests {
     const SOURCE: &str = "//! Reader, RTPS 2.5 §8.4.10.\n";
 
     #[test]
-    fn a_current_document_passes_and_a_stale_one_fails() {
+    fn current_document_passes_and_stale_one_fails() {
         let fixture = Fixture::new(&[("crates/a/src/lib.rs", SOURCE)]);
         assert_eq!(check(&fixture.tree()).failure_count(), 1);
         let document = render(&fixture.tree());
@@ -75,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moved_line_leaves_the_document_current() {
+    fn document_stays_current_when_a_line_moves() {
         let fixture = Fixture::new(&[("crates/a/src/lib.rs", SOURCE)]);
         let before = render(&fixture.tree());
         let moved = format!("//! Longer.\n{SOURCE}");
@@ -84,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_citation_without_version_fails_with_its_line() {
+    fn citation_without_version_fails_with_its_line() {
         let fixture = Fixture::new(&[("crates/a/src/lib.rs", "//! A.\n// RTPS §8.4\n")]);
         let report = check(&fixture.tree());
         assert_eq!(report.findings[0].line, Some(2));

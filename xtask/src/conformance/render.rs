@@ -1,4 +1,4 @@
-//! Writes the collection as Markdown, in an order that depends on the sources alone.
+//! Rendering of the collection as Markdown, in an order that depends only on the sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -16,10 +16,10 @@ vendors on the wire. That a section is cited means that the code there follows i
 every sentence of the section is implemented.
 ";
 
-/// The sections of one specification, each with the files that cite it.
+/// Sections of one specification, each with the files that cite it.
 type Sections = BTreeMap<SectionKey, BTreeSet<String>>;
 
-/// Orders `8.3.10` after `8.3.9`: the number in parts, annexes last.
+/// Sort key that orders `8.3.10` after `8.3.9`: the number in parts, annexes last.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct SectionKey(Vec<(u32, String)>);
 
@@ -35,7 +35,7 @@ impl SectionKey {
     }
 }
 
-/// The document for this tree.
+/// Renders the document for this tree.
 pub fn render(tree: &SourceTree) -> String {
     let collection = collect(tree);
     let by_specification = group(&collection.citations);
@@ -66,7 +66,7 @@ pub fn render(tree: &SourceTree) -> String {
     out
 }
 
-/// Known specifications in the order of their table, then RFCs.
+/// Groups citations by specification: known specifications in the order of their table, then RFCs.
 fn group(citations: &[Citation]) -> Vec<(String, Sections)> {
     let mut groups: BTreeMap<(usize, String), Sections> = BTreeMap::new();
     for citation in citations {
@@ -124,7 +124,7 @@ mod tests {
     use crate::fixture::Fixture;
 
     #[test]
-    fn orders_sections_by_number_and_joins_files() {
+    fn sections_are_ordered_by_number_with_their_files_joined() {
         let fixture = Fixture::new(&[
             ("crates/a/src/lib.rs", "//! RTPS 2.5 §8.3.10, RTPS 2.5 §8.3.9, RFC 2474 §3\n"),
             ("crates/b/src/lib.rs", "//! RTPS 2.5 §8.3.9, RTPS 2.5 §8.3.9\n"),
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_tags_with_their_place() {
+    fn tags_are_written_with_their_file() {
         let source = "//! A.\n// DEVIATION(DDS 1.4 §2.2.3): a | b\n// INTEROP(Fast DDS 2.9.1): seen\n";
         let text = render(&Fixture::new(&[("crates/a/src/lib.rs", source)]).tree());
         let row = "| DDS 1.4 §2.2.3 | a \\| b | [a/src/lib.rs](../crates/a/src/lib.rs) |";

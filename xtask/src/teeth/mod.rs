@@ -1,8 +1,9 @@
-//! `cargo xtask sim --teeth`: whether the checkers of the simulation find deliberate bugs.
+//! Mutation test of the simulation, `cargo xtask sim --teeth`: checks that the simulation's
+//! checkers find deliberate bugs.
 //!
-//! The sources are copied to `target/teeth`, where all edits of [`mutations`] are applied. That copy is built once for the simulator of the
-//! protocol and once for the simulated executor; the environment variable `TAKT_MUTATION` names the bug that is on in a process. The
-//! product has none of this.
+//! The sources are copied to `target/teeth`, where all edits of [`mutations`] are applied. The copy
+//! is built once for the protocol simulator and once for the simulated executor. The environment
+//! variable `TAKT_MUTATION` names the active bug of a process. The product contains none of this.
 
 pub mod mutations;
 
@@ -16,16 +17,16 @@ use std::{fs, thread};
 use crate::tree::SourceTree;
 use mutations::{Mutation, World};
 
-/// Seeds within which a deliberate bug must be found.
+/// Number of seeds within which a deliberate bug must be found.
 const SEEDS: u64 = 500;
 
-/// The tests of `takt` that simulate the executor.
+/// Tests of `takt` that simulate the executor.
 const EXECUTOR_TESTS: &str = "runtime::simulation";
 
-/// Names the bug that is on in a process of the copy.
+/// Environment variable that names the active bug in a process of the copy.
 const VARIABLE: &str = "TAKT_MUTATION";
 
-/// What to run.
+/// Command line options.
 struct Options {
     bug: Option<String>,
     seeds: u64,
@@ -33,7 +34,7 @@ struct Options {
     jobs: usize,
 }
 
-/// Puts one deliberate bug after another into a copy of the protocol; true if a checker finds each.
+/// Activates one deliberate bug after another; returns true if a checker finds each.
 pub fn run(root: &Path, arguments: &[&str]) -> Result<bool, String> {
     let options = parse(arguments)?;
     let tree = SourceTree::load(root)?;
@@ -101,7 +102,7 @@ fn parse(arguments: &[&str]) -> Result<Options, String> {
     Ok(options)
 }
 
-/// Runs seeds with one bug on; gives the first seed that finds it, and how.
+/// Runs seeds with one active bug; returns the first seed that finds it, and the finding.
 fn find(program: &Path, mutation: &Mutation, options: &Options) -> Result<Option<String>, String> {
     let mut command = Command::new(program);
     command.env(VARIABLE, &mutation.name).args(["--swarm", "--no-shrink"]);
@@ -120,7 +121,7 @@ fn find(program: &Path, mutation: &Mutation, options: &Options) -> Result<Option
     }
 }
 
-/// Runs the simulated executor with one bug on; gives how it was found.
+/// Runs the simulated executor with one active bug; returns the finding.
 fn find_in_executor(copy: &Path, mutation: &Mutation) -> Result<Option<String>, String> {
     let mut command = cargo(copy, "test");
     command
@@ -143,7 +144,7 @@ fn find_in_executor(copy: &Path, mutation: &Mutation) -> Result<Option<String>, 
     Ok(Some(said.trim_end_matches(": Plan {").to_owned()))
 }
 
-/// Writes the copy with all bugs in it.
+/// Writes the copy with all bugs.
 fn write_copy(tree: &SourceTree, all: &[Mutation], copy: &Path) -> Result<(), String> {
     let (mut changed, misfits) = mutations::apply(tree, all);
     if !misfits.is_empty() {
@@ -168,7 +169,7 @@ fn write_copy(tree: &SourceTree, all: &[Mutation], copy: &Path) -> Result<(), St
     Ok(())
 }
 
-/// Builds the simulator of the protocol; gives the program.
+/// Builds the protocol simulator; returns the path of the program.
 fn build_simulator(copy: &Path) -> Result<PathBuf, String> {
     let mut command = cargo(copy, "build");
     let status = command.args(["--profile", "sim", "-p", "takt-sim"]).status();
@@ -178,14 +179,14 @@ fn build_simulator(copy: &Path) -> Result<PathBuf, String> {
     Ok(copy.join("target/sim/takt-sim"))
 }
 
-/// Cargo in the copy.
+/// Returns a cargo command that runs in the copy.
 fn cargo(copy: &Path, subcommand: &str) -> Command {
     let mut command = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
     command.args([subcommand, "--quiet", "--locked", "--target-dir"]).arg(copy.join("target")).current_dir(copy);
     command
 }
 
-/// The module of the copy that knows which bug is on.
+/// Returns the source of the module that selects the active bug.
 fn switch(all: &[Mutation]) -> String {
     let names: String = all.iter().fold(String::new(), |mut names, mutation| {
         write!(names, "{:?}, ", mutation.name).expect("a string takes everything");
@@ -203,7 +204,7 @@ fn switch(all: &[Mutation]) -> String {
     )
 }
 
-/// Writes a file unless it is there as it should be: cargo builds again what was written.
+/// Writes a file only if its content differs: cargo rebuilds written files.
 fn write(path: &Path, text: &str) -> Result<(), String> {
     if fs::read_to_string(path).is_ok_and(|present| present == text) {
         return Ok(());

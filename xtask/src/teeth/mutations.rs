@@ -1,10 +1,12 @@
-//! Deliberate bugs, each a file of `crates/takt-sim/mutations/`: edits of a copy of the sources.
+//! Deliberate bugs, each a file in `crates/takt-sim/mutations/` with edits of the sources.
 //!
-//! A file names the promise that the bug breaks, says what is wrong, and lists the edits. An edit replaces a snippet of
-//! one source file. In the replacement, `BUG` is true while this bug is on; one build has all of them.
+//! A file names the guarantee that the bug breaks, describes the bug, and lists the edits. An edit
+//! replaces a snippet of one source file. In the replacement, `BUG` is true while this bug is
+//! active; one build contains all bugs.
 //!
 //! # Invariants
-//! - A snippet occurs exactly once in its file. White space does not count, so that the formatter may wrap it.
+//! - A snippet occurs exactly once in its file. White space is ignored, so that the formatter may
+//!   wrap it.
 //! - Edits do not overlap.
 
 use std::collections::BTreeMap;
@@ -13,61 +15,61 @@ use toml::{Table, Value};
 
 use crate::tree::SourceTree;
 
-/// Where the files are.
+/// Directory of the mutation files.
 pub const DIRECTORY: &str = "crates/takt-sim/mutations/";
 
-/// What an edit writes for "this bug is on".
+/// Placeholder in an edit for "this bug is active".
 const SWITCH: &str = "BUG";
 
-/// One deliberate bug.
+/// Deliberate bug.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mutation {
-    /// The name of its file, without the extension.
+    /// File name without the extension.
     pub name: String,
-    /// The promise of `docs/simulation.md` that it breaks.
+    /// Guarantee of `docs/simulation.md` that the bug breaks.
     pub promise: String,
-    /// What is wrong.
+    /// Description of the bug.
     pub bug: String,
-    /// Where it is searched for.
+    /// Simulation that must find the bug.
     pub world: World,
-    /// What it changes.
+    /// Edits that introduce the bug.
     pub edits: Vec<Edit>,
 }
 
-/// Where a bug is searched for.
+/// Simulation that must find a bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum World {
-    /// Random worlds of the protocol.
+    /// Random protocol worlds.
     Protocol,
-    /// The same with a hostile host.
+    /// Random protocol worlds with a hostile host.
     Hostile,
-    /// Domains under DDS Security.
+    /// Domains with DDS Security.
     Secured,
     /// The simulated executor, in the tests of `takt`.
     Executor,
 }
 
-/// One change of one file.
+/// Edit of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// The source file, relative to the root.
+    /// Source file, relative to the root.
     pub file: String,
-    /// What it replaces; occurs once.
+    /// Snippet to replace; occurs once.
     pub find: String,
-    /// What comes instead.
+    /// Replacement.
     pub replace: String,
 }
 
-/// What is wrong with one file of the directory.
+/// Problem with a file of the directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misfit {
-    /// The file of the mutation.
+    /// Path of the mutation file.
     pub place: String,
-    /// What is wrong and what to do.
+    /// Description of the problem and its remedy.
     pub message: String,
 }
 
-/// All deliberate bugs of the tree, by name.
+/// Loads all deliberate bugs of the tree, by name.
 pub fn load(tree: &SourceTree) -> Result<Vec<Mutation>, Misfit> {
     let files = tree.files.iter().filter(|file| file.path.starts_with(DIRECTORY) && file.extension() == "toml");
     let parsed = files.map(|file| {
@@ -106,7 +108,7 @@ fn word(table: &Table, key: &str) -> Result<String, String> {
     text.map(str::to_owned).ok_or(format!("'{key}' is missing or no text"))
 }
 
-/// Applies all edits at once; gives the files that they change, and what does not fit.
+/// Applies all edits at once; returns the changed files, and the edits that do not apply.
 pub fn apply(tree: &SourceTree, mutations: &[Mutation]) -> (BTreeMap<String, String>, Vec<Misfit>) {
     let mut misfits = Vec::new();
     let mut by_file: BTreeMap<&str, Vec<Replacement>> = BTreeMap::new();
@@ -159,7 +161,7 @@ fn replaced(original: &str, replacements: &[Replacement]) -> String {
     text
 }
 
-/// The place of an edit's snippet in its file, as octets from and to.
+/// Returns the byte range of an edit's snippet in its file.
 fn locate(tree: &SourceTree, edit: &Edit) -> Result<(usize, usize), String> {
     let Edit { file, find, .. } = edit;
     let library = file.split_once("/src/").map(|(library, _)| format!("{library}/src/lib.rs"));
@@ -214,13 +216,13 @@ mod tests {
     }
 
     #[test]
-    fn snippet_matches_when_the_code_is_wrapped_otherwise() {
+    fn snippet_matches_when_the_code_is_wrapped_differently() {
         let (changed, misfits) = applied(&[("one", &mutation("if a>1 { return 2;", "if BUG { return 2;"))]);
         assert_eq!((changed.len(), misfits), (1, Vec::new()));
     }
 
     #[test]
-    fn snippet_that_is_gone_or_ambiguous_or_overlapped_is_a_misfit() {
+    fn missing_ambiguous_or_overlapping_snippet_is_reported() {
         let what = |files: &[(&str, &str)]| applied(files).1.iter().map(|it| it.message.clone()).collect::<String>();
         assert!(what(&[("one", &mutation("b > 1", "BUG"))]).contains("does not occur in crates/a/src/lib.rs"));
         assert!(what(&[("one", &mutation("u32", "BUG"))]).contains("occurs 2 times"));
@@ -229,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn file_that_says_too_little_or_too_much_is_refused() {
+    fn file_with_missing_or_unknown_fields_is_refused() {
         let refusal = |text: &str| parse("x", text).expect_err("it is refused");
         assert!(refusal("promise = 'p'\nbug = 'b'\n").contains("no edit has 'BUG'"));
         assert!(refusal(&mutation("a", "b")).contains("no edit has 'BUG'"));

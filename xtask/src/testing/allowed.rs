@@ -1,21 +1,22 @@
-//! `.ci/may-skip.json`: which tests may be skipped on CI, and why the CI machine cannot run them.
+//! Allowed skips on CI, `.ci/may-skip.json`, with the reasons why the CI machine cannot run the
+//! tests.
 
 use std::path::Path;
 
 use serde_json::Value;
 
-/// The list's path below the root.
+/// Path of the list, relative to the root.
 pub const LIST: &str = ".ci/may-skip.json";
 
-/// One entry.
+/// Entry of the list.
 pub struct Allowance {
-    /// Names of tests, `package::target::test`; `*` stands for any text.
+    /// Pattern of test names, `package::target::test`; `*` stands for any text.
     pub tests: String,
-    /// The reason that the test gives; `*` stands for any text.
+    /// Pattern of the reason that the test reports; `*` stands for any text.
     pub because: String,
 }
 
-/// All entries.
+/// All entries of the list.
 #[derive(Default)]
 pub struct Allowances(pub Vec<Allowance>);
 
@@ -24,7 +25,7 @@ impl Allowances {
     ///
     /// # Errors
     ///
-    /// If it cannot be read, or an entry lacks `tests`, `because` or `reason`.
+    /// The list cannot be read, or an entry lacks `tests`, `because` or `reason`.
     pub fn load(root: &Path) -> Result<Self, String> {
         let text = std::fs::read_to_string(root.join(LIST)).map_err(|error| format!("{LIST}: {error}"))?;
         Self::parse(&text).map_err(|error| format!("{LIST}: {error}"))
@@ -44,20 +45,20 @@ impl Allowances {
         entries.iter().map(entry).collect::<Result<_, String>>().map(Self)
     }
 
-    /// Whether a test may be skipped for this reason.
+    /// Reports whether a test may be skipped for this reason.
     pub fn allows(&self, test: &str, reason: &str) -> bool {
         self.0.iter().any(|entry| entry.covers(test, reason))
     }
 }
 
 impl Allowance {
-    /// Whether the entry is about this test and this reason.
+    /// Reports whether the entry covers this test and this reason.
     pub fn covers(&self, test: &str, reason: &str) -> bool {
         matches(&self.tests, test) && matches(&self.because, reason)
     }
 }
 
-/// Whether a text is of a pattern, in which `*` stands for any text.
+/// Reports whether a text matches a pattern, in which `*` stands for any text.
 pub fn matches(pattern: &str, text: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(text) = text.strip_prefix(first) else { return false };
@@ -69,7 +70,7 @@ mod tests {
     use super::{Allowances, matches};
 
     #[test]
-    fn star_stands_for_any_text() {
+    fn star_matches_any_text() {
         for (pattern, text, expected) in [
             ("a::b", "a::b", true),
             ("a::b", "a::bc", false),
@@ -85,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn entry_allows_its_tests_for_its_reason_alone() {
+    fn entry_allows_its_tests_only_for_its_reason() {
         let list = r#"[{ "tests": "a::it::x::*", "because": "no taprio*", "reason": "the kernel of CI" }]"#;
         let list = Allowances::parse(list).expect("a list");
         assert!(list.allows("a::it::x::y", "no taprio here"));

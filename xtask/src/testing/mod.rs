@@ -1,15 +1,20 @@
-//! The test runner, `cargo xtask test`: builds all test programs, runs them, and counts what did not run.
+//! Test runner, `cargo xtask test`: builds all test programs, runs them, and counts tests that did
+//! not run.
 //!
-//! libtest knows passed, failed and ignored. A test that finds a precondition missing calls `takt_testkit::not_run`, which
-//! appends its name and the reason to a file that this runner names; such a test counts as skipped, not as passed. A test
-//! that is ignored with a reason that begins with `role` is a process that another test starts; it counts as nothing.
+//! libtest distinguishes passed, failed and ignored. A test with a missing precondition calls
+//! `takt_testkit::not_run`, which appends its name and the reason to a file that this runner names;
+//! such a test counts as skipped, not as passed. An ignored test whose reason begins with `role` is
+//! a process that another test starts; it is not counted.
 //!
-//! Each test that a program lists must have one result, and the program's sums must be those of its results: a program that
-//! aborts, exits among its tests, or prints the results of another one fails the run, with the tests that have no result.
+//! Each test that a program lists must have one result, and the program's sums must equal those of
+//! its results. A program that aborts, exits during its tests, or prints the results of another one
+//! fails the run, and the tests without a result are named.
 //!
-//! The last lines are what failed, what did not run and why, and `N passed, N failed, N skipped`. With `--ci`, or `CI` in the
-//! environment, a skip fails the run unless `.ci/may-skip.json` allows it. A program that has not ended after 10 minutes
-//! (3 hours with `TAKT_TEST_LONG`) is killed, and fails. Output of each program is kept below `target/tests/`.
+//! The last lines list failures, tests that did not run with the reasons, and
+//! `N passed, N failed, N skipped`. With `--ci`, or `CI` in the environment, a skip fails the run
+//! unless `.ci/may-skip.json` allows it. A program that has not ended after 10 minutes (3 hours
+//! with `TAKT_TEST_LONG`) is killed, and fails. The output of each program is stored in
+//! `target/tests/`.
 
 mod allowed;
 mod outcome;
@@ -24,14 +29,14 @@ use allowed::Allowances;
 use outcome::Outcome;
 use programs::{Program, Uses};
 
-/// The command line of `cargo xtask test`.
+/// Command line options of `cargo xtask test`.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Options {
-    /// A skip that is not allowed fails the run.
+    /// Whether a skip that is not allowed fails the run.
     is_ci: bool,
-    /// For cargo: packages, features, profile.
+    /// Arguments for cargo: packages, features, profile.
     cargo: Vec<String>,
-    /// For every test program.
+    /// Arguments for every test program.
     libtest: Vec<String>,
 }
 
@@ -41,18 +46,19 @@ impl Options {
         let owned = |part: Option<&[&str]>| part.unwrap_or_default().iter().map(|&one| one.to_owned()).collect();
         let (mut cargo, libtest): (Vec<String>, _) = (owned(parts.next()), owned(parts.next()));
         let wanted = cargo.iter().any(|argument| argument == "--ci");
-        // Every program is run whatever becomes of the others.
+        // Every program is run, regardless of failures of others.
         cargo.retain(|argument| argument != "--ci" && argument != "--no-fail-fast");
         let is_ci = wanted || ci.is_some_and(|value| !matches!(value, "" | "0" | "false"));
         Self { is_ci, cargo, libtest }
     }
 
-    /// Neither packages nor tests are chosen: every entry of the list of allowed skips can be judged.
+    /// Reports whether neither packages nor tests are selected: every entry of the list of allowed
+    /// skips can then be checked.
     fn is_whole(&self) -> bool {
         self.libtest.is_empty() && self.cargo.iter().any(|argument| argument == "--workspace")
     }
 
-    /// Documentation is tested unless the command line chooses targets.
+    /// Reports whether doctests are run: unless the command line selects targets.
     fn has_doc_tests(&self) -> bool {
         let chooses = |argument: &String| {
             let name = argument.split('=').next().unwrap_or_default();
@@ -63,11 +69,13 @@ impl Options {
     }
 }
 
-/// Builds and runs the tests; whether all that ran passed, and all that did not run may be skipped.
+/// Builds and runs the tests; returns whether all tests that ran passed, and all others may be
+/// skipped.
 ///
 /// # Errors
 ///
-/// If cargo cannot be run, or the list of allowed skips is damaged. The last line is printed all the same.
+/// Cargo cannot be run, or the list of allowed skips is malformed. The last line is printed
+/// nevertheless.
 pub fn run(root: &Path, arguments: &[&str]) -> Result<bool, String> {
     let options = Options::parse(arguments, std::env::var("CI").ok().as_deref());
     let outcomes = Allowances::load(root).and_then(|allowances| Ok((allowances, run_all(root, &options)?)));
@@ -84,10 +92,10 @@ pub fn run(root: &Path, arguments: &[&str]) -> Result<bool, String> {
     Ok(is_good)
 }
 
-/// Runs every program and the documentation's tests.
+/// Runs every program and the doctests.
 fn run_all(root: &Path, options: &Options) -> Result<Vec<Outcome>, String> {
     let programs = programs::build(root, &options.cargo)?;
-    // A name that libtest is given would choose tests of both parts.
+    // A name given to libtest would select tests of both parts.
     let programs =
         if options.libtest.is_empty() { programs.into_iter().flat_map(Program::parts).collect() } else { programs };
     let programs = Mutex::new(programs);
@@ -101,11 +109,11 @@ fn run_all(root: &Path, options: &Options) -> Result<Vec<Outcome>, String> {
     let execute = |program: &Program| {
         let outcome = programs::execute(root, program, &options.libtest, limit);
         let mut outcomes = outcomes.lock().unwrap_or_else(PoisonError::into_inner);
-        // Under the lock, so that the output of two programs does not mix.
+        // Printed under the lock, so that the output of two programs does not interleave.
         print!("{}", outcome.output);
         outcomes.push(outcome);
     };
-    // Of those that use the host, or networks of their own, one at a time.
+    // Programs that use the host, or their own networks, run one at a time.
     let lanes = [&[Uses::OwnNetwork, Uses::Processor][..], &[Uses::Processor], &[Uses::Host]];
     let work = |uses: &[Uses]| {
         while let Some(program) = next(uses) {
@@ -141,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn targets_that_are_chosen_leave_out_documentation() {
+    fn selected_targets_exclude_doctests() {
         for chosen in [&["--lib"][..], &["--test", "it"], &["--test=it"]] {
             assert!(!Options::parse(chosen, None).has_doc_tests(), "{chosen:?}");
         }

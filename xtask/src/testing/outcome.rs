@@ -1,76 +1,78 @@
-//! What became of the tests of one program: libtest's lines, and the records of tests that could not run.
+//! Results of the tests of one program, from the output of libtest and the records of tests that
+//! could not run.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-/// A test that did not run.
+/// Test that did not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skip {
     /// `package::target::test`.
     pub test: String,
-    /// What the machine or the run lacks.
+    /// Missing precondition on the machine or in the run.
     pub reason: String,
 }
 
-/// What failed.
+/// Failure of a test or program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// `package::target::test`, or what is wrong with the program as a whole.
+    /// `package::target::test`, or a problem of the whole program.
     pub what: String,
-    /// Where it panicked, and the first lines of the message; empty if it printed none.
+    /// Location of the panic, and the first lines of its message; empty if there are none.
     pub why: Vec<String>,
 }
 
-/// How a program ended and what it left.
+/// End of a program, with its output.
 #[derive(Clone, Copy, Debug)]
 pub struct End<'a> {
-    /// Of the process.
+    /// Exit status of the process.
     pub status: ExitStatus,
-    /// Time that it took.
+    /// Running time.
     pub took: Duration,
-    /// The stacks of its threads if it was killed, since its time was over.
+    /// Stacks of its threads if it was killed after its time limit.
     pub stacks: Option<&'a str>,
-    /// Standard output: libtest's lines.
+    /// Standard output of libtest.
     pub stdout: &'a str,
     /// Standard error.
     pub stderr: &'a str,
-    /// What `takt_testkit::not_run` wrote.
+    /// Records written by `takt_testkit::not_run`.
     pub records: &'a str,
 }
 
-/// What became of the tests of one program.
+/// Results of the tests of one program.
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// `package::target`.
     pub program: String,
     /// Tests that ran and passed.
     pub passed: usize,
-    /// Tests that failed, and what is wrong with the program as a whole.
+    /// Tests that failed, and problems of the whole program.
     pub failures: Vec<Failure>,
     /// Tests that did not run.
     pub skips: Vec<Skip>,
-    /// All names that libtest printed, but those of roles.
+    /// All test names that libtest printed, except those of roles.
     pub tests: Vec<String>,
-    /// Processes that tests start.
+    /// Number of tests that are processes started by other tests.
     pub roles: usize,
-    /// Time that it took.
+    /// Running time.
     pub took: Duration,
-    /// What is printed of it.
+    /// Text that is printed.
     pub output: String,
 }
 
-/// What libtest prints of one test.
+/// Result that libtest prints for one test.
 #[derive(Clone, Copy)]
 enum Verdict<'a> {
     Passed,
     Failed,
-    /// With the reason, or "".
+    /// Ignored, with the reason, or "".
     Ignored(&'a str),
 }
 
-/// Name and verdict of a line, `test NAME ... ok`. A process that a test started may have printed something in front of it.
+/// Parses name and verdict of a line, `test NAME ... ok`. A process that a test started may have
+/// printed text before it.
 fn verdict(line: &str) -> Option<(&str, Verdict<'_>)> {
     let (name, verdict) = line.get(line.find("test ")? + 5..)?.split_once(" ... ")?;
     let name = name.split(" - should panic").next()?;
@@ -82,7 +84,8 @@ fn verdict(line: &str) -> Option<(&str, Verdict<'_>)> {
     Some((name, verdict))
 }
 
-/// The sums of a line, `test result: ok. 3 passed; 0 failed; 1 ignored; ...`: passed, failed, ignored.
+/// Parses the sums of a line, `test result: ok. 3 passed; 0 failed; 1 ignored; ...`: passed,
+/// failed, ignored.
 fn sums(line: &str) -> Option<[usize; 3]> {
     let text = line.get(line.find("test result: ")?..)?;
     // tidy-allow(dropped-cause): what is not a number is another line
@@ -90,16 +93,17 @@ fn sums(line: &str) -> Option<[usize; 3]> {
     Some([number(" passed;")?, number(" failed;")?, number(" ignored;")?])
 }
 
-/// Names of a line, `test NAME has been running for over 60 seconds`.
+/// Parses the name in a line, `test NAME has been running for over 60 seconds`.
 fn slow(line: &str) -> Option<&str> {
     Some(line.get(line.find("test ")? + 5..)?.split_once(" has been running for over ")?.0)
 }
 
-/// Lines of a panic's message at most, and characters of a line.
+/// Maximum number of lines of a panic message, and maximum number of characters of a line.
 const WHY_LINES: usize = 8;
 const WHY_LEN: usize = 240;
 
-/// Where the test `name` panicked and the first lines of the message, as libtest prints them at its end.
+/// Returns the location and the first lines of the message of the panic in test `name`, from the
+/// end of libtest's output.
 fn panic_of(name: &str, stdout: &str) -> Vec<String> {
     let section = format!("---- {name} stdout ----");
     let own = stdout.lines().skip_while(|line| !line.starts_with(&section)).skip(1);
@@ -110,8 +114,8 @@ fn panic_of(name: &str, stdout: &str) -> Vec<String> {
 }
 
 impl Outcome {
-    /// Reads what a program printed and recorded. `listed` has the names that it lists with `--list`; each must have one result.
-    /// It is `None` for tests of the documentation, which cannot be listed.
+    /// Evaluates the output and records of a program. `listed` has the test names from `--list`;
+    /// each must have one result. It is `None` for doctests, which cannot be listed.
     pub fn read(program: &str, listed: Option<&[String]>, end: &End<'_>) -> Self {
         let mut own = Self { program: program.to_owned(), took: end.took, ..Self::default() };
         let verdicts: Vec<(&str, Verdict<'_>)> = end.stdout.lines().filter_map(verdict).collect();
@@ -126,7 +130,7 @@ impl Outcome {
         own
     }
 
-    /// Of a program that could not be run.
+    /// Returns the outcome of a program that could not be run.
     pub fn not_started(program: &str, why: &str) -> Self {
         let mut own = Self { program: program.to_owned(), ..Self::default() };
         own.fail(why);
@@ -158,7 +162,7 @@ impl Outcome {
         self.tests.push(full);
     }
 
-    /// Moves tests that could not run from the passed to the skipped.
+    /// Moves tests that could not run from passed to skipped.
     fn take_records(&mut self, records: &str, verdicts: &[(&str, Verdict<'_>)], without_result: &[&str]) {
         let mut by_test = BTreeMap::new();
         for (test, reason) in records.lines().filter_map(|line| line.split_once('\t')) {
@@ -179,7 +183,8 @@ impl Outcome {
         }
     }
 
-    /// The results fit the sums that libtest prints, and the names that it lists: a process that a test starts cannot add any.
+    /// Checks the results against the sums that libtest prints and the names that it lists:
+    /// processes started by tests cannot add results.
     fn check_results(&mut self, listed: Option<&[String]>, verdicts: &[(&str, Verdict<'_>)], stdout: &str) {
         let mut count: BTreeMap<&str, usize> = BTreeMap::new();
         for (name, _) in verdicts {
@@ -211,7 +216,8 @@ impl Outcome {
         }
     }
 
-    /// The program ended by itself, after its last test, with the exit code of its results.
+    /// Checks that the program ended on its own, after its last test, with the exit code of its
+    /// results.
     fn check_end(&mut self, end: &End<'_>, without_result: &[&str]) {
         let has_ended = end.stdout.lines().any(|line| sums(line).is_some());
         let has_failed_tests = end.stdout.lines().filter_map(sums).any(|[_, failed, _]| failed > 0);
@@ -236,7 +242,7 @@ impl Outcome {
         self.failures.push(Failure { what, why });
     }
 
-    /// Its lines, and what it wrote to standard error.
+    /// Returns its output lines, and its standard error.
     fn shown(&self, end: &End<'_>) -> String {
         let mut text = format!("\n     Running {} ({:.1} s)\n", self.program, self.took.as_secs_f64());
         for part in [end.stderr.trim_end(), end.stdout.trim_end(), end.stacks.unwrap_or_default().trim_end()] {
@@ -251,10 +257,11 @@ impl Outcome {
     }
 }
 
-/// The exit code of libtest when a test failed.
+/// Exit code of libtest when a test failed.
 const FAILED: i32 = 101;
 
-/// Tests without a result: those that are listed, or, where there is no list, those that libtest called slow.
+/// Returns tests without a result: from the list, or without a list, those that libtest reported as
+/// slow.
 fn missing<'a>(listed: Option<&'a [String]>, verdicts: &[(&str, Verdict<'_>)], stdout: &'a str) -> Vec<&'a str> {
     let names: Vec<&str> = match listed {
         Some(listed) => listed.iter().map(String::as_str).collect(),
@@ -272,7 +279,7 @@ mod tests {
     use super::{End, Failure, Outcome, Skip};
 
     const GOOD: i32 = 0;
-    /// Of a test program with a failure: exit code 101.
+    /// Exit status of a test program with a failure: exit code 101.
     const BAD: i32 = 101 << 8;
     const KILLED: i32 = 9;
 
@@ -281,7 +288,7 @@ mod tests {
         End { status, took: Duration::ZERO, stacks: None, stdout, stderr: "", records }
     }
 
-    /// Without a list of the tests.
+    /// Evaluates an output without a list of the tests.
     fn read(status: i32, stdout: &str, records: &str) -> Outcome {
         Outcome::read("a::it", None, &end(status, stdout, records))
     }
@@ -313,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_test_is_told_with_its_panic() {
+    fn failed_test_is_reported_with_its_panic() {
         let stdout = "test x ... FAILED\ntest y ... FAILED\n\nfailures:\n\n---- x stdout ----\nprinted before\n\n\
             thread 'x' (7) panicked at tests/it/x.rs:3:5:\nassertion failed: a\n  left: 1\nstack backtrace:\n   0: a\n\n\
             ---- y stdout ----\n\nthread 'y' (8) panicked at tests/it/y.rs:4:5:\nno\nnote: run with `RUST_BACKTRACE=1`\n\n\
@@ -345,18 +352,18 @@ mod tests {
     }
 
     #[test]
-    fn program_that_dies_or_prints_nothing_fails() {
+    fn program_that_is_killed_or_prints_nothing_fails() {
         let outcome = read(KILLED, "running 2 tests\ntest x ... ok\n", "");
         assert_eq!((outcome.passed, outcome.failures.len()), (1, 1));
         assert!(outcome.failures[0].what.contains("signal: 9"), "{:?}", outcome.failures);
         assert_eq!(read(GOOD, "", "").failures.len(), 1);
-        // After its result: an abort in a destructor.
+        // An abort in a destructor occurs after the result.
         let stdout = "test x ... ok\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n";
         assert_eq!(read(6, stdout, "").failures.len(), 1);
     }
 
     #[test]
-    fn program_that_dies_after_a_test_without_its_precondition_names_the_others() {
+    fn program_killed_after_a_skipped_test_names_the_tests_without_result() {
         let outcome = read(KILLED, "running 2 tests\ntest x ... ok\n", "x\tnot root\n");
         assert_eq!((outcome.passed, outcome.failures.len(), outcome.skips.len()), (0, 1, 1));
         let listed = ["x", "y"].map(str::to_owned);
@@ -367,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn result_that_is_not_of_one_listed_test_fails() {
+    fn result_of_no_listed_test_fails() {
         let sums = "test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n";
         let twice = format!("test x ... ok\ntest x ... ok\n{sums}");
         assert_eq!(what(&read_listed(&["x"], GOOD, &twice)), ["a::it::x has 2 results"]);
@@ -386,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn program_that_ends_well_before_its_last_test_fails() {
+    fn program_that_exits_with_success_before_its_last_test_fails() {
         let sums = "test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n";
         let outcome = read_listed(&["x", "y"], GOOD, &format!("test x ... ok\n{sums}"));
         assert_eq!(what(&outcome), ["a::it ended before its last test"]);
@@ -394,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn program_that_was_killed_names_the_tests_that_had_not_ended() {
+    fn killed_program_names_its_unfinished_tests() {
         let slow = |name: &str| format!("test {name} has been running for over 60 seconds\n");
         let stdout = format!("{}{}test x ... ok\n", slow("x"), slow("y"));
         let killed = End { stacks: Some("Thread 1"), ..end(KILLED, &stdout, "") };

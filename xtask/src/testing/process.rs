@@ -1,24 +1,24 @@
-//! A process that is ended, with those it started, when its time is over.
+//! Process with a time limit, after which it and its descendants are killed.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// Between two looks at whether the process has ended.
+/// Polling period of the process state.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Frames of each stack that are shown.
+/// Maximum number of printed frames per stack.
 const FRAMES: u32 = 24;
 
-/// gdb has this long to read the stacks.
+/// Time limit of gdb for reading the stacks, in seconds.
 const GDB_SECONDS: &str = "60";
 
-/// How a process ended.
+/// End of a process.
 pub struct End {
-    /// Of the process; of a process that was ended, signal 9.
+    /// Exit status; of a killed process, signal 9.
     pub status: ExitStatus,
-    /// The stacks of its threads when its time was over, as gdb prints them; `None` if it ended in time.
+    /// Stacks of its threads at the time limit, as gdb prints them; `None` if it ended in time.
     pub stacks: Option<String>,
 }
 
@@ -36,16 +36,16 @@ pub fn wait(child: &mut Child, limit: Duration) -> std::io::Result<End> {
     }
     let stacks = stacks(child.id());
     for process in with_descendants(child.id()) {
-        // One that has ended meanwhile is no error.
+        // A process that has already ended is no error.
         let _ = Command::new("kill").args(["-9", &process.to_string()]).stderr(Stdio::null()).status();
     }
     let status = child.wait()?;
-    // It may have ended by itself while its stacks were read.
+    // The process may have ended while its stacks were read.
     let status = if status.success() { ExitStatus::from_raw(9) } else { status };
     Ok(End { status, stacks: Some(stacks) })
 }
 
-/// What the threads of a process do.
+/// Returns the stacks of all threads of a process.
 fn stacks(process: u32) -> String {
     let show = format!("thread apply all backtrace {FRAMES}");
     let mut gdb = Command::new("timeout");
@@ -60,7 +60,7 @@ fn stacks(process: u32) -> String {
     }
 }
 
-/// A process and those that descend from it, parents first.
+/// Returns a process and its descendants, parents first.
 fn with_descendants(process: u32) -> Vec<u32> {
     let parents: Vec<(u32, u32)> = fs::read_dir("/proc")
         .into_iter()
@@ -80,11 +80,11 @@ fn with_descendants(process: u32) -> Vec<u32> {
     found
 }
 
-/// The parent of a process that has not ended.
+/// Returns the parent of a process that has not ended.
 fn parent(process: u32) -> Option<u32> {
     // tidy-allow(dropped-cause): a process that has ended has no parent
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name in brackets may have spaces and brackets.
+    // The name in parentheses may contain spaces and parentheses.
     // tidy-allow(dropped-cause): the kernel writes a number
     stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
 }
@@ -99,7 +99,7 @@ mod tests {
     const SHELL_WITH_A_CHILD: &str = "sleep 1000 & wait";
 
     #[test]
-    fn process_whose_time_is_over_is_ended_with_those_it_started() {
+    fn process_is_killed_with_its_descendants_after_its_time_limit() {
         let mut child = Command::new("sh").args(["-c", SHELL_WITH_A_CHILD]).spawn().expect("a shell");
         while with_descendants(child.id()).len() < 2 {
             std::thread::yield_now();

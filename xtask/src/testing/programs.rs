@@ -1,8 +1,8 @@
-//! Test programs: which there are, and how each is run.
+//! Test programs: discovery, partition and execution.
 //!
-//! A program runs as `cargo test` would run it: in the directory of its package, with the variables of the package and the
-//! path of the compiler's libraries. Its standard output goes to a file, so that a process which outlives its test does not
-//! hold up the run.
+//! A program runs as under `cargo test`: in the directory of its package, with the variables of the
+//! package and the path of the compiler's libraries. Its standard output is a file, so that a
+//! process that outlives its test does not block the run.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -17,10 +17,11 @@ use super::outcome::{End, Outcome};
 use super::process;
 use crate::tidy::edges::cargo_metadata;
 
-/// The file that `takt_testkit::not_run` appends to; see `takt_testkit::RECORDS_VARIABLE`.
+/// Environment variable with the file to which `takt_testkit::not_run` appends; see
+/// `takt_testkit::RECORDS_VARIABLE`.
 const RECORDS_VARIABLE: &str = "TAKT_TEST_NOT_RUN";
 
-/// Crates, and programs of others, whose tests use processor and memory alone.
+/// Crates, and programs of other crates, whose tests use only processor and memory.
 const COMPUTATION: &[&str] = &[
     "takt-wire",
     "takt-packet",
@@ -36,80 +37,84 @@ const COMPUTATION: &[&str] = &[
     "xtask",
 ];
 
-/// Crates whose tests use network namespaces of their own, and mostly wait for the kernel and for other programs.
+/// Crates whose tests use their own network namespaces, and mostly wait for the kernel and for
+/// other programs.
 const OWN_NETWORK: &[&str] = &["takt-xdp", "takt-interop", "takt-lab", "takt-sdn"];
 
-/// Modules of a program whose tests run apart from the others of the program, with what they use. `overload` are tests that overload
-/// networks of their own, by switches and threads of real-time priority: others get no processor meanwhile. `soak` has a network of its own.
+/// Modules of a program whose tests run separately from the others of the program, with the
+/// resources that they use. `overload` tests overload their own networks with switches and threads
+/// of real-time priority: other tests get no processor time meanwhile. `soak` has its own network.
 const APART: &[(&str, &str, Uses)] = &[
     ("takt-cli::it", "overload", Uses::RealTime),
     ("takt-sdn::it", "overload", Uses::RealTime),
     ("takt-cli::it", "soak", Uses::OwnNetwork),
 ];
 
-/// A program has this long to end: three times what the slowest one takes on a busy machine, or that at full length.
+/// Returns the time limit of a program: three times the running time of the slowest one on a busy
+/// machine, in a normal or a full-length run.
 pub fn limit() -> Duration {
     let is_long = std::env::var_os("TAKT_TEST_LONG").is_some();
     Duration::from_secs(if is_long { 3 * 60 * 60 } else { 10 * 60 })
 }
 
-/// What the tests of a program use. Programs of different kinds run at the same time.
+/// Resources that the tests of a program use. Programs of different kinds run at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Uses {
     /// Interfaces, ports and shared memory of the host: one such program at a time.
     Host,
-    /// Network namespaces of their own; one such program at a time, since making these takes locks of the whole kernel.
+    /// Own network namespaces; one such program at a time, since creating namespaces takes locks of
+    /// the whole kernel.
     OwnNetwork,
-    /// Processor and memory alone.
+    /// Processor and memory only.
     Processor,
-    /// The processors, at real-time priority: one such test at a time, when all others have ended.
+    /// Processors at real-time priority: one such test at a time, after all others have ended.
     RealTime,
 }
 
-/// Which tests of a program run.
+/// Part of the tests of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     All,
-    /// Those of a module of [`APART`].
+    /// Tests of a module of [`APART`].
     Module {
         name: &'static str,
         uses: Uses,
     },
-    /// All but those of such modules.
+    /// All tests except those of such modules.
     Others,
 }
 
-/// Doc tests, as a program.
+/// Target name of doctests.
 const DOC_TESTS: &str = "doc tests";
 
-/// One test program, or a part of its tests.
+/// Test program, or a part of its tests.
 #[derive(Clone)]
 pub struct Program {
     part: Part,
-    /// The package it belongs to.
+    /// Package of the program.
     package: String,
-    /// `package::target`: the library's name, or that of the test.
+    /// `package::target`: the name of the library or of the test target.
     name: String,
     executable: PathBuf,
-    /// Of the package.
+    /// Directory of the package.
     directory: PathBuf,
     version: String,
 }
 
 impl Program {
-    /// Divides it if some of its tests run apart.
+    /// Splits the program if some of its tests run separately.
     pub fn parts(self) -> Vec<Self> {
         let mut parts: Vec<Part> = self.apart().map(|(name, uses)| Part::Module { name, uses }).collect();
         parts.push(if parts.is_empty() { Part::All } else { Part::Others });
         parts.into_iter().map(|part| Self { part, ..self.clone() }).collect()
     }
 
-    /// Its modules that run apart.
+    /// Returns its modules that run separately.
     fn apart(&self) -> impl Iterator<Item = (&'static str, Uses)> {
         APART.iter().filter(|(program, ..)| *program == self.name).map(|&(_, module, uses)| (module, uses))
     }
 
-    /// The arguments that choose the tests of its part.
+    /// Returns the arguments that select the tests of its part.
     fn arguments(&self) -> Vec<String> {
         match self.part {
             Part::All => Vec::new(),
@@ -118,7 +123,7 @@ impl Program {
         }
     }
 
-    /// The name of the files with its output.
+    /// Returns the name of its output files.
     fn output(&self) -> String {
         match self.part {
             Part::Module { name, .. } => format!("{}.{name}", self.name),
@@ -126,7 +131,7 @@ impl Program {
         }
     }
 
-    /// What its tests use.
+    /// Returns the resources that its tests use.
     pub fn uses(&self) -> Uses {
         let is_in = |list: &[&str]| [&self.package, &self.name].iter().any(|name| list.contains(&name.as_str()));
         if let Part::Module { uses, .. } = self.part {
@@ -145,8 +150,9 @@ fn cargo() -> String {
     std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
 }
 
-/// A call of cargo as from a shell. `cargo xtask` is run with the variables of the package `xtask`: build scripts that
-/// watch these would run again, and all that depends on them be built again, whenever `cargo test` and `cargo xtask test` take turns.
+/// Returns a cargo command with the environment of a shell. `cargo xtask` has the variables of the
+/// package `xtask`. Build scripts that watch these, and everything that depends on them, would be
+/// rebuilt whenever `cargo test` and `cargo xtask test` alternate.
 fn cargo_command() -> Command {
     let mut command = Command::new(cargo());
     let is_of_package = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
@@ -156,7 +162,7 @@ fn cargo_command() -> Command {
     command
 }
 
-/// Builds the test programs that cargo's arguments choose, and lists them.
+/// Builds the test programs that cargo's arguments select, and lists them.
 pub fn build(root: &Path, arguments: &[String]) -> Result<Vec<Program>, String> {
     let mut build = cargo_command()
         .args(["test", "--locked", "--no-run", "--message-format", "json-render-diagnostics"])
@@ -180,7 +186,7 @@ pub fn build(root: &Path, arguments: &[String]) -> Result<Vec<Program>, String> 
     distinct(&programs).map(|()| programs)
 }
 
-/// Two programs of one name would share the files of their output, and the names of their tests.
+/// Checks that program names are unique: equal names would share output files and test names.
 fn distinct(programs: &[Program]) -> Result<(), String> {
     let mut names = BTreeSet::new();
     match programs.iter().find(|program| !names.insert(program.name.as_str())) {
@@ -189,7 +195,7 @@ fn distinct(programs: &[Program]) -> Result<(), String> {
     }
 }
 
-/// The test program that a message of cargo tells of.
+/// Returns the test program that a cargo message describes.
 fn program(message: &Value, metadata: &Value) -> Option<Program> {
     let executable = message["executable"].as_str().filter(|_| message["profile"]["test"] == true)?;
     let manifest = message["manifest_path"].as_str()?;
@@ -206,7 +212,8 @@ fn program(message: &Value, metadata: &Value) -> Option<Program> {
     })
 }
 
-/// Runs one program to its end, or kills it when the time `limit` is over. What cannot be run has failed.
+/// Runs a program to its end, or kills it after the time `limit`. A program that cannot be run has
+/// failed.
 pub fn execute(root: &Path, program: &Program, arguments: &[String], limit: Duration) -> Outcome {
     let attempt = || {
         let listed = list(root, program, arguments)?;
@@ -217,11 +224,11 @@ pub fn execute(root: &Path, program: &Program, arguments: &[String], limit: Dura
     attempt().unwrap_or_else(|why: String| Outcome::not_started(&program.name, &why))
 }
 
-/// A call of a program, without arguments.
+/// Returns the command of a program without arguments.
 fn command(program: &Program) -> Result<Command, String> {
     let uses = program.uses();
     let mut command = if uses == Uses::Processor {
-        // It gives way to what waits for times and peers.
+        // Niced, so that it yields to tests that wait for times and peers.
         let mut nice = Command::new("nice");
         nice.arg(&program.executable);
         nice
@@ -239,7 +246,7 @@ fn command(program: &Program) -> Result<Command, String> {
     Ok(command)
 }
 
-/// The tests that a program will run, ignored ones included.
+/// Lists the tests that a program will run, ignored ones included.
 fn list(root: &Path, program: &Program, arguments: &[String]) -> Result<Vec<String>, String> {
     let mut command = command(program)?;
     command.args(program.arguments()).args(arguments).args(["--list", "--format", "terse"]);
@@ -252,7 +259,7 @@ fn list(root: &Path, program: &Program, arguments: &[String]) -> Result<Vec<Stri
     Ok(text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
 }
 
-/// Runs the tests in the documentation of what cargo's arguments choose.
+/// Runs the doctests that cargo's arguments select.
 pub fn execute_doc_tests(root: &Path, cargo_arguments: &[String], arguments: &[String]) -> Outcome {
     let mut command = cargo_command();
     command.args(["test", "--locked", "--no-fail-fast", "--doc"]).args(cargo_arguments).arg("--").args(arguments);
@@ -261,7 +268,8 @@ pub fn execute_doc_tests(root: &Path, cargo_arguments: &[String], arguments: &[S
     outcome.unwrap_or_else(|why| Outcome::not_started(DOC_TESTS, &why))
 }
 
-/// Where a program finds the libraries of its build and of the compiler, which tests of procedural macros take.
+/// Returns the library path of a program: the libraries of its build and of the compiler, which
+/// tests of procedural macros need.
 fn library_path(executable: &Path) -> Result<String, String> {
     let output = Command::new("rustc")
         .args(["--print", "target-libdir"])
@@ -274,16 +282,16 @@ fn library_path(executable: &Path) -> Result<String, String> {
     Ok(all.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(":"))
 }
 
-/// What one run writes, below `target/tests`.
+/// Output files of one run, in `target/tests`.
 struct Files {
     stdout: PathBuf,
     stderr: PathBuf,
-    /// Of `takt_testkit::not_run`.
+    /// Records of `takt_testkit::not_run`.
     records: PathBuf,
 }
 
 impl Files {
-    /// Empty files called `name`.
+    /// Creates empty files called `name`.
     fn create(root: &Path, name: &str) -> Result<Self, String> {
         let directory = root.join("target/tests");
         fs::create_dir_all(&directory).map_err(|error| problem(&directory, error))?;
@@ -310,7 +318,8 @@ fn problem(what: &Path, error: std::io::Error) -> String {
     format!("{}: {error}", what.display())
 }
 
-/// Runs a prepared command, and reads what became of its tests. Its output is kept in files called `output`.
+/// Runs a prepared command, and evaluates its test results. Its output is stored in files called
+/// `output`.
 fn run(
     root: &Path,
     name: &str,
@@ -333,9 +342,10 @@ fn run(
     Ok(Outcome::read(name, listed, &end))
 }
 
-/// Tests of a program that run at a time: one a processor, two if they mostly wait for others. At least two, since libtest
-/// runs them on the main thread if there is one, and a test that does not run is known by the name of its thread. Those that
-/// overload networks take their turns themselves (`takt_testkit::overload::alone`).
+/// Returns the number of concurrent tests of a program: one per processor, two if they mostly wait
+/// for others, but at least two. With one thread libtest runs tests on the main thread, and a test
+/// that does not run is identified by the name of its thread. Tests that overload networks exclude
+/// each other (`takt_testkit::overload::alone`).
 fn threads(uses: Uses) -> usize {
     let wanted = std::env::var("RUST_TEST_THREADS").ok().and_then(|text| text.parse().ok());
     let processors = std::thread::available_parallelism().map_or(1, usize::from);

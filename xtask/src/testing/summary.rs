@@ -1,4 +1,4 @@
-//! The end of a run: what did not run and why, what failed, and the sums.
+//! Summary of a run: tests that did not run with the reasons, failures, and the sums.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,19 +6,19 @@ use std::fmt::Write as _;
 use super::allowed::{Allowances, LIST, matches};
 use super::outcome::{Failure, Outcome, Skip};
 
-/// Programs that are named with their time.
+/// Number of slowest programs that are listed with their time.
 const SLOWEST: usize = 5;
 
-/// The last line, alone on its line: programs read it.
+/// Returns the last line, which contains nothing else: programs parse it.
 pub fn closing_line(outcomes: &[Outcome]) -> String {
     let sum = |count: fn(&Outcome) -> usize| outcomes.iter().map(count).sum::<usize>();
     let (passed, failed, skipped) = (sum(|o| o.passed), sum(|o| o.failures.len()), sum(|o| o.skips.len()));
     format!("{passed} passed, {failed} failed, {skipped} skipped")
 }
 
-/// The text at the end of a run, and whether the run is good. With a list of allowances a skip that it does not allow fails
-/// the run; if everything was run, entries of the list without a use are named. What failed, and what did not run and why, is
-/// last, above the sums.
+/// Returns the text at the end of a run, and whether the run succeeded. With a list of allowances,
+/// a skip that it does not allow fails the run; if everything was run, unused entries of the list
+/// are named. Failures and skips with their reasons come last, before the sums.
 pub fn render(outcomes: &[Outcome], allowances: Option<&Allowances>, is_whole: bool) -> (String, bool) {
     let mut text = String::new();
     render_slowest(&mut text, outcomes);
@@ -70,7 +70,7 @@ fn render_failures(text: &mut String, outcomes: &[Outcome]) {
     }
 }
 
-/// By reason; tests of one module and reason are one line.
+/// Renders skips by reason; tests of one module and reason share a line.
 fn render_skips(text: &mut String, heading: &str, skips: &[&Skip]) {
     let mut reasons: BTreeMap<&str, BTreeMap<&str, Vec<&str>>> = BTreeMap::new();
     for skip in skips {
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn last_lines_are_failures_then_what_did_not_run_then_the_sums() {
+    fn last_lines_are_failures_then_skips_then_the_sums() {
         let failure = Failure { what: "a::it::y".into(), why: Vec::new() };
         let both = Outcome { failures: vec![failure], roles: 1, ..outcome(&["a::it::x"]) };
         let (text, _) = render(&[both], None, true);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn run_with_a_failure_or_without_a_pass_is_not_good() {
+    fn run_with_a_failure_or_without_a_pass_fails() {
         let failure = Failure { what: "a::it::x".into(), why: vec!["panicked at x.rs".into()] };
         let failed = Outcome { failures: vec![failure], passed: 1, ..Outcome::default() };
         let (text, is_good) = render(&[failed], None, true);

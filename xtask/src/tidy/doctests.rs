@@ -1,12 +1,14 @@
-//! Rust code in README and `docs/` is compiled: its page is in a doctest module, `#[doc = include_str!("...")]`.
+//! Check that Rust code in README and `docs/` is compiled: each page must be included in a doctest
+//! module, `#[doc = include_str!("...")]`.
 //!
-//! A block that is marked `ignore` is not compiled, and needs `<!-- ignore: reason -->` on the line above. In a page that is included each
-//! block names its language: rustdoc takes a block without one for Rust.
+//! A block marked `ignore` is not compiled, and requires `<!-- ignore: reason -->` on the line
+//! above. In an included page each block must name its language: rustdoc treats a block without a
+//! language as Rust.
 
 use super::Report;
 use crate::tree::{SourceFile, SourceTree};
 
-/// How a page comes to be compiled, in a Rust file.
+/// Attribute that includes a page for compilation in a Rust file.
 const INCLUDE: &str = "#[doc = include_str!(\"";
 
 /// Checks every Rust block of README and `docs/`.
@@ -47,7 +49,7 @@ fn has_reason(line: &str) -> bool {
     inner.is_some_and(|reason| !reason.trim().is_empty())
 }
 
-/// The pages that a Rust file includes, by their paths from the root.
+/// Returns the pages that a Rust file includes, by their paths from the root.
 fn includes(file: &SourceFile) -> Vec<String> {
     let paths = file.text.lines().filter_map(|line| line.trim_start().strip_prefix(INCLUDE)?.split_once('"'));
     paths.map(|(path, _)| path.trim_start_matches("../").to_owned()).collect()
@@ -61,21 +63,21 @@ mod tests {
     const LIBRARY: &str = "//! a\n#[cfg(doctest)]\n#[doc = include_str!(\"../../../docs/a.md\")]\nmod documents {}\n";
 
     #[test]
-    fn a_rust_block_of_a_page_that_no_crate_includes_fails() {
+    fn rust_block_of_a_page_without_doctest_module_fails() {
         let text = "```rust\nlet a = 1;\n```\n\n```toml\n```\n\n```rust,no_run\n```\n";
         let files = [("crates/a/src/lib.rs", LIBRARY), ("docs/a.md", text), ("docs/b.md", text), ("other/c.md", text)];
         assert_eq!(findings(&files, check), ["doctest docs/b.md:1", "doctest docs/b.md:8"]);
     }
 
     #[test]
-    fn block_without_a_language_fails_in_a_page_that_is_included() {
+    fn block_without_a_language_fails_in_an_included_page() {
         let text = "```\nlet a = 1;\n```\n\n```text\n```\n  ```\n  ```\n";
         let files = [("crates/a/src/lib.rs", LIBRARY), ("docs/a.md", text), ("docs/b.md", text)];
         assert_eq!(findings(&files, check), ["doctest docs/a.md:1", "doctest docs/a.md:7"]);
     }
 
     #[test]
-    fn a_block_that_is_ignored_has_a_reason_above() {
+    fn ignored_block_requires_a_reason_above() {
         let text = "<!-- ignore: needs the feature a -->\n```rust,ignore\n```\n\n<!-- ignore: -->\n```rust,ignore\n```\n```rust, ignore\n```\n";
         assert_eq!(findings(&[("README.md", text)], check), ["doctest README.md:6", "doctest README.md:8"]);
     }

@@ -1,4 +1,4 @@
-//! Every module opens with `//!`: what it is, its specification, its invariants and units.
+//! Check that every module begins with a `//!` comment.
 
 use super::Report;
 use crate::tree::SourceTree;
@@ -6,7 +6,7 @@ use crate::tree::SourceTree;
 /// Checks the first line of every Rust file.
 pub fn check(tree: &SourceTree, report: &mut Report) {
     for file in tree.files.iter().filter(|file| file.rust.is_some()) {
-        // Inputs of compile-fail tests stand for a user's file, not for a module of ours.
+        // Inputs of compile-fail tests stand for user files, not for modules of the project.
         if file.path.contains("/tests/ui/") {
             continue;
         }
@@ -24,7 +24,7 @@ mod tests {
     use crate::tidy::tests::findings;
 
     #[test]
-    fn wants_a_module_comment_first() {
+    fn file_without_a_leading_module_comment_fails() {
         let files = [
             ("crates/a/src/good.rs", "\n//! Good.\n#![no_std]\n"),
             ("crates/a/src/attribute.rs", "#![no_std]\n//! Late.\n"),

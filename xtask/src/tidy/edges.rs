@@ -1,8 +1,8 @@
-//! Who may depend on whom: the map of `ARCHITECTURE.md` as data.
+//! Allowed dependencies between crates: the map of `ARCHITECTURE.md` as data.
 //!
-//! An edge that is not in [`CRATES`] fails, and so does a workspace member that is not there or
-//! an entry without a member, so that the table and the workspace stay one. Crates on the ground
-//! floor also have their *external* dependencies listed: that is what "no I/O, no clock" rests on.
+//! The check fails for an edge that is not in [`CRATES`], for a workspace member without an entry,
+//! and for an entry without a member. Crates on the ground floor also have a list of allowed
+//! *external* dependencies: it guarantees "no I/O, no clock".
 
 use std::path::Path;
 use std::process::Command;
@@ -11,18 +11,18 @@ use serde_json::Value;
 
 use super::Report;
 
-/// What one workspace member may depend on.
+/// Allowed dependencies of one workspace member.
 struct Crate {
     name: &'static str,
-    /// Members it may use, besides those its tests use.
+    /// Members that the crate may use, in addition to those of its tests.
     internal: &'static [&'static str],
-    /// Members that its tests may use as well.
+    /// Members that its tests may use in addition.
     internal_in_tests: &'static [&'static str],
-    /// The only external crates it may use; `None` leaves that to `deny.toml`.
+    /// The only external crates that it may use; `None` leaves the decision to `deny.toml`.
     external: Option<&'static [&'static str]>,
 }
 
-/// Support for tests, which the tests of every crate may use.
+/// Test support crate, which the tests of every crate may use.
 const TESTKIT: &str = "takt-testkit";
 
 /// The allowed edges, from the ground floor up.
@@ -173,7 +173,7 @@ const CRATES: &[Crate] = &[
     Crate { name: "xtask", internal: &[], internal_in_tests: &[], external: Some(&["serde_json", "toml"]) },
 ];
 
-/// The workspace as cargo describes it, without resolving anything.
+/// Returns the cargo metadata of the workspace, without dependency resolution.
 pub fn cargo_metadata(root: &Path) -> Result<Value, String> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let output = Command::new(cargo)
@@ -213,12 +213,12 @@ pub fn check(metadata: &Value, report: &mut Report) -> Result<(), String> {
     Ok(())
 }
 
-/// Why `dependency` is not allowed to this crate.
+/// Returns the reason for which `dependency` is not allowed for this crate.
 fn refusal(allowed: &Crate, dependency: &Value, members: &[&str]) -> Option<String> {
     let name = dependency["name"].as_str()?;
     let in_tests = dependency["kind"].as_str() == Some("dev");
     if members.contains(&name) {
-        // A crate's tests may name the crate itself, to switch on a feature of it.
+        // The tests of a crate may depend on the crate itself, to enable one of its features.
         let listed = allowed.internal.contains(&name)
             || (in_tests && (allowed.internal_in_tests.contains(&name) || [TESTKIT, allowed.name].contains(&name)));
         return (!listed).then(|| format!("must not depend on {name}: arrows point downwards only"));
@@ -235,7 +235,8 @@ mod tests {
     use super::{CRATES, check};
     use crate::tidy::Report;
 
-    /// The whole workspace without edges, but for `name`, which has `dependencies`.
+    /// Returns the metadata of the whole workspace without edges, except that `name` has
+    /// `dependencies`.
     fn workspace(name: &str, dependencies: &Value) -> Value {
         let package = |c: &super::Crate| {
             let own = if c.name == name { dependencies.clone() } else { json!([]) };
@@ -251,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn allows_the_edges_of_the_map() {
+    fn edges_of_the_map_are_allowed() {
         let down = json!([{ "name": "takt-wire", "kind": null }]);
         assert_eq!(messages(&workspace("takt-core", &down)), Vec::<String>::new());
         let external = json!([{ "name": "md-5", "kind": null }]);
@@ -259,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_an_edge_upwards() {
+    fn upward_edge_is_refused() {
         let up = json!([{ "name": "takt-core", "kind": null }]);
         let found = messages(&workspace("takt-wire", &up));
         assert_eq!(found.len(), 1);
@@ -267,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_a_build_edge_and_an_unlisted_test_edge() {
+    fn build_edge_and_unlisted_test_edge_are_refused() {
         for kind in ["build", "dev"] {
             let edge = json!([{ "name": "takt-transport", "kind": kind }]);
             assert_eq!(messages(&workspace("takt-core", &edge)).len(), 1, "{kind}");
@@ -275,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn test_edges_do_not_open_the_library() {
+    fn test_edge_is_refused_for_the_library() {
         let edge = |kind: Value| json!([{ "name": "takt-xtypes", "kind": kind }]);
         assert_eq!(messages(&workspace("takt-derive", &edge(json!("dev")))).len(), 0);
         assert_eq!(messages(&workspace("takt-derive", &edge(json!(null)))).len(), 1);
@@ -289,13 +290,13 @@ mod tests {
     }
 
     #[test]
-    fn tests_may_name_their_own_crate() {
+    fn tests_may_depend_on_their_own_crate() {
         let own = json!([{ "name": "takt-transport", "kind": "dev" }]);
         assert_eq!(messages(&workspace("takt-transport", &own)), Vec::<String>::new());
     }
 
     #[test]
-    fn refuses_an_external_crate_on_the_ground_floor_outside_tests() {
+    fn external_crate_on_the_ground_floor_is_refused_outside_tests() {
         let external = |kind: Value| json!([{ "name": "rand", "kind": kind }]);
         assert_eq!(messages(&workspace("takt-wire", &external(json!(null)))).len(), 1);
         assert_eq!(messages(&workspace("takt-wire", &external(json!("dev")))).len(), 0);
@@ -303,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_an_unknown_member_and_a_stale_entry() {
+    fn unknown_member_and_stale_entry_are_refused() {
         let mut metadata = workspace("takt", &json!([]));
         let packages = metadata["packages"].as_array_mut().expect("an array");
         packages[0]["name"] = json!("takt-stranger");

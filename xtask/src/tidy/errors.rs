@@ -1,7 +1,8 @@
-//! Causes are kept: no blind `unwrap()` and no error dropped by `.ok();` in library code.
+//! Check that library code preserves error causes: no `unwrap()` without a reason, and no error
+//! dropped by `.ok();`.
 //!
-//! Library code is what stands in a `src/` and is no test. A proven invariant is an `expect` that
-//! says why it cannot fail.
+//! Library code is the code in `src/` that is no test. For an invariant use `expect` with the
+//! reason why it cannot fail.
 
 use super::Report;
 use crate::tree::{SourceFile, SourceTree};
@@ -11,7 +12,7 @@ const RULES: [(&str, &str, &str); 2] = [
     ("dropped-cause", concat!(".ok", "();"), "handle the error, count it, or keep its cause"),
 ];
 
-/// Looks through the library code of every crate.
+/// Checks the library code of every crate.
 pub fn check(tree: &SourceTree, report: &mut Report) {
     for file in tree.files.iter().filter(|f| f.library_of().is_some()) {
         let Some(rust) = &file.rust else { continue };
@@ -34,7 +35,7 @@ mod tests {
     use crate::tidy::tests::findings;
 
     #[test]
-    fn finds_both_in_library_code() {
+    fn unwrap_and_dropped_errors_in_library_code_are_findings() {
         for (rule, text, _) in RULES {
             let code = format!("fn f() {{\n    let x = g(){text}\n}}\n");
             let found = findings(&[("crates/a/src/x.rs", &code)], check);
@@ -43,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_comments_and_allowances_are_free() {
+    fn tests_comments_and_allowed_lines_are_exempt() {
         let text = RULES[0].1;
         let code = format!(
             "// {text}\n#[cfg(test)]\nmod tests {{\n    fn f() {{ g(){text}; }}\n}}\n\
@@ -55,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn an_expect_with_a_reason_is_free() {
+    fn expect_with_a_reason_is_allowed() {
         let code = "fn f() { g().expect(\"the slice has four bytes\"); }\n";
         assert_eq!(findings(&[("crates/a/src/x.rs", code)], check), Vec::<String>::new());
     }

@@ -1,7 +1,7 @@
-//! Links between the project's documents lead somewhere.
+//! Check that links between the project's documents resolve.
 //!
-//! Only relative links to files and directories are checked; not what is on the web, and not the
-//! heading after a `#`.
+//! Only relative links to files and directories are checked, not web links, and not the heading
+//! after a `#`.
 
 use super::Report;
 use crate::tree::{SourceFile, SourceTree};
@@ -23,12 +23,13 @@ pub fn check(tree: &SourceTree, report: &mut Report) {
     }
 }
 
-/// What stands between `](` and `)`.
+/// Returns the texts between `](` and `)`.
 fn targets(line: &str) -> impl Iterator<Item = &str> {
     line.split("](").skip(1).filter_map(|rest| Some(rest.split_once(')')?.0))
 }
 
-/// The path from the root that `target` in the file at `from` means; `None` for other links.
+/// Returns the path from the root to which `target` in the file at `from` refers; `None` for other
+/// links.
 fn resolve(from: &str, target: &str) -> Option<String> {
     let target = target.split('#').next()?;
     if target.is_empty() || target.contains("://") || target.starts_with("mailto:") {
@@ -53,14 +54,14 @@ mod tests {
     use crate::tidy::tests::findings;
 
     #[test]
-    fn a_link_to_nothing_fails() {
+    fn link_to_a_missing_file_fails() {
         let text = "[a](b.md) and [c](../x/c.md)\n\n[gone](gone.md#part) [out](../../a.md)\n";
         let files = [("docs/a.md", text), ("docs/b.md", ""), ("x/c.md", "")];
         assert_eq!(findings(&files, check), ["link docs/a.md:3", "link docs/a.md:3"]);
     }
 
     #[test]
-    fn directories_headings_and_the_web_are_fine() {
+    fn directory_heading_and_web_links_pass() {
         let text = "[d](docs/) [h](#there) [w](https://example.org/x) [f](docs/a.md#x)\n";
         let files = [("README.md", text), ("docs/a.md", "")];
         assert_eq!(findings(&files, check), Vec::<String>::new());

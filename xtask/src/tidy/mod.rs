@@ -1,6 +1,6 @@
-//! The house rules that a compiler does not hold, each a function from the tree to a [`Report`].
+//! Project rules that the compiler does not check, each a function from the tree to a [`Report`].
 //!
-//! A rule that looks at lines can be lifted for one line by a comment on it or on the line above,
+//! A rule that checks lines can be disabled for one line by a comment on it or on the line above,
 //! with the reason: `tidy-allow(sleep): the workload is one sample a millisecond`. The rules on
 //! whole files (edges, sizes, documentation, `no_std`) have no such exception.
 
@@ -13,6 +13,7 @@ mod mutant_globs;
 mod mutations;
 mod no_std;
 mod policy_tests;
+mod prose;
 mod sizes;
 mod words;
 
@@ -22,27 +23,27 @@ use std::path::Path;
 use crate::conformance;
 use crate::tree::{SourceFile, SourceTree};
 
-/// How much a finding weighs.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// To look at; does not fail the check.
+    /// Reported, but does not fail the check.
     Warning,
     /// Fails the check.
     Failure,
 }
 
-/// One place where a rule is broken.
+/// Violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Weight.
+    /// Severity of the finding.
     pub severity: Severity,
-    /// The rule's name, as `tidy-allow` takes it.
+    /// Name of the rule, as used in `tidy-allow`.
     pub rule: &'static str,
-    /// File, or crate for a rule about edges.
+    /// Path of the file, or crate for a rule about edges.
     pub place: String,
-    /// Line from 1, where one line is at fault.
+    /// Line number from 1, if the finding concerns one line.
     pub line: Option<usize>,
-    /// What is wrong and what to do.
+    /// Description of the problem and its remedy.
     pub message: String,
 }
 
@@ -60,7 +61,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What the checks found.
+/// Findings of the checks.
 #[derive(Default)]
 pub struct Report {
     /// Findings in the order of the rules, then of the files.
@@ -78,14 +79,14 @@ impl Report {
         self.push(Severity::Warning, rule, place, line, message);
     }
 
-    /// Adds a failure about one line, unless a `tidy-allow` comment lifts the rule there.
+    /// Adds a failure about one line, unless a `tidy-allow` comment disables the rule there.
     pub fn fail_line(&mut self, rule: &'static str, file: &SourceFile, line: usize, message: String) {
         if !is_allowed(rule, file, line) {
             self.push(Severity::Failure, rule, &file.path, Some(line), message);
         }
     }
 
-    /// How many findings fail the check.
+    /// Returns the number of findings that fail the check.
     pub fn failure_count(&self) -> usize {
         let failures = self.findings.iter().filter(|f| f.severity == Severity::Failure);
         failures.count()
@@ -129,9 +130,10 @@ fn check_sources(tree: &SourceTree, report: &mut Report) {
     mutations::check(tree, report);
     mutant_globs::check(tree, report);
     policy_tests::check(tree, report);
+    prose::check(tree, report);
 }
 
-/// True if line `line` of `file`, or the one above, carries `tidy-allow(rule): reason`.
+/// Reports whether line `line` of `file`, or the one above, has `tidy-allow(rule): reason`.
 fn is_allowed(rule: &str, file: &SourceFile, line: usize) -> bool {
     let mark = format!("tidy-allow({rule}): ");
     let above = line.saturating_sub(2);
@@ -148,7 +150,7 @@ mod tests {
     use crate::fixture::Fixture;
     use crate::tree::SourceFile;
 
-    /// Findings of `check` on `files`, as `rule place:line`.
+    /// Returns the findings of `check` on `files`, as `rule place:line`.
     pub(super) fn findings(files: &[(&str, &str)], check: fn(&crate::tree::SourceTree, &mut Report)) -> Vec<String> {
         let fixture = Fixture::new(files);
         let mut report = Report::default();
@@ -161,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clean_tree_has_no_finding() {
+    fn clean_tree_has_no_finding() {
         let files = [
             ("crates/takt-wire/src/lib.rs", "//! Wire.\n#![no_std]\npub mod a;\n"),
             ("crates/takt-wire/src/a.rs", "//! A.\npub fn f() {}\n"),
@@ -175,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn an_allowance_needs_the_rule_and_a_reason() {
+    fn allowance_requires_the_rule_and_a_reason() {
         let text = "// tidy-allow(sleep): paced workload\nhere\n\n// tidy-allow(sleep):\nhere\n";
         let file = SourceFile::new("x.rs", text);
         let mut report = Report::default();
@@ -188,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_report_counts_and_prints() {
+    fn report_counts_and_prints_findings() {
         let mut report = Report::default();
         report.fail("size", "a.rs", "too long".into());
         report.warn("size", "b.rs", Some(3), "look twice".into());

@@ -1,17 +1,18 @@
-//! Every glob of `.cargo/mutants.toml` matches a file, so that a renamed module stays in `make mutants`.
+//! Check that every glob of `.cargo/mutants.toml` matches a file, so that a renamed module stays in
+//! `make mutants`.
 //!
-//! Each alternative in braces counts on its own. Understood are `{a,b}` without nesting and `*` within one
-//! part of a path; a glob with anything else matches nothing here.
+//! Each alternative in braces is checked separately. Supported are `{a,b}` without nesting and `*`
+//! within one path component; a glob with other syntax matches nothing here.
 
 use toml::{Table, Value};
 
 use super::Report;
 use crate::tree::{SourceFile, SourceTree};
 
-/// The configuration of cargo-mutants.
+/// Path of the cargo-mutants configuration.
 const CONFIGURATION: &str = ".cargo/mutants.toml";
 
-/// Its keys that hold globs.
+/// Keys that contain globs.
 const KEYS: [&str; 2] = ["examine_globs", "exclude_globs"];
 
 pub(super) fn check(tree: &SourceTree, report: &mut Report) {
@@ -31,7 +32,7 @@ pub(super) fn check(tree: &SourceTree, report: &mut Report) {
     }
 }
 
-/// The globs that remain when each alternative in braces is written out.
+/// Expands alternatives in braces to separate globs.
 fn alternatives(glob: &str) -> Vec<String> {
     let parts = glob.split_once('{').and_then(|(before, rest)| Some((before, rest.split_once('}')?)));
     let Some((before, (inside, after))) = parts else {
@@ -42,7 +43,7 @@ fn alternatives(glob: &str) -> Vec<String> {
     choices.flat_map(|choice| tails.iter().map(move |tail| format!("{before}{choice}{tail}"))).collect()
 }
 
-/// True if `path` is what `glob` describes, part by part.
+/// Reports whether `path` matches `glob`, component by component.
 fn matches(glob: &str, path: &str) -> bool {
     let (globs, parts) = (glob.split('/'), path.split('/'));
     globs.clone().count() == parts.clone().count() && globs.zip(parts).all(|(glob, part)| part_matches(glob, part))
@@ -54,7 +55,7 @@ fn part_matches(glob: &str, part: &str) -> bool {
     (0..=rest.len()).any(|at| rest.get(at..).is_some_and(|rest| part_matches(after, rest)))
 }
 
-/// The line on which `glob` stands, from 1.
+/// Returns the line that contains `glob`, from 1.
 fn line_of(file: &SourceFile, glob: &str) -> usize {
     SourceFile::lines(&file.text).find(|(_, text)| text.contains(glob)).map_or(1, |(line, _)| line)
 }
@@ -78,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn each_alternative_without_a_file_is_a_finding_at_its_line() {
+    fn unmatched_alternative_is_a_finding_at_its_line() {
         let globs = "examine_globs = [\n  'crates/a/src/reader/{room,deadline}.rs',\n  'crates/a/src/*.rs',\n]\nexclude_globs = ['b.rs']";
         let expected =
             ["mutants .cargo/mutants.toml:2", "mutants .cargo/mutants.toml:3", "mutants .cargo/mutants.toml:5"];

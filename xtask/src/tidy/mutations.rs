@@ -1,6 +1,6 @@
-//! Deliberate bugs fit the code: each snippet that one replaces occurs exactly once.
+//! Check that deliberate bugs apply to the code: each snippet to be replaced occurs exactly once.
 //!
-//! A change of the code that breaks an edit is noticed here, not when `cargo xtask sim --teeth` runs next.
+//! It detects a code change that breaks an edit earlier than `cargo xtask sim --teeth`.
 
 use super::Report;
 use crate::teeth::mutations::{Misfit, apply, load};
@@ -22,7 +22,7 @@ mod tests {
     use super::check;
 
     #[test]
-    fn deliberate_bug_that_the_code_has_outgrown_is_a_finding() {
+    fn deliberate_bug_with_a_missing_snippet_is_a_finding() {
         let code = ("crates/a/src/lib.rs", "//! A.\nfn f() -> bool {\n    true\n}\n");
         let edit = |find: &str| {
             let file = "crates/a/src/lib.rs";

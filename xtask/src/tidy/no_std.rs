@@ -1,17 +1,18 @@
-//! The proof that the ground floor and the core touch no I/O and no clock: they are `no_std`.
+//! Check that the ground floor crates and the core are `no_std`, so that they use no I/O and no
+//! clock.
 //!
 //! The attribute must be unconditional: a crate that is `no_std` only outside its tests would be
-//! tested as another crate than it ships. Tests name `std` through `#[cfg(test)] extern crate std`.
+//! tested in another form than it ships. Tests use `std` through `#[cfg(test)] extern crate std`.
 
 use super::Report;
 use crate::rust_text::find_word;
 use crate::tree::{SourceFile, SourceTree};
 
-/// The crates that prove it.
+/// Crates that must be `no_std`.
 const CRATES: &[&str] =
     &["crates/takt-wire", "crates/takt-packet", "crates/takt-openflow", "crates/takt-xtypes", "crates/takt-core"];
 
-/// Checks each crate's attribute and that its library code does not name `std`.
+/// Checks the attribute of each crate, and that its library code does not name `std`.
 pub fn check(tree: &SourceTree, report: &mut Report) {
     for directory in CRATES {
         let root = format!("{directory}/src/lib.rs");
@@ -48,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn the_attribute_must_be_there_and_unconditional() {
+    fn attribute_must_be_present_and_unconditional() {
         assert_eq!(with("README.md", ""), Vec::<String>::new());
         let root = "crates/takt-core/src/lib.rs";
         for text in ["//! Root.\n", "//! #![no_std]\n", "#![cfg_attr(not(test), no_std)]\n"] {
@@ -64,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_comments_and_other_crates_may() {
+    fn tests_comments_and_other_crates_may_name_std() {
         let text = "//! Not std::time.\n#[cfg(test)]\nextern crate std;\n#[test]\nfn f() { std::process::id(); }\n";
         assert_eq!(with("crates/takt-wire/src/a.rs", text), Vec::<String>::new());
         assert_eq!(with("crates/takt/src/a.rs", "use std::time;\n"), Vec::<String>::new());

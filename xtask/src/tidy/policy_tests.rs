@@ -1,21 +1,23 @@
-//! The table "Policy by policy" of `docs/qos-tests.md` names deliberate bugs, code and tests that exist.
+//! Check that the table "Policy by policy" of `docs/qos-tests.md` names existing deliberate bugs,
+//! code and tests.
 //!
-//! In its last column a name in backquotes is a test, `[crate::]module::function`; without a crate it is one of
-//! `takt-core`. The module is a file of the crate, in its `tests/` or its `src/`. In the column before, a name with
-//! a hyphen is a deliberate bug, any other a word of the product's code.
+//! In the last column a name in backquotes is a test, `[crate::]module::function`; without a crate
+//! it belongs to `takt-core`. The module is a file of the crate, in its `tests/` or its `src/`. In
+//! the column before, a name with a hyphen is a deliberate bug, any other an identifier in the
+//! product's code.
 
 use super::Report;
 use crate::rust_text::find_word;
 use crate::teeth::mutations::DIRECTORY;
 use crate::tree::{SourceFile, SourceTree};
 
-/// The page.
+/// Path of the page.
 const PAGE: &str = "docs/qos-tests.md";
 
-/// The heading above the table.
+/// Heading above the table.
 const HEADING: &str = "## Policy by policy";
 
-/// The crate of a test that is named without one.
+/// Default crate of a test.
 const CRATE: &str = "takt-core";
 
 pub(super) fn check(tree: &SourceTree, report: &mut Report) {
@@ -36,7 +38,7 @@ pub(super) fn check(tree: &SourceTree, report: &mut Report) {
     }
 }
 
-/// What stands in backquotes.
+/// Returns the texts in backquotes.
 fn names(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }
@@ -86,14 +88,14 @@ mod tests {
     }
 
     #[test]
-    fn bugs_code_and_tests_that_exist_are_no_finding() {
+    fn existing_bugs_code_and_tests_are_no_finding() {
         let rows = "| `x` | `ignore-deadline`; `keep` | `deadline::each_period_is_counted`, `deadline::only_a_test` |\n\
                     | y | no `keep` | `takt::policies::unregistering_disposes` |\n";
         assert_eq!(of(rows), Vec::<String>::new());
     }
 
     #[test]
-    fn each_name_that_does_not_exist_is_a_finding() {
+    fn each_unknown_name_is_a_finding() {
         let rows = "| x | `ignore-all` | `deadline::each_period_is_counted` |\n\
                     | x | `only_a_test` | `deadline::keep` |\n\
                     | x | `keep` | `deadline::gone`, `policies::unregistering_disposes`, `each_period_is_counted` |\n";

@@ -1,19 +1,19 @@
-//! Sizes: a file is looked at twice from 800 lines and fails above 1500; a function of more than
-//! 70 lines is a warning, because a flat `match` over kinds may be longer.
+//! Check of sizes: a file is a warning from 800 lines and a failure above 1500; a function of more
+//! than 70 lines is a warning, because a flat `match` over kinds may be longer.
 
 use super::Report;
 use crate::tree::SourceTree;
 
-/// Lines of a file from which it should be split.
+/// Number of lines from which a file should be split.
 const FILE_LINES_WARN: usize = 800;
-/// Lines that no file may exceed.
+/// Maximum number of lines of a file.
 const FILE_LINES_MAX: usize = 1500;
-/// Lines that a function should not exceed.
+/// Number of lines that a function should not exceed.
 const FUNCTION_LINES_WARN: usize = 70;
-/// What counts as source code.
+/// File name extensions of source code.
 const EXTENSIONS: &[&str] = &["rs", "py", "sh", "c", "h", "cpp", "hpp", "lua"];
 
-/// Measures files and functions.
+/// Checks the sizes of files and functions.
 pub fn check(tree: &SourceTree, report: &mut Report) {
     for file in &tree.files {
         if !EXTENSIONS.contains(&file.extension()) {
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn measures_files() {
+    fn file_sizes_are_checked() {
         let lines = |count| "// x\n".repeat(count);
         assert_eq!(severities("a.rs", &lines(FILE_LINES_WARN)), []);
         assert_eq!(severities("a.rs", &lines(FILE_LINES_WARN + 1)), [Severity::Warning]);
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn measures_functions() {
+    fn function_lengths_are_checked() {
         let function = |inside| format!("fn f() {{\n{}}}\n", "    x();\n".repeat(inside));
         assert_eq!(severities("a.rs", &function(FUNCTION_LINES_WARN - 2)), []);
         assert_eq!(severities("a.rs", &function(FUNCTION_LINES_WARN - 1)), [Severity::Warning]);

@@ -1,20 +1,20 @@
-//! What must not be written: unfinished work, switched-off tests, sleeps in tests, and words that
-//! belong to the machine a change was made on.
+//! Check for forbidden text: unfinished work, disabled tests, sleeps in tests, and words that refer
+//! to the machine of the author.
 //!
-//! The words are spelt in two pieces so that this file does not trip over itself.
+//! The words are split in two in this file, so that it does not match itself.
 
 use super::Report;
 use crate::rust_text::find_word;
 use crate::tree::{SourceFile, SourceTree};
 
-/// Where a word is looked for.
+/// Text that is searched for a word.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Within {
-    /// Rust code, not its comments and literals.
+    /// Rust code, without comments and literals.
     RustCode,
     /// The code of Rust tests.
     RustTests,
-    /// Every line of a source file or script, comments included; not documents.
+    /// Every line of a source file or script, comments included, but not of documents.
     Source,
     /// Every text file.
     Anywhere,
@@ -27,7 +27,7 @@ struct Word {
     instead: &'static str,
 }
 
-/// How the reason of an ignored test begins that is no test: a process that another test starts.
+/// Beginning of the ignore reason of a test that is a process started by another test.
 const ROLE: &str = "= \"role: ";
 
 const UNFINISHED: &str = "finish it, or take it out and file it";
@@ -64,7 +64,7 @@ const fn word(rule: &'static str, text: &'static str, within: Within, instead: &
     Word { rule, text, within, instead }
 }
 
-/// Looks for every word in every file.
+/// Searches every file for every word.
 pub fn check(tree: &SourceTree, report: &mut Report) {
     for file in &tree.files {
         let is_document = matches!(file.extension(), "md" | "lock" | "txt" | "json");
@@ -99,7 +99,7 @@ mod tests {
     use crate::tidy::tests::findings;
 
     #[test]
-    fn every_word_is_found_where_it_counts() {
+    fn every_word_is_found_in_its_scope() {
         for word in WORDS {
             let text = match word.within {
                 Within::RustTests => format!("#[test]\nfn f() {{\n    {}(x);\n}}\n", word.text),
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn code_words_are_free_in_comments_literals_and_documents() {
+    fn code_words_are_allowed_in_comments_literals_and_documents() {
         for word in WORDS.iter().filter(|w| w.within == Within::RustCode) {
             let rust = format!("// {0}\nconst A: &str = \"{0}\";\n", word.text);
             let document = format!("Never write {}.\n", word.text);
@@ -130,13 +130,13 @@ mod tests {
     }
 
     #[test]
-    fn a_sleep_outside_tests_is_no_finding() {
+    fn sleep_outside_tests_is_no_finding() {
         let text = format!("fn pace() {{ {}(d); }}\n", concat!("std::thread::", "sleep"));
         assert_eq!(findings(&[("crates/a/src/x.rs", &text)], check), Vec::<String>::new());
     }
 
     #[test]
-    fn an_allowance_lifts_a_word() {
+    fn allowance_disables_the_check_of_a_word() {
         let text = format!(
             "#[test]\nfn f() {{\n    // tidy-allow(sleep): the load is paced\n    {}(d);\n}}\n",
             concat!("thread::", "sleep")
@@ -145,13 +145,13 @@ mod tests {
     }
 
     #[test]
-    fn role_that_another_test_starts_may_be_ignored() {
+    fn process_started_by_another_test_may_be_ignored() {
         let text = concat!("#[test]\n#[ig", "nore = \"role: started by x\"]\nfn f() {}\n");
         assert_eq!(findings(&[("crates/a/tests/it/x.rs", text)], check), Vec::<String>::new());
     }
 
     #[test]
-    fn a_longer_word_is_another_word() {
+    fn longer_word_does_not_match() {
         let text = concat!("// mktemp takt.XX", "XX", "XX and TO", "DOS\n");
         assert_eq!(findings(&[("crates/a/src/x.rs", text)], check), Vec::<String>::new());
     }

@@ -1,4 +1,4 @@
-//! The checks on this repository itself: what makes `cargo test` hold the house rules.
+//! Checks of this repository, through which `cargo test` enforces the project rules.
 
 mod runner;
 
@@ -7,13 +7,13 @@ use std::process::Command;
 use xtask::{tidy, workspace_root};
 
 #[test]
-fn the_repository_is_tidy() {
+fn repository_passes_tidy() {
     let report = tidy::run(&workspace_root()).expect("the work tree is readable");
     assert_eq!(report.failure_count(), 0, "\n{report}");
 }
 
 #[test]
-fn the_command_line_says_what_it_takes() {
+fn command_line_prints_its_usage() {
     let run = |arguments: &[&str]| {
         let output = Command::new(env!("CARGO_BIN_EXE_xtask")).args(arguments).output();
         output.expect("the binary runs")

@@ -1,11 +1,12 @@
-//! The test runner end to end: its exit code and last line, for a workspace of one small crate.
+//! End-to-end tests of the test runner: exit code and last line, for a workspace with one small
+//! crate.
 
 use std::process::Command;
 
 use takt_testkit::directory::Directory;
 
 const GOOD: &str = "#[test]\nfn good() { assert_eq!(1 + 1, 2); }\n";
-/// As `takt_testkit::not_run` does.
+/// Test that reports like `takt_testkit::not_run`.
 const SKIPPED: &str = r#"
 #[test]
 fn skipped() {
@@ -16,7 +17,7 @@ fn skipped() {
 "#;
 const ALLOWED: &str = r#"[{"tests": "small::lib::skipped", "because": "no such *", "reason": "the machine has none"}]"#;
 
-/// Runs the tests of a crate with these sources. Gives the exit code, and what was printed.
+/// Runs the tests of a crate with these sources. Returns the exit code and the output.
 fn run(sources: &str, may_skip: &str, options: &[&str]) -> (Option<i32>, String) {
     let manifest = "[package]\nname = \"small\"\nversion = \"0.0.0\"\nedition = \"2024\"\n[workspace]\n";
     let lock = "version = 4\n\n[[package]]\nname = \"small\"\nversion = \"0.0.0\"\n";
@@ -53,7 +54,7 @@ fn runner_fails_when_a_test_fails() {
 }
 
 #[test]
-fn runner_fails_when_a_program_ends_among_its_tests() {
+fn runner_fails_when_a_program_ends_during_its_tests() {
     let sources = format!("{GOOD}#[test]\nfn bad() {{ std::process::exit(0); }}\n");
     let (code, text) = run(&sources, "[]", &[]);
     assert_eq!(code, Some(1), "{text}");
@@ -61,7 +62,7 @@ fn runner_fails_when_a_program_ends_among_its_tests() {
 }
 
 #[test]
-fn runner_says_that_nothing_ran_when_the_tests_do_not_compile() {
+fn runner_reports_that_nothing_ran_when_the_tests_do_not_compile() {
     assert_ends("#[test]\nfn bad() { 1 }\n", "[]", &[], 2, "0 passed, 0 failed, 0 skipped");
 }
 

@@ -1,4 +1,4 @@
-//! Error messages of a process without privileges. The test runs itself again as the user nobody.
+//! Error messages of a process without privileges. The test runs itself again as the user `nobody`.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Policies that were altered while all went on.
+//! Model of policies that are altered at run time.
 
 use takt_wire::Guid;
 use takt_wire::qos::UserData;
@@ -11,24 +11,26 @@ use crate::process::user_data;
 use crate::scenario::QosPlan;
 
 impl Endpoint {
-    /// Its policies of all times.
+    /// Returns the current and all former policies of the endpoint.
     pub(super) fn policies(&self) -> impl Iterator<Item = &QosPlan> {
         self.past.iter().chain([&self.qos])
     }
 
-    /// Whether its strength has changed. The checker does not know when other processes heard of the change.
+    /// Reports whether the strength has changed. The checker does not know when other processes
+    /// learn of the change.
     pub(super) fn has_other_strengths(&self) -> bool {
         self.past.iter().any(|past| past.strength != self.qos.strength)
     }
 
-    /// From when on a sample may be sent: when it was written, or when publications that were suspended then resumed.
+    /// Returns the time from which a sample may be sent: that of the write, or of the end of a
+    /// suspension.
     pub(super) fn free_at(&self, number: u32) -> Nanos {
         let written = self.written_at[number as usize - 1];
         let before = self.suspended.iter().take_while(|(from, _)| *from <= written);
         before.last().map_or(written, |(_, until)| written.max(*until))
     }
 
-    /// Its policies less than this time before or after a moment.
+    /// Returns the policies that were valid within `time` before or after a point in time.
     pub(super) fn policies_around(&self, at: Nanos, time: Nanos) -> impl Iterator<Item = &QosPlan> {
         let begins = [0].into_iter().chain(self.altered.iter().copied());
         let ends = self.altered.iter().copied().chain([Nanos::MAX]);
@@ -37,31 +39,32 @@ impl Endpoint {
         periods.filter(move |(_, period)| is_near(*period)).map(|(qos, _)| qos)
     }
 
-    /// Whether its content filter has changed.
+    /// Reports whether the content filter has changed.
     pub(super) fn has_other_filters(&self) -> bool {
         self.past.iter().any(|past| past.filter != self.qos.filter)
     }
 
-    /// Whether it was ever in another partition.
+    /// Reports whether the endpoint has ever been in another partition.
     pub(super) fn has_moved(&self) -> bool {
         self.past.iter().any(|past| past.partition != self.qos.partition)
     }
 }
 
-/// Whether a writer and a reader may match, and have ever had policies that do, as others may still see them.
+/// Reports whether a writer and a reader may match, and have ever had compatible policies, which
+/// other participants may still know.
 pub(super) fn ever_matched(from: &Endpoint, to: &Endpoint) -> bool {
     from.may_match(to)
         && from.policies().any(|offered| to.policies().any(|requested| model::matches(offered, requested)))
 }
 
 impl Checker {
-    /// The policies of an endpoint now.
+    /// Returns the current policies of an endpoint.
     #[must_use]
     pub fn qos_of(&self, id: EndpointId) -> QosPlan {
         self.endpoints[id as usize].qos
     }
 
-    /// An application altered the policies of an endpoint.
+    /// Records that an application altered the policies of an endpoint.
     pub fn altered(&mut self, id: EndpointId, qos: QosPlan) {
         let endpoint = &mut self.endpoints[id as usize];
         let before = std::mem::replace(&mut endpoint.qos, qos);
@@ -72,14 +75,14 @@ impl Checker {
             of_reader.for_each(|(_, pair)| pair.wants_too(filter));
         }
         if before.partition != qos.partition && !endpoint.is_writer {
-            // A match that lasts is one in other partitions from now on.
+            // A match that persists is now in other partitions.
             for ((writer, _), pair) in self.pairs.iter_mut().filter(|((_, reader), _)| *reader == id) {
                 pair.begin_again(qos.partition, self.endpoints[*writer as usize].written.len() as u32);
             }
         }
     }
 
-    /// An application suspended the publications of a writer, or resumed them.
+    /// Records that an application suspended or resumed the publications of a writer.
     pub fn suspended(&mut self, id: EndpointId, is_suspended: bool) {
         let now = self.now;
         let periods = &mut self.endpoints[id as usize].suspended;
@@ -90,7 +93,8 @@ impl Checker {
         }
     }
 
-    /// Whether nothing has gone wrong so far, and no application has altered anything at a reader or at its writers.
+    /// Reports whether no fault has occurred so far, and no application has altered the reader or
+    /// its writers.
     pub(super) fn is_calm_at(&self, reader: EndpointId) -> bool {
         let is_untouched = |id: EndpointId| {
             let endpoint = &self.endpoints[id as usize];
@@ -101,33 +105,37 @@ impl Checker {
         self.calm || self.sound && is_plain && !self.ignores_others(reader)
     }
 
-    /// Whether policies of an endpoint that decide its matches were altered, or a match is ignored.
+    /// Reports whether policies of an endpoint that decide its matches were altered, or a match is
+    /// ignored.
     pub(super) fn may_unmatch(&self, id: EndpointId) -> bool {
         let of = &self.endpoints[id as usize];
         let decides = |qos: &QosPlan| (qos.partition, qos.deadline, qos.budget);
         of.past.iter().any(|past| decides(past) != decides(&of.qos)) || self.is_ignored(id) || self.ignores_others(id)
     }
 
-    /// Whether alterations end matches of a reader, so that its instances may be forgotten between two looks.
+    /// Reports whether alterations end matches of a reader, so that its instances may be forgotten
+    /// between two checks.
     pub(super) fn loses_writers(&self, reader: EndpointId) -> bool {
         let altered = |(writer, _): &(EndpointId, EndpointId)| !self.endpoints[*writer as usize].past.is_empty();
         let mut of_reader = self.pairs.keys().filter(|(_, to)| *to == reader);
         !self.endpoints[reader as usize].past.is_empty() || of_reader.any(altered) || self.ignores_others(reader)
     }
 
-    /// Whether they match in the end.
+    /// Reports whether the endpoints must match in the end.
     pub(super) fn must_match(&self, from: &Endpoint, to: &Endpoint) -> bool {
         from.may_match(to) && model::matches(&from.qos, &to.qos) && !self.ignorance.parts(from, to)
     }
 
-    /// Whether a sample was written in a partition in which the reader has been, or may be history there.
+    /// Reports whether a sample was written in a partition in which the reader has been, or may be
+    /// history there.
     pub(super) fn is_in_reach(&self, from: &Endpoint, to: &Endpoint, number: u32) -> bool {
         let written_in = from.written_in[number as usize - 1];
         to.policies().any(|qos| partitions::meet(qos.partition, written_in))
             || (from.qos.transient_local && to.qos.transient_local)
     }
 
-    /// In the end an endpoint knows the USER_DATA that those which it is matched with have now.
+    /// Checks in the end that an endpoint knows the current USER_DATA of the endpoints matched with
+    /// it.
     pub fn finish_user_data(&mut self, at: Nanos, id: EndpointId, peer: Guid, known: Option<&UserData>) {
         let Some(&of) = self.by_guid.get(&peer).filter(|_| !self.hears_nothing_from(id, peer)) else { return };
         let expected = user_data(&self.endpoints[of as usize].qos);

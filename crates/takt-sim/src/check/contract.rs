@@ -1,4 +1,4 @@
-//! What writers have promised about their pace, and who owns an instance.
+//! Checks of DEADLINE, LIVELINESS and OWNERSHIP.
 
 use takt_core::{ChangeKind, DeadlineMissedStatus, InstanceState, LivelinessLostStatus};
 
@@ -8,26 +8,29 @@ use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::model;
 use crate::sample::{self, Identity};
 
-/// A sample is no longer under way than this where little is sent and nothing goes wrong, the longest LATENCY_BUDGET included.
+/// Maximum transit time of a sample under low load without faults, including the longest
+/// LATENCY_BUDGET.
 const TRANSIT_MAX: Nanos = 70 * MILLISECOND;
 
-/// After all have stopped writing: time for the last samples to arrive.
+/// Time for the arrival of the last samples after all writers have stopped.
 const LAST_ARRIVALS: Nanos = 3 * SECOND;
 
 impl Checker {
-    /// Whether nobody ever outranked this writer for this reader, so that every sample of it counts.
+    /// Reports whether no other writer ever outranked this one for the reader, so that every sample
+    /// of it counts.
     pub(super) fn owns_for_certain(&self, writer: EndpointId, reader: EndpointId) -> bool {
         let from = &self.endpoints[writer as usize];
         let rivals = || self.pairs.keys().filter(|(other, to)| *to == reader && *other != writer);
         from.qos.strength.is_none() || rivals().all(|(other, _)| outranks(from, &self.endpoints[*other as usize]))
     }
 
-    /// Whether no policy keeps a sample of this writer from the reader, apart from its history.
+    /// Reports whether no policy except the history keeps a sample of this writer from the reader.
     pub(super) fn is_heard_out(&self, writer: EndpointId, reader: EndpointId) -> bool {
         self.endpoints[reader as usize].qos.separation.is_none() && self.is_heard_last(writer, reader)
     }
 
-    /// The same of the last sample of each instance.
+    /// Reports whether no policy keeps the last sample of each instance of this writer from the
+    /// reader.
     pub(super) fn is_heard_last(&self, writer: EndpointId, reader: EndpointId) -> bool {
         self.owns_for_certain(writer, reader)
             && self.lives_long_enough(writer, reader)
@@ -35,7 +38,7 @@ impl Checker {
             && !self.may_come_late(writer, reader)
     }
 
-    /// A sample was taken: was it the owner's?
+    /// Checks that a taken sample is from the owner of its instance.
     pub(super) fn judge_owner(
         &mut self,
         writer: EndpointId,
@@ -51,7 +54,7 @@ impl Checker {
         let certain = self.take_period(reader) == 0 && !self.lapsed.contains(&reader) && !self.late.contains(&reader);
         let pair = self.pairs.get(&(owner, reader)).filter(|pair| pair.is_matched() && pair.arrived.contains(number));
         let of_owner = &self.endpoints[owner as usize];
-        // An ending may take an instance over, or give it up, without a trace.
+        // The end of an instance may change its owner without a visible sample.
         let ends = |writer: EndpointId| {
             let mut written = self.endpoints[writer as usize].written.iter();
             written.any(|change| change.instance == found.instance && change.kind != ChangeKind::Alive)
@@ -64,7 +67,7 @@ impl Checker {
         Ok(())
     }
 
-    /// A reader is told that an instance got no sample in time.
+    /// Checks a REQUESTED_DEADLINE_MISSED status of a reader.
     pub fn requested_deadline_missed(&mut self, at: Nanos, reader: EndpointId, status: &DeadlineMissedStatus) {
         self.late.insert(reader);
         self.told_of_misses(at, reader, status.total_count);
@@ -86,7 +89,7 @@ impl Checker {
         }
     }
 
-    /// A writer is told that an instance was not written in time.
+    /// Checks an OFFERED_DEADLINE_MISSED status of a writer.
     pub fn offered_deadline_missed(&mut self, at: Nanos, writer: EndpointId, status: &DeadlineMissedStatus) {
         self.told_of_misses(at, writer, status.total_count);
         let from = &self.endpoints[writer as usize];
@@ -100,8 +103,8 @@ impl Checker {
         }
     }
 
-    /// How often a reader was told in the end, `rest` after the last sample was written. One that was created later misses
-    /// deadlines from then on.
+    /// Checks the final count of missed deadlines of a reader, `rest` after the last write. A
+    /// reader that was created later misses deadlines from its creation on.
     pub fn finish_requested(&mut self, at: Nanos, reader: EndpointId, told: u64, rest: Nanos) {
         let Some(period) = self.endpoints[reader as usize].qos.deadline else { return };
         let rest = rest.min(at - self.endpoints[reader as usize].created_at);
@@ -114,7 +117,7 @@ impl Checker {
         }
     }
 
-    /// How often a writer was told in the end, `rest` after it wrote last.
+    /// Checks the final count of missed deadlines of a writer, `rest` after its last write.
     pub fn finish_offered(
         &mut self,
         at: Nanos,
@@ -140,7 +143,7 @@ impl Checker {
         }
     }
 
-    /// A writer is told that it was not asserted in time.
+    /// Checks a LIVELINESS_LOST status of a writer.
     pub fn liveliness_lost(&mut self, at: Nanos, writer: EndpointId) {
         self.told_of_lapse(at, writer);
         let from = &self.endpoints[writer as usize];
@@ -152,17 +155,18 @@ impl Checker {
     }
 }
 
-/// The shortest DEADLINE that an endpoint has ever had.
+/// Returns the shortest DEADLINE that an endpoint has ever had.
 fn shortest(endpoint: &Endpoint) -> Option<Nanos> {
     endpoint.policies().filter_map(|qos| qos.deadline).min()
 }
 
-/// Whether the first of two writers owns what both write, and always has.
+/// Reports whether the first of two writers has always owned the instances that both write.
 fn outranks(first: &Endpoint, second: &Endpoint) -> bool {
     first.policies().all(|qos| second.policies().all(|other| model::outranks((qos, first.guid), (other, second.guid))))
 }
 
-/// Whether a sample of the instance behind the first `floor` changes was written in a span of time.
+/// Reports whether a sample of the instance after the first `floor` changes was written in a time
+/// span.
 fn wrote_within(writer: &Endpoint, instance: u8, (from, until): (Nanos, Nanos), floor: usize) -> bool {
     let recent = writer.written_at.partition_point(|at| *at <= from).max(floor);
     let changes = writer.written_at.iter().zip(&writer.written).skip(recent);

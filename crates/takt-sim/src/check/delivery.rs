@@ -1,4 +1,4 @@
-//! What a reader takes.
+//! Checks of the samples that a reader takes.
 
 use takt_core::{ChangeKind, SampleRef};
 use takt_wire::{GuidPrefix, Timestamp};
@@ -11,7 +11,7 @@ use crate::sample::{self, Identity};
 use crate::scenario::QosPlan;
 
 impl Checker {
-    /// A reader took something.
+    /// Checks and records a sample or an instance state change that a reader took.
     pub fn took(&mut self, at: Nanos, wall: Timestamp, reader: EndpointId, found: &SampleRef<'_>) {
         self.taken += 1;
         self.endpoints[reader as usize].took_at = at;
@@ -65,7 +65,8 @@ impl Checker {
             return Err(invented(format!("{identity:?} is not for this reader")));
         }
         let wants = |qos: &QosPlan| model::wants(qos, identity.number, identity.instance);
-        // What it holds stays when its filter changes. Where nothing is lost it takes what arrives at once.
+        // Samples in the cache stay when the filter changes. Without losses, this reader takes
+        // samples at their arrival.
         let holds_nothing = self.exact && self.take_period(reader) == 0;
         if !(wants(&to.qos) || !holds_nothing && to.past.iter().any(wants)) {
             return Err((Rule::Filter, format!("{identity:?} passes the filter {:?}", to.qos.filter)));
@@ -98,8 +99,9 @@ impl Checker {
         Ok(identity)
     }
 
-    /// Whether a participant has still something to say, since a reader of its own or one of its writers' has taken something since
-    /// then. A full reader of coherent sets may get on by one of them at each look, while others wait for room.
+    /// Reports whether a participant may still have to send, since one of its readers, or a reader
+    /// of its writers, has taken something since `since`. A full reader of coherent sets may
+    /// progress by one set per take, while others wait for space.
     #[must_use]
     pub fn is_at_work(&self, prefix: GuidPrefix, since: Nanos) -> bool {
         let of = |id: EndpointId| &self.endpoints[id as usize];
@@ -107,22 +109,23 @@ impl Checker {
         self.pairs.keys().any(|&(writer, reader)| is_concerned(writer, reader) && of(reader).took_at >= since)
     }
 
-    /// Whether a writer's history may stay full though everybody has got everything: it keeps it for late joiners, or waits for
-    /// readers that ignore or refuse it.
+    /// Reports whether a writer's history may stay full although all readers have received
+    /// everything: it keeps samples for late joiners, or waits for readers that ignore or refuse
+    /// it.
     #[must_use]
     pub fn may_stay_full(&self, writer: EndpointId) -> bool {
         let of = &self.endpoints[writer as usize];
         of.qos.transient_local || !of.is_entitled || self.is_ignored(writer)
     }
 
-    /// Whether there are limits to what this reader may hold.
+    /// Reports whether resource limits apply to this reader.
     #[must_use]
     pub fn has_limits(&self, reader: EndpointId) -> bool {
         let qos = &self.endpoints[reader as usize].qos;
         qos.max_samples.is_some() || qos.keep_last.is_some()
     }
 
-    /// A reader holds so many samples, and so many of the fullest instance.
+    /// Checks the number of samples that a reader holds in total and of its fullest instance.
     pub fn held(&mut self, at: Nanos, reader: EndpointId, samples: u32, of_one_instance: u32) {
         let qos = self.endpoints[reader as usize].qos;
         let over = |limit: Option<u32>, count: u32| limit.is_some_and(|limit| count > limit);

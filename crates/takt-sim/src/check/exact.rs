@@ -1,7 +1,8 @@
-//! Promises about time where nothing goes wrong: how late a status is told, a sample arrives or an instance is handed over, and
-//! that nothing arrives which nobody was promised.
+//! Exact checks of time: latency of statuses, samples and ownership changes, and absence of samples
+//! that are not guaranteed.
 //!
-//! Only in exact worlds ([`crate::scenario::Scenario::is_exact`]). Time there is virtual, so the bounds are those of the protocol.
+//! Apply only in exact worlds ([`crate::scenario::Scenario::is_exact`]). Time there is virtual, so
+//! that the bounds are those of the protocol.
 
 use std::collections::BTreeMap;
 
@@ -14,32 +15,33 @@ use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::model;
 use crate::process::LEASE;
 
-/// A sample is no longer under way than this, its writer's LATENCY_BUDGET apart.
+/// Maximum transit time of a sample, apart from its writer's LATENCY_BUDGET.
 const IN_TIME: Nanos = 5 * MILLISECOND;
 
-/// After a match: until what is written is sent to the new reader at once, and what it asked for has arrived.
+/// Time after a match until new samples are sent to the reader immediately, and its history has
+/// arrived.
 const SETTLED: Nanos = 500 * MILLISECOND;
 
-/// What was written so long before a match was sent before it.
+/// Minimum age at the match of a sample that was certainly sent before the match.
 const SENT_BEFORE: Nanos = 200 * MILLISECOND;
 
-/// A host's clock may be wrong by one part in so many.
+/// Inverse of the maximum clock drift of a host.
 pub(super) const DRIFT_PARTS: Nanos = 1_000;
 
-/// From the death of a process until the lease of its participant has ended for all others.
+/// Time from the death of a process until the lease of its participant has ended for all others.
 pub const FORGOTTEN_AFTER: Nanos = LEASE + LEASE / DRIFT_PARTS + 300 * MILLISECOND;
 
-/// From a farewell, or the deletion of an endpoint, until all others know of it.
+/// Time from a farewell, or the deletion of an endpoint, until all other participants know of it.
 pub const FAREWELL_TIME: Nanos = SECOND;
 
-/// How many deadlines an endpoint has missed by now.
+/// Missed deadlines of an endpoint.
 #[derive(Debug, Default)]
 struct Misses {
-    /// By instance that is watched: when it was updated last.
+    /// Time of the last update of each monitored instance.
     open: BTreeMap<u8, Nanos>,
-    /// Of periods of silence that are over: at least, and at most.
+    /// Minimum and maximum number of missed deadlines in past periods without updates.
     over: (u64, u64),
-    /// What the status says.
+    /// Count in the status.
     told: u64,
 }
 
@@ -60,30 +62,31 @@ impl Misses {
     }
 }
 
-/// Deadlines missed in a silence, at least and at most: clocks drift.
+/// Returns the minimum and maximum number of deadlines missed in a period without updates,
+/// considering clock drift.
 fn missed(silence: Nanos, period: Nanos) -> (u64, u64) {
     let slack = silence / DRIFT_PARTS + MILLISECOND;
     (silence.saturating_sub(slack) / period, (silence + slack) / period)
 }
 
-/// What is known of time in an exact world.
+/// State of the time checks of an exact world.
 #[derive(Debug, Default)]
 pub(super) struct Exact {
     misses: BTreeMap<EndpointId, Misses>,
-    /// By reader: how many writers are alive, and how many are not.
+    /// By reader: the number of alive and of not alive writers.
     lively: BTreeMap<EndpointId, (u32, u32)>,
-    /// When a writer was told last that it was not asserted in time.
+    /// By writer: the time of the last LIVELINESS_LOST.
     lapsed_at: BTreeMap<EndpointId, Nanos>,
 }
 
 impl Checker {
-    /// An instance was written, or taken, or has ended.
+    /// Records that an instance was written, taken, or ended.
     pub(super) fn keep_time(&mut self, at: Nanos, id: EndpointId, instance: u8, is_alive: bool) {
         let Some(period) = self.endpoints[id as usize].qos.deadline.filter(|_| self.exact) else { return };
         self.exactly.misses.entry(id).or_default().update(at, period, instance, is_alive);
     }
 
-    /// A status says how many deadlines were missed.
+    /// Records the count of missed deadlines in a status.
     pub(super) fn told_of_misses(&mut self, at: Nanos, id: EndpointId, told: u64) {
         self.exactly.misses.entry(id).or_default().told = told;
         self.count_misses(at, id);
@@ -103,7 +106,7 @@ impl Checker {
         }
     }
 
-    /// Whether all that updates the instances of a reader is seen when it arrives.
+    /// Reports whether every update of the reader's instances is visible at its arrival.
     fn is_watched(&self, id: EndpointId) -> bool {
         let endpoint = &self.endpoints[id as usize];
         let qos = &endpoint.qos;
@@ -111,17 +114,17 @@ impl Checker {
         endpoint.is_writer || !(hides || self.take_period(id) > 0 || self.expires_at(id))
     }
 
-    /// A reader was told how many writers are alive.
+    /// Records the number of alive writers in a status of a reader.
     pub(super) fn told_of_writers(&mut self, reader: EndpointId, alive: u32, not_alive: u32) {
         self.exactly.lively.insert(reader, (alive, not_alive));
     }
 
-    /// A writer was told that it was not asserted in time.
+    /// Records LIVELINESS_LOST of a writer.
     pub(super) fn told_of_lapse(&mut self, at: Nanos, writer: EndpointId) {
         self.exactly.lapsed_at.insert(writer, at);
     }
 
-    /// Are all told by now of what they should be?
+    /// Checks that all statuses that are due have been notified.
     pub(super) fn look_exactly(&mut self, at: Nanos) {
         if !(self.exact && self.calm) {
             return;
@@ -136,7 +139,8 @@ impl Checker {
         }
     }
 
-    /// When a writer with a manual lease showed last that it lives: by writing, or by another one's writing.
+    /// Returns the last assertion of a writer with a manual lease: by its own write or by that of
+    /// another writer.
     fn last_sign(&self, writer: EndpointId) -> Nanos {
         let of = &self.endpoints[writer as usize];
         let kind = |id: &super::Endpoint| id.qos.liveliness.map(|it| it.kind);
@@ -147,10 +151,12 @@ impl Checker {
         signs.filter_map(|other| other.written_at.last()).max().copied().unwrap_or(0)
     }
 
-    /// When a writer with a lease showed itself last to a reader for certain, by what is not under way any more.
+    /// Returns when a writer with a lease asserted its liveliness to a reader for the last time
+    /// with certainty, by a change that is no longer in transit.
     ///
-    /// A change that the reader is not sent shows a `MANUAL_BY_PARTICIPANT` writer by an assertion, and assertions are up to a third
-    /// of the lease apart. If the participant ended in that time, its last assertion is older than the change by as much.
+    /// A change that is not sent to the reader asserts a `MANUAL_BY_PARTICIPANT` writer by an
+    /// assertion message, and these are up to a third of the lease apart. If the participant ended
+    /// in that time, its last assertion message is older than the change by that time.
     pub(super) fn arrived_last(&self, writer: EndpointId, reader: EndpointId, at: Nanos) -> Nanos {
         let (from, to) = (&self.endpoints[writer as usize], &self.endpoints[reader as usize]);
         let budget = from.policies().map(|qos| qos.budget).max().unwrap_or(0);
@@ -175,7 +181,8 @@ impl Checker {
         let manual = of.qos.liveliness.filter(|it| it.kind != LivelinessKind::Automatic && of.alive);
         let Some(liveliness) = manual else { return };
         let sign = self.last_sign(writer).max(of.created_at);
-        // What another writer of the participant writes asserts this one within a third of the lease.
+        // A write of another writer of the participant asserts this one within a third of the
+        // lease.
         let is_shared = liveliness.kind == LivelinessKind::ManualByParticipant;
         let lease = liveliness.lease + if is_shared { liveliness.lease / 3 } else { 0 };
         let late = at > sign + lease + lease / DRIFT_PARTS + MILLISECOND;
@@ -215,7 +222,7 @@ impl Checker {
         }
     }
 
-    /// A sample was taken: in time, and was it promised?
+    /// Checks that a taken sample arrived in time and was guaranteed.
     pub(super) fn judge_time(
         &self,
         at: Nanos,
@@ -249,7 +256,7 @@ impl Checker {
         Ok(())
     }
 
-    /// In the end all has arrived that was sent after a match, since nothing was lost.
+    /// Checks in the end that every sample sent after a match has arrived, since no loss occurs.
     pub(super) fn finish_exactly(&mut self, at: Nanos) {
         if !(self.exact && self.calm) {
             return;
@@ -283,13 +290,14 @@ impl Checker {
         is_plain && is_kept && self.is_read(writer, reader, number) && self.owns_at(writer, reader, number)
     }
 
-    /// Whether the sample waits in its reader until it is taken.
+    /// Reports whether the sample stays in the reader's cache until it is taken.
     fn is_read(&self, writer: EndpointId, reader: EndpointId, number: u32) -> bool {
         let (from, to) = (&self.endpoints[writer as usize], &self.endpoints[reader as usize]);
         if self.take_period(reader) == 0 {
             return true;
         }
-        // It is purged if its instance ends meanwhile, which it does not if no other change follows.
+        // The sample is purged if its instance ends meanwhile, which cannot happen without a
+        // further change.
         let change = from.written[number as usize - 1];
         let is_last = || from.written[number as usize..].iter().all(|later| later.instance != change.instance);
         let is_only = || !self.pairs.keys().any(|(other, to)| *to == reader && *other != writer);
@@ -297,7 +305,7 @@ impl Checker {
         to.qos.keep_last.is_none() && stays
     }
 
-    /// Whether no other writer owned the instance when the sample was written.
+    /// Reports whether no other writer owned the instance when the sample was written.
     fn owns_at(&self, writer: EndpointId, reader: EndpointId, number: u32) -> bool {
         let (from, to) = (&self.endpoints[writer as usize], &self.endpoints[reader as usize]);
         let (instance, at) = (from.written[number as usize - 1].instance, from.written_at[number as usize - 1]);
@@ -318,8 +326,8 @@ impl Checker {
     }
 }
 
-/// Whether a sample passes each filter that the reader had when it was written, or shortly before or after: the writer goes by a former
-/// one until it hears of the next.
+/// Reports whether a sample passes each filter that the reader had around the time of the write.
+/// The writer uses a former filter until it receives the next one.
 fn is_wanted_around(from: &Endpoint, to: &Endpoint, number: u32) -> bool {
     let (change, written) = (from.written[number as usize - 1], from.written_at[number as usize - 1]);
     to.policies_around(written, SETTLED).all(|qos| model::wants(qos, number, change.instance))
@@ -335,7 +343,8 @@ mod tests {
     const WRITTEN: Nanos = 1_000 * MILLISECOND;
     const LEASE: Nanos = 300 * MILLISECOND;
 
-    /// The last sign of a writer that wrote one sample, which passes the reader's filter or not, and was killed then.
+    /// Returns the last assertion of a writer that wrote one sample, which passes the reader's
+    /// filter or not, and was then killed.
     fn last_sign(kind: LivelinessKind, filter: Option<u32>, ended_at: Option<Nanos>) -> Nanos {
         let mut checker = Checker::default();
         let liveliness = Some(LivelinessPlan { kind, lease: LEASE });
@@ -357,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn writer_killed_between_two_assertions_is_older_by_a_third_of_its_lease_than_what_it_withheld() {
+    fn last_assertion_of_a_killed_writer_precedes_filtered_sample_by_a_third_of_the_lease() {
         let (by_participant, by_topic) = (LivelinessKind::ManualByParticipant, LivelinessKind::ManualByTopic);
         let (withheld, soon, later) = (Some(2), Some(WRITTEN + 50 * MILLISECOND), Some(WRITTEN + 150 * MILLISECOND));
         assert_eq!(last_sign(by_participant, withheld, soon), WRITTEN - LEASE / 3, "seed 1100107");

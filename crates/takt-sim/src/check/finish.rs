@@ -1,4 +1,4 @@
-//! What must be true in the end, when all faults are healed, nobody writes any more and there was time enough.
+//! Final checks, after all faults have ended, all writers have stopped and enough time has passed.
 
 use takt_core::ChangeKind;
 use takt_wire::Guid;
@@ -8,7 +8,7 @@ use crate::clock::Nanos;
 use crate::model;
 
 impl Checker {
-    /// The world has come to rest.
+    /// Runs the final checks.
     pub fn finish(&mut self, at: Nanos) {
         if self.drops_sets() {
             // A change that was dropped with its set may have been the last one of an instance.
@@ -30,8 +30,8 @@ impl Checker {
         }
     }
 
-    /// Octets of samples that reliable readers were to get in all, one match after the other; `sizes` tells how large those of
-    /// a topic are at most.
+    /// Returns the total octets of samples that reliable readers must receive, one match after the
+    /// other; `sizes` returns the maximum sample size of a topic.
     #[must_use]
     pub fn owed(&self, sizes: impl Fn(usize) -> u64) -> u64 {
         let readers = |from: &Endpoint| {
@@ -48,7 +48,7 @@ impl Checker {
         self.endpoints.iter().filter(|from| from.is_writer).map(readers).sum()
     }
 
-    /// How many samples a reader was to get of reliable writers, and has not yet.
+    /// Returns how many samples of reliable writers a reader must still receive.
     #[must_use]
     pub fn owed_to(&self, reader: EndpointId) -> u64 {
         let to = &self.endpoints[reader as usize];
@@ -66,7 +66,7 @@ impl Checker {
         writers.map(owed).sum()
     }
 
-    /// In the end nobody believes in those who have gone.
+    /// Checks in the end that an endpoint is not matched with endpoints that have ended.
     pub fn finish_peers(&mut self, at: Nanos, id: EndpointId, peers: &[Guid]) {
         self.must_not_be_ignored(at, id, peers);
         for guid in peers.iter().filter(|guid| !self.hears_nothing_from(id, **guid)).copied().collect::<Vec<_>>() {
@@ -101,8 +101,8 @@ impl Checker {
         }
     }
 
-    /// Whether the reader's KEEP_LAST history, or what its filter shows, is filled by other writers too, so that nobody knows
-    /// what it drops.
+    /// Reports whether other writers also fill the reader's KEEP_LAST history, or the output of its
+    /// filter, so that dropped samples cannot be predicted.
     pub(super) fn shares_instances(&self, writer: EndpointId, reader: EndpointId) -> bool {
         let others = || self.pairs.keys().filter(|(other, to)| *to == reader && *other != writer);
         let qos = &self.endpoints[reader as usize].qos;
@@ -110,7 +110,8 @@ impl Checker {
     }
 }
 
-/// The numbers of the samples among the newest changes of each instance, `depth` of each; all of them for `None`.
+/// Returns the numbers of the samples among the newest `depth` changes of each instance; all
+/// samples for `None`.
 pub(super) fn newest(writer: &Endpoint, depth: Option<u32>) -> impl Iterator<Item = u32> + '_ {
     let mut seen = [0_u32; 256];
     writer.written.iter().enumerate().rev().filter_map(move |(index, change)| {

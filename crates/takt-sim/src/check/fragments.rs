@@ -1,5 +1,5 @@
-//! Which samples have begun to arrive in fragments: of these and of those between them a best-effort reader counts what it does
-//! not get as lost.
+//! Samples of which fragments have arrived. A best-effort reader counts the unreceived samples of
+//! this range as lost.
 
 use std::collections::BTreeMap;
 
@@ -9,21 +9,22 @@ use takt_wire::message::{MessageView, Submessage};
 use super::{Checker, EndpointId};
 use crate::clock::Nanos;
 
-/// By writer and reader.
+/// Ranges of such samples, by writer and reader.
 #[derive(Debug, Default)]
 pub(super) struct Begun(BTreeMap<(EndpointId, EndpointId), Span>);
 
-/// The first and the last sample of which a fragment has come.
+/// First and last sample of which a fragment has arrived.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     first: u32,
     last: u32,
-    /// When the last fragment came.
+    /// Arrival time of the last fragment.
     at: Nanos,
 }
 
 impl Begun {
-    /// A fragment of a sample has come. Of what came before the match only what came at this moment may count.
+    /// Records a fragment of a sample. Of the fragments before the match, only those at the same
+    /// time may count.
     fn came(&mut self, at: Nanos, key: (EndpointId, EndpointId), number: u32, is_matched: bool) {
         let span = self.0.entry(key).or_insert(Span { first: number, last: number, at });
         if !is_matched && span.at != at {
@@ -32,21 +33,21 @@ impl Begun {
         *span = Span { first: span.first.min(number), last: span.last.max(number), at };
     }
 
-    /// A reader knows of a writer from now on.
+    /// Records that a reader knows a writer from now on.
     pub(super) fn begins(&mut self, at: Nanos, key: (EndpointId, EndpointId)) {
         if self.0.get(&key).is_some_and(|span| span.at != at) {
             self.0.remove(&key);
         }
     }
 
-    /// The first and the last sample that have begun to arrive.
+    /// Returns the first and the last sample of which a fragment has arrived.
     pub(super) fn span(&self, key: (EndpointId, EndpointId)) -> Option<(u32, u32)> {
         self.0.get(&key).map(|span| (span.first, span.last))
     }
 }
 
 impl Checker {
-    /// A datagram has come to a process with these readers.
+    /// Records a datagram that arrives at a process with these readers.
     pub fn heard(&mut self, at: Nanos, datagram: &[u8], readers: impl Iterator<Item = EndpointId>) {
         let readers: Vec<_> = readers.filter(|reader| !self.endpoints[*reader as usize].qos.reliable).collect();
         let Some(message) = MessageView::parse(datagram).ok().filter(|_| !readers.is_empty()) else { return };
@@ -68,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fragments_of_before_the_match_do_not_count_unless_they_came_at_its_moment() {
+    fn fragments_before_the_match_count_only_at_its_time() {
         let (key, mut begun) = ((0, 1), Begun::default());
         begun.came(10, key, 3, false);
         begun.came(20, key, 4, false);

@@ -1,33 +1,35 @@
-//! Access control (DDS-SEC 1.1 §9.4): endpoints exist, match and exchange samples only as permissions allow.
+//! Access control (DDS-SEC 1.1 §9.4): endpoints exist, match and exchange samples only as
+//! permissions allow.
 //!
-//! An endpoint is entitled if the permissions of its participant allow it. An honest participant has no other endpoints. An insider
-//! may have them, and may believe that they match. No other participant matches them.
+//! An endpoint is entitled if the permissions of its participant allow it. An honest participant
+//! has only entitled endpoints. An insider may have others, and may consider them as matched. No
+//! other participant matches them.
 
 use takt_wire::GuidPrefix;
 
 use super::{Checker, Endpoint, EndpointId, Rule};
 use crate::clock::Nanos;
 
-/// What a participant may do, by topic as bit sets.
+/// Permissions of a participant, as bit sets of topics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rights {
-    /// Topics that it may have writers of.
+    /// Topics for which it may have writers.
     pub writes: u64,
-    /// Topics that it may have readers of.
+    /// Topics for which it may have readers.
     pub reads: u64,
 }
 
 impl Rights {
-    /// Of a participant that is no member of the domain.
+    /// Rights of a participant that is not a member of the domain.
     pub const NONE: Self = Self { writes: 0, reads: 0 };
 
-    /// Whether it may have writers of a topic.
+    /// Reports whether the participant may have writers of a topic.
     #[must_use]
     pub fn publishes(self, topic: usize) -> bool {
         self.writes >> topic & 1 != 0
     }
 
-    /// Whether it may have readers of a topic.
+    /// Reports whether the participant may have readers of a topic.
     #[must_use]
     pub fn subscribes(self, topic: usize) -> bool {
         self.reads >> topic & 1 != 0
@@ -35,7 +37,8 @@ impl Rights {
 }
 
 impl Endpoint {
-    /// Whether permissions let a writer and a reader match. An insider may match its own endpoints with each other.
+    /// Reports whether permissions allow a match of a writer and a reader. An insider may match its
+    /// own endpoints with each other.
     pub(super) fn may_match(&self, other: &Self) -> bool {
         self.is_entitled && other.is_entitled || self.guid.prefix == other.guid.prefix
     }
@@ -47,14 +50,15 @@ impl Checker {
         self.rights.insert(prefix, rights);
     }
 
-    /// Whether permissions allow a participant an endpoint of a topic.
+    /// Reports whether permissions allow an endpoint of a topic to a participant.
     #[must_use]
     pub fn is_entitled(&self, prefix: GuidPrefix, topic: usize, is_writer: bool) -> bool {
         let may = |rights: &Rights| if is_writer { rights.publishes(topic) } else { rights.subscribes(topic) };
         self.rights.get(&prefix).is_none_or(may)
     }
 
-    /// Whether others refuse a participant, or some of its endpoints: it goes on asking them for acknowledgements.
+    /// Reports whether others refuse a participant or some of its endpoints. It then keeps
+    /// requesting acknowledgments from them.
     pub(super) fn is_refused_in_part(&self, prefix: GuidPrefix) -> bool {
         let is_outside = self.rights.get(&prefix) == Some(&Rights::NONE);
         is_outside || self.endpoints.iter().any(|endpoint| endpoint.guid.prefix == prefix && !endpoint.is_entitled)
@@ -70,7 +74,7 @@ impl Checker {
         }
     }
 
-    /// An honest participant created an endpoint, which its permissions must allow.
+    /// Reports a violation if an honest participant created an endpoint outside of its permissions.
     pub fn must_refuse(&mut self, at: Nanos, id: EndpointId) {
         if !self.endpoints[id as usize].is_entitled {
             self.report(at, Rule::Grant, format!("endpoint {id} exists, which the permissions do not allow"));
@@ -88,7 +92,7 @@ mod tests {
         Guid { prefix: GuidPrefix([id; 12]), entity_id: EntityId::UNKNOWN }
     }
 
-    /// A writer and a reader of topic 1, whose participants have these rights.
+    /// Creates a writer and a reader of topic 1 whose participants have these rights.
     fn checker(writer: Rights, reader: Rights) -> Checker {
         let mut checker = Checker::default();
         for (id, rights) in [(1, writer), (2, reader)] {

@@ -1,8 +1,8 @@
-//! What participants ignore: no endpoint matches what its participant ignores, and nothing of that arrives
-//! (DDS 1.4 §2.2.2.2.1).
+//! Checks of ignored entities: no endpoint matches an entity that its participant ignores, and no
+//! sample of it arrives (DDS 1.4 §2.2.2.2.1).
 //!
-//! The side that is ignored does not know it. It may go on believing in the other one, with the policies and endpoints that it
-//! heard of last, and no reader acknowledges what its reliable writers send.
+//! The ignored side is not notified. It may keep its matches, with the last policies and endpoints
+//! that it received, and no reader acknowledges the samples of its reliable writers.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use takt_wire::{Guid, GuidPrefix};
 use super::{Checker, Endpoint, EndpointId, Rule};
 use crate::clock::Nanos;
 
-/// What a participant may ignore of others.
+/// Remote entities that a participant may ignore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ignored {
-    /// All of a participant.
+    /// A participant with all its endpoints.
     Participant(GuidPrefix),
     /// All endpoints of a topic, by its index.
     Topic(usize),
@@ -32,12 +32,12 @@ impl Ignored {
     }
 }
 
-/// What all participants ignore, and since when.
+/// Ignored entities of all participants, with the time from which they are ignored.
 #[derive(Debug, Default)]
 pub(super) struct Ignorance(BTreeMap<(GuidPrefix, Ignored), Nanos>);
 
 impl Ignorance {
-    /// Since when a participant ignores an endpoint.
+    /// Returns the time from which a participant ignores an endpoint.
     pub(super) fn since(&self, by: GuidPrefix, endpoint: &Endpoint) -> Option<Nanos> {
         if by == endpoint.guid.prefix {
             return None;
@@ -46,43 +46,44 @@ impl Ignorance {
         of_it.map(|(_, since)| *since).min()
     }
 
-    /// Whether one of two endpoints is ignored by the participant of the other.
+    /// Reports whether one of two endpoints is ignored by the participant of the other.
     pub(super) fn parts(&self, one: &Endpoint, other: &Endpoint) -> bool {
         self.since(one.guid.prefix, other).or_else(|| self.since(other.guid.prefix, one)).is_some()
     }
 }
 
 impl Checker {
-    /// From now on a participant ignores something.
+    /// Records that a participant ignores an entity from now on.
     pub fn ignores(&mut self, by: GuidPrefix, what: Ignored) {
         self.ignorance.0.entry((by, what)).or_insert(self.now);
     }
 
-    /// Whether a participant ignores this endpoint of another one.
+    /// Reports whether another participant ignores this endpoint.
     pub(super) fn is_ignored(&self, id: EndpointId) -> bool {
         let of = &self.endpoints[id as usize];
         self.ignorance.0.keys().any(|(by, what)| *by != of.guid.prefix && what.covers(of))
     }
 
-    /// Whether the participant of this endpoint ignores something.
+    /// Reports whether the participant of this endpoint ignores anything.
     pub(super) fn ignores_others(&self, id: EndpointId) -> bool {
         let prefix = self.endpoints[id as usize].guid.prefix;
         self.ignorance.0.keys().any(|(by, _)| *by == prefix)
     }
 
-    /// Whether another participant ignores this one or something of it.
+    /// Reports whether another participant ignores this participant or some of its entities.
     pub(super) fn is_ignored_in_part(&self, prefix: GuidPrefix) -> bool {
         let is_of_it = |id: &usize| self.endpoints[*id].guid.prefix == prefix;
         (0..self.endpoints.len()).filter(is_of_it).any(|id| self.is_ignored(id as EndpointId))
     }
 
-    /// Whether the participant of a peer ignores that of an endpoint, and announces nothing to it any more.
+    /// Reports whether the participant of a peer ignores that of an endpoint, and therefore
+    /// announces nothing to it.
     pub(super) fn hears_nothing_from(&self, id: EndpointId, peer: Guid) -> bool {
         let prefix = self.endpoints[id as usize].guid.prefix;
         self.ignorance.0.contains_key(&(peer.prefix, Ignored::Participant(prefix)))
     }
 
-    /// An endpoint is matched with these: its participant must not ignore any of them.
+    /// Checks that the participant of an endpoint ignores none of the endpoints matched with it.
     pub(super) fn must_not_be_ignored(&mut self, at: Nanos, id: EndpointId, peers: &[Guid]) {
         let by = self.endpoints[id as usize].guid.prefix;
         let known = peers.iter().filter_map(|guid| self.by_guid.get(guid)).map(|id| &self.endpoints[*id as usize]);
@@ -92,7 +93,8 @@ impl Checker {
         }
     }
 
-    /// A sample was taken: had the reader's participant not ignored the writer when it was written?
+    /// Checks that the reader's participant did not ignore the writer when a taken sample was
+    /// written.
     pub(super) fn judge_ignored(
         &self,
         writer: EndpointId,
@@ -123,7 +125,7 @@ mod tests {
         Guid { prefix: GuidPrefix([participant; 12]), entity_id: EntityId::UNKNOWN }
     }
 
-    /// A writer of participant 1 and a reader of participant 2, which ignores something.
+    /// Creates a writer of participant 1 and a reader of participant 2, which ignores `what`.
     fn checker(what: Ignored) -> (Checker, EndpointId, EndpointId) {
         let mut checker = Checker::default();
         let writer = checker.created(guid(1), 0, QosPlan::default(), true);
@@ -137,7 +139,7 @@ mod tests {
         [|| Ignored::Participant(guid(1).prefix), || Ignored::Topic(0), || Ignored::Endpoint(guid(1))];
 
     #[test]
-    fn match_with_an_ignored_endpoint_breaks_a_promise() {
+    fn match_with_an_ignored_endpoint_is_a_violation() {
         for what in OF_THE_WRITER {
             let (mut checker, writer, reader) = checker(what());
             checker.matched(100, writer, &[guid(2)], 1);
@@ -151,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn sample_of_an_ignored_writer_breaks_a_promise_if_it_was_written_since() {
+    fn sample_of_an_ignored_writer_is_a_violation_if_written_since() {
         for what in OF_THE_WRITER {
             let (mut checker, writer, reader) = checker(what());
             for at in [100, 101] {
@@ -163,9 +165,9 @@ mod tests {
         }
     }
 
-    /// Whoever ignores a participant does not tell it of the end of a writer either.
+    /// A participant that ignores another one does not announce the end of a writer to it either.
     #[test]
-    fn instance_of_a_deleted_writer_is_alive_only_for_whom_the_writer_ignores() {
+    fn instance_of_a_deleted_writer_stays_alive_for_ignored_reader() {
         for ignores in [false, true] {
             let mut checker = Checker::default();
             let writer = checker.created(guid(1), 0, QosPlan::default(), true);

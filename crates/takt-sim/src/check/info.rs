@@ -1,4 +1,4 @@
-//! What comes with a sample: when it was written, whether its instance is new, and how often that came back.
+//! Checks of SampleInfo: source timestamp, view state and generation counts.
 
 use takt_core::{ChangeKind, InstanceState, SampleInfo, ViewState};
 use takt_wire::Timestamp;
@@ -7,13 +7,15 @@ use super::{Checker, EndpointId, Rule};
 use crate::clock::MILLISECOND;
 use crate::sample;
 
-/// A time stamp has 2^-32 s, and a clock is read when it has gone on by a nanosecond.
+/// Tolerance of a timestamp in nanoseconds: its resolution is 2^-32 s, and a clock advances by one
+/// nanosecond.
 const STAMP_SLACK: u64 = 1_000;
 
-/// From the arrival of a sample until a reader that takes at once has taken it, where nothing goes wrong.
+/// Maximum time from the arrival of a sample until a reader that takes on data available has taken
+/// it, without faults.
 const TAKEN_WITHIN: i64 = 5 * MILLISECOND as i64;
 
-/// What the last pass saw of an instance.
+/// State of an instance at its last read or take.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sight {
     pass: u64,
@@ -23,7 +25,7 @@ pub(super) struct Sight {
 }
 
 impl Checker {
-    /// A sample was taken: does it bear the time at which it was written?
+    /// Checks the source timestamp of a taken sample.
     pub(super) fn judge_stamps(
         &self,
         wall: Timestamp,
@@ -49,16 +51,18 @@ impl Checker {
         Ok(())
     }
 
-    /// Something was taken: is its instance new exactly when it was not seen since it was born?
+    /// Checks that an instance is NEW exactly if its current generation has not been seen before.
     pub(super) fn judge_view(&mut self, reader: EndpointId, info: &SampleInfo) -> Result<(), (Rule, String)> {
         let Some(instance) = sample::instance_of(&info.instance_handle.0) else { return Ok(()) };
         let qos = &self.endpoints[reader as usize].qos;
-        // Reads, and looks at limits, see instances too, a purge forgets them, and what expires or is held back may end an instance unseen.
+        // Reads and checks of limits see instances too, a purge forgets them, and an expired or
+        // delayed sample may end an instance unseen.
         let hides = self.reads || qos.purge.is_some() || qos.separation.is_some() || self.expires_at(reader);
         if hides || self.has_limits(reader) || self.is_presented() || self.loses_writers(reader) {
             return Ok(());
         }
-        // That of the instance now: it may have come back since this sample arrived.
+        // The generation of the instance now: the instance may have been written again since this
+        // sample arrived.
         let generation = info.generation() + info.absolute_generation_rank;
         let sight = Sight { pass: self.passes, generation, state: info.instance_state, view: info.view_state };
         let is_slow = self.take_period(reader) > 0;
@@ -71,18 +75,21 @@ impl Checker {
             }
             Some(before) if before.state == InstanceState::Alive => ViewState::New,
             Some(_) if !info.valid_data => return Ok(()),
-            // The rest of what had ended when a part of it was taken, or the first one after it was forgotten.
+            // The rest of an instance that had ended when a part of it was taken, or the first
+            // sample after it was forgotten.
             Some(before) if self.takes_parts && before.generation == sight.generation => return Ok(()),
-            // It is forgotten when it has ended for good, and counts from zero then; a reader that takes seldom need not see that.
-            // What comes first afterwards may be another ending, which is not seen if a later one of the same pass replaces it.
+            // An instance is forgotten when it has ended for good, and its counts then restart at
+            // zero. A reader that takes rarely may miss this. The first change afterwards may be
+            // another end, which is not seen if a later one in the same pass replaces it.
             Some(before) if is_slow || sight.generation > before.generation => ViewState::New,
             Some(_) if self.endings(reader, instance) >= info.generation() as usize => ViewState::New,
             Some(before) => {
                 return Err((Rule::Info, format!("{info:?} has come back, its generation is {}", before.generation)));
             }
         };
-        // A sample that a later one of another writer overtook is dropped. Its writer is alive, so an instance without writers is
-        // alive again and new (DDS 1.4 §2.2.2.5.1.3). The ranks of the samples that are left do not count that generation.
+        // A sample that a later one of another writer overtook is dropped. Its writer is alive, so
+        // an instance without writers is alive again and new (DDS 1.4 §2.2.2.5.1.3). The ranks of
+        // the remaining samples do not count that generation.
         let mut writers = self.pairs.keys().filter(|(_, to)| *to == reader);
         let may_revive_unseen = self.endpoints[reader as usize].qos.by_source && writers.nth(1).is_some();
         let is_revived = may_revive_unseen && (expected, info.view_state) == (ViewState::NotNew, ViewState::New);
@@ -92,7 +99,7 @@ impl Checker {
         Ok(())
     }
 
-    /// How often the writers of a reader have ended an instance.
+    /// Returns how often the writers of a reader have ended an instance.
     fn endings(&self, reader: EndpointId, instance: u8) -> usize {
         let writers = self.pairs.keys().filter(|(_, to)| *to == reader);
         let changes = writers.flat_map(|(writer, _)| &self.endpoints[*writer as usize].written);

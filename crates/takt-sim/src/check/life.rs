@@ -1,4 +1,4 @@
-//! Instances and writers that live and end.
+//! Checks of instance states and writer liveliness.
 
 use takt_core::{ChangeKind, InstanceState, LivelinessChangedStatus, SampleRef};
 use takt_wire::qos::LivelinessKind;
@@ -11,8 +11,8 @@ use crate::clock::{MILLISECOND, Nanos};
 use crate::model;
 use crate::sample;
 
-/// How much less than its lease a writer may have been silent: clocks drift, and samples take time. In exact worlds it is known how
-/// long they take.
+/// Tolerance below the lease of a writer without assertions, for clock drift and transit times. In
+/// exact worlds the transit times are known.
 const LEASE_SLACK: Nanos = 70 * MILLISECOND;
 
 impl Checker {
@@ -24,7 +24,7 @@ impl Checker {
         }
     }
 
-    /// News of an instance, without data.
+    /// Checks an instance state change without data.
     pub(super) fn judge_news(
         &mut self,
         wall: Timestamp,
@@ -37,7 +37,7 @@ impl Checker {
         };
         self.judge_purge(wall, reader, info)?;
         if info.sequence_number.0 == 0 {
-            // The writer has gone, or is not alive.
+            // The writer has ended, or is not alive.
             return Ok(());
         }
         let Some(number) = self.number_of(writer, info.sequence_number.0) else {
@@ -63,7 +63,7 @@ impl Checker {
         }
     }
 
-    /// A reader tells how many writers are alive for it.
+    /// Checks a LIVELINESS_CHANGED status of a reader.
     pub fn liveliness_changed(&mut self, at: Nanos, reader: EndpointId, status: &LivelinessChangedStatus) {
         self.told_of_writers(reader, status.alive_count, status.not_alive_count);
         if status.not_alive_count == 0 && status.not_alive_count_change == 0 {
@@ -87,20 +87,20 @@ impl Checker {
         }
     }
 
-    /// The longest lease of a writer that ends.
+    /// Returns the longest finite lease of a writer.
     #[must_use]
     pub fn longest_lease(&self) -> Nanos {
         let leases = self.endpoints.iter().filter_map(|endpoint| endpoint.qos.liveliness);
         leases.map(|liveliness| liveliness.lease).max().unwrap_or(0)
     }
 
-    /// How many writers are alive for a reader in the end, and how many are not.
+    /// Checks the final numbers of alive and not alive writers of a reader.
     pub fn finish_liveliness(&mut self, at: Nanos, reader: EndpointId, alive: u32, not_alive: u32) {
         let of_reader = self.pairs.iter().filter(|((_, to), pair)| *to == reader && pair.is_matched());
         let (living, dead): (Vec<_>, Vec<_>) =
             of_reader.partition(|((writer, _), _)| model::is_alive_at_rest(&self.endpoints[*writer as usize].qos));
         let expected = (living.len() as u32, dead.len() as u32);
-        // One that is ignored does not know it, and goes on believing in the writer.
+        // An ignored reader does not know that it is ignored, and keeps its match with the writer.
         let is_looked_at = self.endpoints[reader as usize].is_entitled && !self.is_ignored(reader);
         if (alive, not_alive) != expected && is_looked_at {
             let text =
@@ -109,11 +109,11 @@ impl Checker {
         }
     }
 
-    /// The states of instances in the end.
+    /// Checks the final states of instances.
     pub(super) fn finish_instances(&mut self, at: Nanos) {
         let mut wrong = None;
         for (&(reader, instance), &state) in &self.states {
-            // What it has not taken in time it has not seen.
+            // A reader has not seen the changes that it has not taken in time.
             let known = self.endpoints[reader as usize].alive && self.takes_in_time(reader);
             if known && !self.may_be(reader, instance, state) {
                 wrong.get_or_insert((reader, instance, state));
@@ -126,7 +126,8 @@ impl Checker {
 
     fn may_be(&self, reader: EndpointId, instance: u8, state: InstanceState) -> bool {
         let of_reader = || self.pairs.iter().filter(|((_, to), _)| *to == reader);
-        // An ignored reader does not learn that it is ignored, nor that a writer of the ignoring participant is deleted.
+        // An ignored reader does not learn that it is ignored, nor that a writer of the ignoring
+        // participant is deleted.
         let is_ignored = self.is_ignored(reader);
         let ends_unheard = |writer: EndpointId| self.hears_nothing_from(reader, self.endpoints[writer as usize].guid);
         let lives = |((writer, _), pair): (&(EndpointId, EndpointId), &Pair)| {
@@ -137,7 +138,7 @@ impl Checker {
         }
         let mut writers = of_reader();
         let (Some(((writer, _), pair)), None) = (writers.next(), writers.next()) else {
-            // Several writers: nobody knows whose change came last.
+            // With several writers, the last change is not known.
             return true;
         };
         if is_ignored || !pair.is_matched() {
@@ -145,7 +146,7 @@ impl Checker {
         }
         let (from, to) = (&self.endpoints[*writer as usize], &self.endpoints[reader as usize]);
         if from.has_moved() || to.has_moved() || to.has_other_filters() {
-            // Its last change may have been made elsewhere.
+            // Its last change may have been made in another partition.
             return true;
         }
         let counts = |(index, change): &(usize, &super::Change)| {
@@ -155,7 +156,7 @@ impl Checker {
         let of_instance = || from.written.iter().enumerate().filter(counts);
         let last = of_instance().next_back().map_or(0, |(index, _)| index as u32 + 1);
         if last == 0 || from.qos.directed || (to.qos.filter.is_some() && from.qos.keep_last.is_some()) {
-            // What is not for the reader may have displaced what is.
+            // Changes that are not for the reader may have displaced others.
             return true;
         }
         let arrives = model::is_reliable(&from.qos, &to.qos) && pair.floor.is_some_and(|floor| last > floor);
@@ -163,7 +164,7 @@ impl Checker {
         if !arrives || !self.is_heard_last(*writer, reader) || (is_alive && self.lapsed.contains(&reader)) {
             return true;
         }
-        // The history tells nothing of what had ended before.
+        // The history does not contain the instances that had ended before.
         let is_history = last <= pair.joined;
         if is_history && from.written[last as usize - 1].kind == ChangeKind::DisposedUnregistered {
             return true;
@@ -172,7 +173,8 @@ impl Checker {
         model::may_be(state, &changes, is_alive, model::is_complete(&from.qos, &to.qos) && !is_history)
     }
 
-    /// Nothing has gone wrong, and there was time to hear that these endpoints have gone; `peers` is whom `id` believes in.
+    /// Checks that an endpoint is no longer matched with endpoints that have ended, after a time
+    /// without faults; `peers` are the matched endpoints of `id`.
     pub fn must_have_forgotten(&mut self, at: Nanos, id: EndpointId, peers: &[Guid], gone: &[Guid]) {
         let mut told = peers.iter().filter(|guid| !self.hears_nothing_from(id, **guid));
         if let Some(guid) = told.find(|guid| gone.contains(guid)).copied().filter(|_| self.sound) {

@@ -1,4 +1,5 @@
-//! The checkers: told of everything that applications do and see, they compare it with [`crate::model`].
+//! Checkers: they receive all actions and observations of applications, and compare them with
+//! [`crate::model`].
 
 mod alter;
 mod contract;
@@ -42,103 +43,105 @@ use recovery::Recovery;
 pub use sets::SetId;
 use sets::Sets;
 
-/// A promise that was broken.
+/// Rules that a world must not violate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rule {
-    /// A sample arrived that nobody wrote, or at a reader that should not get it.
+    /// A sample arrived that was never written, or at a reader that must not receive it.
     Invented,
     /// A sample arrived a second time.
     Twice,
-    /// A sample arrived behind a newer one of its writer.
+    /// A sample arrived after a newer one of its writer.
     Order,
-    /// A sample that must arrive was passed over.
+    /// A sample that must arrive was skipped.
     Gap,
-    /// A sample that must arrive had not arrived in the end.
+    /// A sample that must arrive had not arrived at the end.
     Missing,
-    /// Endpoints that should match do not, or the other way round.
+    /// Endpoints that must match do not match, or the reverse.
     Matching,
-    /// What was owed did not arrive, or those who fit did not match, though nothing was wrong any more.
+    /// A guaranteed sample did not arrive, or compatible endpoints did not match, although no fault
+    /// was active.
     Progress,
-    /// A match ended though nothing had gone wrong.
+    /// A match ended although no fault had occurred.
     Lost,
-    /// Somebody believes in what said farewell, or was deleted, though nothing had gone wrong.
+    /// An endpoint is still matched with one that was deleted or announced its end, although no
+    /// fault had occurred.
     Farewell,
-    /// A writer is taken for alive that is not, or the other way round.
+    /// A writer that is not alive is reported as alive, or the reverse.
     Liveliness,
-    /// A deadline was missed and not told, or told and not missed.
+    /// A missed deadline was not notified, or a deadline that was not missed was notified.
     Deadline,
-    /// A sample was taken of a writer that does not own the instance.
+    /// A sample was taken from a writer that does not own the instance.
     Ownership,
-    /// A sample was taken behind one that was written later.
+    /// A sample was taken after one with a later source timestamp.
     SourceOrder,
-    /// A sample was under way for longer than its writer may wait.
+    /// A sample was in transit for longer than its writer may delay it.
     Latency,
     /// A sample arrived that was older than the match, or older than the history.
     Surplus,
     /// A sample, a match or an endpoint is outside of a grant.
     Grant,
-    /// What comes with a sample is not true.
+    /// A member of SampleInfo is wrong.
     Info,
-    /// READ changed what it must leave, left what it must return, or ranks are not those of the collection.
+    /// A read changed or omitted a sample, or ranks do not agree with the collection.
     Reading,
-    /// A request for types was answered wrongly, late or never.
+    /// A type lookup request was answered wrongly, late or never.
     Lookup,
-    /// A status, or one of its counts, is not true.
+    /// A status or one of its counts is wrong.
     Status,
-    /// A sample was shown too soon after the last one of its instance.
+    /// A sample was shown less than the minimum separation after the previous one of its instance.
     Separation,
-    /// Something was kept too long of an instance that is not alive.
+    /// A sample of an instance that is not alive was kept too long.
     Lifecycle,
-    /// A sample was taken whose lifespan was over.
+    /// A sample was taken after its lifespan had expired.
     Lifespan,
     /// A sample was taken that does not pass the reader's content filter.
     Filter,
     /// A coherent set was seen in part, or before its end.
     Coherence,
-    /// An instance is in a state that its writers did not bring it to.
+    /// An instance is in a state that its writers did not cause.
     Instance,
-    /// A writer waits for room that there is.
+    /// A writer waits for space although there is space.
     Blocked,
     /// A history held more than its limits allow.
     Limits,
-    /// Datagrams were sent when there was nothing to say.
+    /// Datagrams were sent although no protocol exchange was pending.
     Silence,
-    /// A datagram left before a more urgent one that waited.
+    /// A datagram was sent before a more urgent one that was queued.
     Urgency,
-    /// A call of the core failed that must not.
+    /// A call of the core failed that must succeed.
     Refused,
-    /// A call of the core looked at more than its bound.
+    /// A call of the core examined more than its bound.
     Work,
-    /// More was kept for others than the limits allow.
+    /// More state was kept for other participants than the limits allow.
     Kept,
-    /// An address that never answered was sent more than a multiple of what came in its name.
+    /// An address that never answered was sent more than a multiple of what arrived in its name.
     Amplification,
     /// The core panicked.
     Panic,
 }
 
 impl Rule {
-    /// Whether it must hold even where a hostile host speaks in the names of others.
+    /// Reports whether the rule holds even if a hostile host uses the GUID prefixes of others.
     #[must_use]
     pub fn is_safety(self) -> bool {
         matches!(self, Self::Limits | Self::Work | Self::Kept | Self::Amplification | Self::Refused | Self::Panic)
     }
 
-    /// Whether it must hold where messages are signed, whatever happens to them on their way.
+    /// Reports whether the rule holds for signed messages, whatever damage they suffer in transit.
     #[must_use]
     pub fn is_authentic(self) -> bool {
         matches!(self, Self::Invented | Self::Twice | Self::Order | Self::Grant)
     }
 }
 
-/// A broken promise.
+/// Violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// When.
+    /// Time of the violation.
     pub at: Nanos,
-    /// What.
+    /// Violated rule.
     pub rule: Rule,
-    /// Who and how.
+    /// Description, with the entities involved.
     pub text: String,
 }
 
@@ -148,132 +151,137 @@ impl fmt::Display for Violation {
     }
 }
 
-/// An endpoint of the world, by its place in the order of creation. Writers and readers are counted together.
+/// An endpoint of the world, by its position in the order of creation. Writers and readers share
+/// one numbering.
 pub type EndpointId = u32;
 
-/// What is known of an endpoint.
+/// State of an endpoint.
 #[derive(Debug)]
 struct Endpoint {
     guid: Guid,
     topic: usize,
     qos: QosPlan,
-    /// Its policies before they were altered.
+    /// Former policies.
     past: Vec<QosPlan>,
-    /// When each of these was altered.
+    /// Time of each alteration.
     altered: Vec<Nanos>,
-    /// By change: the partition in which it was written.
+    /// Partition in which each change was written.
     written_in: Vec<u8>,
     is_writer: bool,
-    /// Permissions allow it.
+    /// Whether permissions allow the endpoint.
     is_entitled: bool,
     alive: bool,
     created_at: Nanos,
-    /// When it was deleted, or its process ended.
+    /// Time of its deletion, or of the end of its process.
     ended_at: Option<Nanos>,
-    /// When all others know that it is gone.
+    /// Time at which all other participants know of its end.
     forgotten_at: Option<Nanos>,
-    /// What was written, in order of its number, from 1.
+    /// Written changes, in order of their numbers, from 1.
     written: Vec<Change>,
-    /// When each of these was, what the writer's wall clock showed, and the latest that it had shown.
+    /// Time of each write. The next two fields are the wall clock of the writer at that time and
+    /// the latest reading up to then.
     written_at: Vec<Nanos>,
     walls: Vec<Timestamp>,
     stamps: Vec<Timestamp>,
-    /// When its publications were suspended, and when they resumed; `Nanos::MAX` if not yet.
+    /// Start and end of each suspension of its publications; `Nanos::MAX` for an end in the future.
     suspended: Vec<(Nanos, Nanos)>,
-    /// When a reader took something last.
+    /// Time of the last take of a reader.
     took_at: Nanos,
 }
 
-/// A change that an application made.
+/// A change that an application wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// Of which instance; 0 without keys.
+    /// Instance; 0 without keys.
     pub instance: u8,
-    /// A sample, or the end of the instance.
+    /// Kind: a sample, or the end of the instance.
     pub kind: ChangeKind,
-    /// The only reader that it is for; `None` for all.
+    /// Reader to which the change is directed; `None` for all.
     pub to: Option<EndpointId>,
-    /// Octets of its payload.
+    /// Length of the payload in octets.
     pub len: usize,
 }
 
-/// All that has happened so far, as far as it matters for what may happen.
+/// History of the world, as far as it determines what may happen next.
 #[derive(Debug, Default)]
 pub struct Checker {
     endpoints: Vec<Endpoint>,
     by_guid: BTreeMap<Guid, EndpointId>,
-    /// By writer and reader.
+    /// State of each pair, by writer and reader.
     pairs: BTreeMap<(EndpointId, EndpointId), Pair>,
-    /// By reader and instance: the state that was seen last.
+    /// Last observed state, by reader and instance.
     states: BTreeMap<(EndpointId, u8), InstanceState>,
-    /// Readers that have ever taken a writer for not alive.
+    /// Readers for which a writer has ever been not alive.
     lapsed: BTreeSet<EndpointId>,
     /// Readers that have ever missed a deadline.
     late: BTreeSet<EndpointId>,
-    /// With OWNERSHIP EXCLUSIVE, by reader and instance: the writer whose sample came last, and its number.
+    /// With OWNERSHIP EXCLUSIVE, by reader and instance: writer and number of the last sample.
     owners: BTreeMap<(EndpointId, u8), (EndpointId, u32)>,
-    /// By reader and instance: when the sample that was taken last was written, and by whom.
+    /// By reader and instance: source timestamp and writer of the last taken sample.
     latest: BTreeMap<(EndpointId, u8), (Timestamp, Guid)>,
-    /// By reader and instance: when a sample was shown last, and how often the instance had been born by then.
+    /// By reader and instance: time at which a sample was last shown, and the generation of the
+    /// instance at that time.
     shown: BTreeMap<(EndpointId, u8), (Nanos, u32)>,
     progress: Progress,
     recovery: Recovery,
     sets: Sets,
     exactly: Exact,
-    /// By reader and instance: what its last pass saw.
+    /// By reader and instance: state at the last read or take.
     sights: BTreeMap<(EndpointId, u8), Sight>,
     begun: Begun,
-    /// Takes so far.
+    /// Number of reads and takes so far.
     passes: u64,
-    /// By endpoint: how many matches it had counted, and how many there were.
+    /// By endpoint: total count of matches in its status, and number of current matches.
     matches: BTreeMap<EndpointId, (u32, u32)>,
     ignorance: Ignorance,
-    /// By reader: what it holds, if its application reads before it takes.
+    /// By reader: samples in its cache, if its application reads before it takes.
     shelves: BTreeMap<EndpointId, Shelf>,
-    /// What permissions allow participants, of those for whom there are any.
+    /// Rights of the participants with restricted permissions.
     rights: BTreeMap<GuidPrefix, Rights>,
     /// Participants that have ended.
     left: BTreeSet<GuidPrefix>,
-    /// Writers that wait for room, and since when.
+    /// Writers that wait for space, with the start of the wait.
     waiting: BTreeMap<EndpointId, Nanos>,
     scratch: Vec<u8>,
     violation: Option<Violation>,
-    /// True time, as the world tells it.
+    /// True time, set by the world.
     pub now: Nanos,
-    /// Promises about time are exact in this world.
+    /// Whether rules about time are exact in this world.
     pub exact: bool,
-    /// Each coherent set that its writer keeps is seen in this world.
+    /// Whether every coherent set that its writer keeps must be seen in this world.
     pub exact_sets: bool,
-    /// Coherent sets that have ended.
+    /// Number of completed coherent sets.
     pub sets_ended: u64,
-    /// Somebody speaks in the names of others: only rules of safety are looked at.
+    /// Whether a hostile host uses the GUID prefixes of others, so that only safety rules are
+    /// checked.
     pub only_safety: bool,
-    /// Messages are signed: what they say of samples is true, whoever speaks in the names of others.
+    /// Whether messages are signed, so that their statements about samples are authentic even with
+    /// an impostor.
     pub signed: bool,
-    /// Endpoints find each other through a discovery server.
+    /// Whether endpoints are discovered through a discovery server.
     pub introduced: bool,
-    /// Participants authenticate each other.
+    /// Whether participants authenticate each other.
     pub authenticated: bool,
-    /// Nothing has gone wrong in this world so far, and nothing is altered that matters.
+    /// Whether no fault has occurred so far, and no relevant alteration.
     pub calm: bool,
-    /// Nothing has gone wrong in this world so far, though policies may have been altered.
+    /// Whether no fault has occurred so far, with any alterations.
     pub sound: bool,
-    /// Nobody sets a wall clock in this world.
+    /// Whether no wall clock is set in this world.
     pub steady: bool,
-    /// Little is sent, so that nothing waits long for a link.
+    /// Whether the load is so low that no frame waits long for a link.
     pub light: bool,
-    /// Readers may take a part of what they have, and the rest a moment later.
+    /// Whether readers may take a part of their samples, and the rest a moment later.
     pub takes_parts: bool,
-    /// Readers may read before they take.
+    /// Whether readers may read before they take.
     pub reads: bool,
-    /// Samples that applications took.
+    /// Number of samples that applications took.
     pub taken: u64,
-    /// Samples that applications wrote.
+    /// Number of samples that applications wrote.
     pub written: u64,
 }
 
 impl Checker {
-    /// An endpoint was created.
+    /// Records the creation of an endpoint.
     pub fn created(&mut self, guid: Guid, topic: usize, qos: QosPlan, is_writer: bool) -> EndpointId {
         let id = self.endpoints.len() as EndpointId;
         self.endpoints.push(Endpoint {
@@ -300,7 +308,8 @@ impl Checker {
         id
     }
 
-    /// An endpoint was deleted, or its process ended; all others know that after `time` if nothing goes wrong.
+    /// Records the deletion of an endpoint, or the end of its process. Without faults, all others
+    /// know of it after `time`.
     pub fn gone(&mut self, id: EndpointId, time: Nanos) {
         let endpoint = &mut self.endpoints[id as usize];
         endpoint.alive = false;
@@ -313,24 +322,24 @@ impl Checker {
         }
     }
 
-    /// A participant has ended.
+    /// Records the end of a participant.
     pub fn left(&mut self, prefix: GuidPrefix) {
         self.left.insert(prefix);
     }
 
-    /// Whether a participant has ended.
+    /// Reports whether a participant has ended.
     #[must_use]
     pub fn has_gone(&self, prefix: GuidPrefix) -> bool {
         self.left.contains(&prefix)
     }
 
-    /// The number of the next sample of a writer.
+    /// Returns the number of the next sample of a writer.
     #[must_use]
     pub fn next_number(&self, writer: EndpointId) -> u32 {
         self.endpoints[writer as usize].written.len() as u32 + 1
     }
 
-    /// A writer made its next change.
+    /// Records the next change of a writer.
     pub fn wrote(&mut self, at: Nanos, wall: Timestamp, writer: EndpointId, change: Change) {
         self.written += 1;
         let endpoint = &mut self.endpoints[writer as usize];
@@ -343,25 +352,25 @@ impl Checker {
         self.keep_time(at, writer, change.instance, change.kind == ChangeKind::Alive);
     }
 
-    /// The endpoint of a GUID.
+    /// Returns the endpoint with a GUID.
     #[must_use]
     pub fn id_of(&self, guid: Guid) -> Option<EndpointId> {
         self.by_guid.get(&guid).copied()
     }
 
-    /// Whether a writer directs samples to single readers.
+    /// Reports whether a writer directs samples to single readers.
     #[must_use]
     pub fn directs(&self, writer: EndpointId) -> bool {
         self.endpoints[writer as usize].qos.directed
     }
 
-    /// What broke first.
+    /// Returns the first violation.
     #[must_use]
     pub fn violation(&self) -> Option<&Violation> {
         self.violation.as_ref()
     }
 
-    /// A promise is broken; the first one counts.
+    /// Reports a violation. Only the first one is kept.
     pub fn report(&mut self, at: Nanos, rule: Rule, text: String) {
         if rule.is_safety() || !self.only_safety || self.signed && rule.is_authentic() {
             self.violation.get_or_insert(Violation { at, rule, text });

@@ -1,4 +1,5 @@
-//! A writer and a reader: what each believes of the other, and what has arrived in their match.
+//! State of a writer and a reader: their match as each side sees it, and the samples that have
+//! arrived.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,49 +13,54 @@ use crate::model;
 use crate::partitions;
 use crate::scenario::FilterPlan;
 
-/// A writer and a reader that have known of one another at least once.
+/// A writer and a reader of which at least one has known the other.
 #[derive(Debug, Default)]
 pub(super) struct Pair {
     at_writer: bool,
     at_reader: bool,
-    /// Samples up to this one need not arrive, since they are older than the match. `None` until both know of it.
+    /// Number up to which samples need not arrive, since they are older than the match. `None`
+    /// until both sides know of it.
     pub(super) floor: Option<u32>,
-    /// How much had been written when both knew of it.
+    /// Number of changes written when both sides knew of the match.
     pub(super) joined: u32,
-    /// When the writer knew of it, and both.
+    /// Time at which the writer learned of the match. The next field is the time at which both
+    /// sides knew of it.
     pub(super) writer_since: Nanos,
     pub(super) since: Nanos,
     reader: EndpointId,
-    /// The filters that the reader has had in this match.
+    /// Filters that the reader has had in this match.
     filters: Vec<FilterPlan>,
-    /// The partition of both.
+    /// Partition of both endpoints.
     partition: u8,
-    /// The first sample that has arrived in this match, and of no earlier one.
+    /// First sample that has arrived in this match and in no earlier one.
     pub(super) first: Option<u32>,
-    /// The reader has lost the writer before. Then samples up to this one may be of the former match: they were waiting in its
-    /// history when it found the writer again.
+    /// Whether the reader has lost the writer before. Samples up to `former` may then belong to the
+    /// former match: they were in the reader's history when it discovered the writer again.
     rejoins: bool,
     former: u32,
-    /// The writer has taken the reader for gone, which does not know that and gets what was under way.
+    /// Whether the writer has unmatched the reader, which does not know it and still receives the
+    /// samples in transit.
     pub(super) is_parted: bool,
-    /// The newest one that the reader has got since it knows of the writer; a writer that comes back begins behind it.
+    /// Newest sample that the reader has received since it knows the writer. A writer that matches
+    /// again starts after it.
     reached: u32,
-    /// The newest one that has.
+    /// Number of the newest sample that has arrived.
     pub(super) last: u32,
-    /// The same by instance.
+    /// Number of the newest sample that has arrived, by instance.
     last_of: BTreeMap<u8, u32>,
-    /// All that have.
+    /// Numbers of all samples that have arrived.
     pub(super) arrived: Numbers,
-    /// The reader's process got no processor time while these were written, and handled all that had come before it took any of it.
+    /// Number of samples that were written while the reader's process was stalled. The process then
+    /// received all of them before its first take.
     pub(super) crowded: u32,
 }
 
-/// A set of numbers, a bit for each: there are as many as samples.
+/// Set of sample numbers, as a bitmap.
 #[derive(Debug, Default)]
 pub(super) struct Numbers(Vec<u64>);
 
 impl Numbers {
-    /// False if it is there already.
+    /// Inserts a number. Returns false if it is already present.
     pub(super) fn insert(&mut self, number: u32) -> bool {
         let (word, bit) = (number as usize / 64, 1 << (number % 64));
         if self.0.len() <= word {
@@ -79,13 +85,14 @@ impl Pair {
         self.at_writer && self.at_reader
     }
 
-    /// Whether the reader believes in the writer, which may not know of it.
+    /// Reports whether the reader considers the writer as matched; the writer may not know of it.
     pub(super) fn is_known_to_reader(&self) -> bool {
         self.at_reader
     }
 
-    /// Whether this sample of the match's writer arrives if it is complete: not one older than the match, unless an older one
-    /// has come, nor one of history whose instance had ended for good by then.
+    /// Reports whether this sample of the writer arrives in a complete match. Excludes samples
+    /// older than the match, unless an older one has arrived, and history of instances that had
+    /// ended for good.
     pub(super) fn is_promised(&self, writer: &Endpoint, number: u32) -> bool {
         let change = |number: u32| writer.written[number as usize - 1];
         let ends = |later: u32| {
@@ -99,8 +106,9 @@ impl Pair {
         is_data && (is_after(self.floor) || is_after(self.first)) && !(number + 1..=self.joined).any(ends)
     }
 
-    /// A change has arrived; `by_instance` if it may stand behind newer ones of other instances. The newest one before it, of
-    /// its instance if so, or one that is newer and must not be.
+    /// Records the arrival of a change; `by_instance` if it may follow newer ones of other
+    /// instances. Returns the newest earlier one (of its instance if so), or the newer one that it
+    /// must not follow.
     pub(super) fn advance(&mut self, number: u32, instance: u8, by_instance: bool) -> Result<u32, u32> {
         let of_instance = self.last_of.insert(instance, number).unwrap_or(0);
         let of_all = self.last;
@@ -113,12 +121,13 @@ impl Pair {
         if number < last { Err(last) } else { Ok(last) }
     }
 
-    /// The reader has another filter: only what passes all of them is promised, since the writer goes by a former one for a while.
+    /// Adds a filter of the reader. Only samples that pass all filters are then guaranteed, since
+    /// the writer uses a former one for a while.
     pub(super) fn wants_too(&mut self, filter: FilterPlan) {
         self.filters.push(filter);
     }
 
-    /// The reader is in another partition: of what was written before nothing is promised.
+    /// Handles a partition change of the reader: earlier samples are no longer guaranteed.
     pub(super) fn begin_again(&mut self, partition: u8, written: u32) {
         self.partition = partition;
         self.first = None;
@@ -126,8 +135,8 @@ impl Pair {
         self.floor = self.floor.map(|_| written);
     }
 
-    /// One side takes the other for gone: whatever comes later belongs to another match. A reader that goes on believing in its
-    /// writer still gets nothing twice, and nothing out of order.
+    /// Handles the end of the match at one side: later samples belong to another match. A reader
+    /// that stays matched still receives no duplicates and no reordered samples.
     pub(super) fn unmatch(&mut self, by_writer: bool) {
         if !by_writer {
             self.reached = 0;
@@ -148,8 +157,9 @@ impl Pair {
 }
 
 impl Checker {
-    /// An endpoint tells whom it is matched with now. `changes` is how many matches it has counted since the last time. The beliefs of an
-    /// endpoint that is not entitled are not checked.
+    /// Checks and records the endpoints that an endpoint is matched with. `changes` is the increase
+    /// of its total match count since the last call. The matches of an endpoint that is not
+    /// entitled are not checked.
     pub fn matched(&mut self, at: Nanos, id: EndpointId, peers: &[Guid], changes: u32) {
         let Endpoint { is_writer, is_entitled, guid: own, .. } = self.endpoints[id as usize];
         self.must_not_be_ignored(at, id, peers);
@@ -164,7 +174,8 @@ impl Checker {
         let side = |pair: &Pair| if is_writer { pair.at_writer } else { pair.at_reader };
         let mine = |(writer, reader): &(EndpointId, EndpointId)| if is_writer { *writer == id } else { *reader == id };
         let fresh = now.iter().filter(|&&peer| !self.pairs.get(&key(peer)).is_some_and(side)).count();
-        // One that went and came back between two looks is a new match too, and it is not told which one.
+        // An endpoint that disappeared and reappeared between two calls is a new match too, and the
+        // status does not identify it.
         let unseen = is_entitled && changes as usize > fresh;
         for (_, pair) in self.pairs.iter_mut().filter(|(key, _)| mine(key)) {
             let stays = |pair: &Pair| side(pair) && !unseen;
@@ -216,7 +227,7 @@ impl Checker {
             pair.since = at;
             pair.joined = writer.written.len() as u32;
             let reached = if pair.is_parted { pair.reached } else { 0 };
-            // What was written elsewhere is no history here.
+            // Samples that were written in another partition are not history here.
             let floor = model::floor(&writer.qos, &reader.qos, pair.joined);
             pair.floor = Some(if writer.has_moved() || reader.has_moved() { pair.joined } else { floor.max(reached) });
             pair.partition = reader.qos.partition;
@@ -231,9 +242,10 @@ mod tests {
     use crate::scenario::QosPlan;
     use takt_wire::{EntityId, GuidPrefix, Timestamp};
 
-    /// Seed 230071: the first sample that was taken after a match had ended was counted as the first one of the next match.
+    /// Seed 230071: the first sample that was taken after a match had ended was counted as the
+    /// first one of the next match.
     #[test]
-    fn samples_of_a_former_match_promise_nothing_of_the_next() {
+    fn samples_of_a_former_match_do_not_count_in_the_next() {
         for is_taken_before in [true, false] {
             let mut checker = Checker::default();
             let reliable = QosPlan { reliable: true, ..QosPlan::default() };

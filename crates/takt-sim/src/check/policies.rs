@@ -1,4 +1,4 @@
-//! Policies that decide which samples of all that arrive an application sees, and when.
+//! Checks of policies that decide which received samples an application sees, and when.
 
 use std::cmp::Reverse;
 
@@ -10,27 +10,27 @@ use super::{Checker, Endpoint, EndpointId, Rule};
 use crate::clock::{MILLISECOND, Nanos};
 use crate::model;
 
-/// A lifespan as long as this is longer than it takes to deliver a sample where nothing goes wrong.
+/// Lifespan that exceeds the delivery time of a sample without faults.
 const LIFESPAN_ENOUGH: Nanos = 6 * super::progress::HEARTBEAT_PERIOD;
 
-/// Clocks drift, and a process that is stalled takes and purges later.
+/// Tolerance of a purge, for clock drift and for stalled processes that take and purge later.
 const PURGE_SLACK: Nanos = 20 * MILLISECOND;
 
 impl Checker {
-    /// Whether no sample of the writer expires before the reader has taken it.
+    /// Reports whether no sample of the writer expires before the reader has taken it.
     pub(super) fn lives_long_enough(&self, writer: EndpointId, reader: EndpointId) -> bool {
         let certain = || self.is_calm_at(reader) && self.light && self.steady && self.take_period(reader) == 0;
         let mut lifespans = self.endpoints[writer as usize].policies().filter_map(|qos| qos.lifespan);
         lifespans.all(|lifespan| lifespan >= LIFESPAN_ENOUGH && certain())
     }
 
-    /// Whether samples of some writer of the reader expire.
+    /// Reports whether samples of any writer of the reader expire.
     pub(super) fn expires_at(&self, reader: EndpointId) -> bool {
         let mut writers = self.pairs.keys().filter(|(_, to)| *to == reader);
         writers.any(|(writer, _)| self.endpoints[*writer as usize].qos.lifespan.is_some())
     }
 
-    /// A sample was taken when the reader's wall clock showed `wall`: was it of use still?
+    /// Checks that a sample had not expired when it was taken at the reader's wall clock `wall`.
     pub(super) fn judge_lifespan(
         &self,
         wall: Timestamp,
@@ -49,7 +49,8 @@ impl Checker {
         Ok(())
     }
 
-    /// Whether samples of the writer may be dropped since one of another writer overtook them.
+    /// Reports whether samples of the writer may be dropped because a sample of another writer
+    /// overtook them.
     pub(super) fn may_come_late(&self, writer: EndpointId, reader: EndpointId) -> bool {
         let others = || self.pairs.keys().filter(|(other, to)| *to == reader && *other != writer);
         self.goes_by_source(reader) && others().next().is_some()
@@ -60,7 +61,7 @@ impl Checker {
         qos.by_source && qos.strength.is_none()
     }
 
-    /// A sample was taken: was no later one of its instance taken before?
+    /// Checks that no later sample of the instance was taken before.
     pub(super) fn judge_order(
         &mut self,
         reader: EndpointId,
@@ -76,14 +77,15 @@ impl Checker {
         if (written, Reverse(writer)) >= (latest, Reverse(other)) {
             return Ok(());
         }
-        // An instance that has no writers is forgotten, and what comes then is the first that is known of it.
+        // An instance without writers is forgotten, and the next sample is then the first one
+        // known.
         if self.is_calm_at(reader) && info.no_writers_generation_count == 0 && !self.some_end(reader, instance) {
             return Err((Rule::SourceOrder, format!("a sample of {written} follows one of {latest}")));
         }
         Ok(())
     }
 
-    /// Whether a writer of the reader has ever ended the instance, or has gone.
+    /// Reports whether any writer of the reader has ended the instance, or has itself ended.
     fn some_end(&self, reader: EndpointId, instance: u8) -> bool {
         let ends = |writer: &Endpoint| {
             writer.written.iter().any(|change| change.instance == instance && change.kind != ChangeKind::Alive)
@@ -96,7 +98,8 @@ impl Checker {
             })
     }
 
-    /// In the end the last sample of each instance has arrived, if it comes from somebody who repeats it.
+    /// Checks in the end that the last sample of each instance has arrived, if its writer
+    /// retransmits.
     pub(super) fn finish_order(&mut self, at: Nanos) {
         let mut lost = None;
         for reader in (0..self.endpoints.len() as EndpointId).filter(|reader| self.goes_by_source(*reader)) {
@@ -122,7 +125,8 @@ impl Checker {
         }
     }
 
-    /// The last change of an instance that any writer of the reader ever made: when, whose, and its number.
+    /// Returns the last change of an instance by any writer of the reader: source timestamp,
+    /// writer, and number.
     fn last_of(&self, reader: EndpointId, instance: u8) -> Option<(Timestamp, Reverse<Guid>, EndpointId, u32)> {
         let writers = self.pairs.keys().filter(|(_, to)| *to == reader).map(|(writer, _)| *writer);
         let last = |writer: EndpointId| {
@@ -134,7 +138,8 @@ impl Checker {
         writers.filter_map(last).max()
     }
 
-    /// A sample was taken: was the last one of its instance shown long enough before?
+    /// Checks that the previous sample of the instance was shown at least the minimum separation
+    /// before.
     pub(super) fn judge_separation(
         &mut self,
         at: Nanos,
@@ -142,7 +147,8 @@ impl Checker {
         instance: u8,
         info: &SampleInfo,
     ) -> Result<(), (Rule, String)> {
-        // Only what is taken at once tells when it was shown.
+        // The time at which a sample was shown is known only for readers that take on data
+        // available.
         let separations = self.endpoints[reader as usize].policies().filter_map(|qos| qos.separation);
         let Some(separation) = separations.min() else { return Ok(()) };
         let births = info.disposed_generation_count + info.no_writers_generation_count;
@@ -156,14 +162,14 @@ impl Checker {
         Ok(())
     }
 
-    /// Whether the reader takes so often that nothing is purged that it has not taken.
+    /// Reports whether the reader takes so often that no untaken sample is purged.
     pub(super) fn takes_in_time(&self, reader: EndpointId) -> bool {
         let period = self.take_period(reader);
         let purge = self.endpoints[reader as usize].qos.purge;
         period == 0 || purge.is_none_or(|delay| self.is_calm_at(reader) && delay > period + PURGE_SLACK)
     }
 
-    /// News of the end of an instance was taken: had it not to be gone already?
+    /// Checks that an instance state change was taken before it had to be purged.
     pub(super) fn judge_purge(
         &self,
         wall: Timestamp,

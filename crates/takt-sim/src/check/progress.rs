@@ -1,21 +1,25 @@
-//! Delivery and discovery go on while nothing is wrong: after every fault, within a stated time.
+//! Progress checks: delivery and discovery proceed within a stated time while no fault is active.
 //!
-//! [`Checker::look`] is called once per heartbeat period. From one look to the next it knows which reliable match owes its
-//! reader a sample, and which endpoints that fit are not matched. That must not last:
+//! [`Checker::look`] is called once per heartbeat period. It determines which reliable matches lack
+//! a sample, and which compatible endpoints are not matched. These states have time limits:
 //!
-//! - **Delivery**: an owed sample arrives within [`DELIVERY_PERIODS`] heartbeat periods. A writer with unacknowledged samples
-//!   sends a heartbeat every period at least. The reader's answer may be held back for 32 ms, the repair leaves at once:
-//!   that is the second period. The third is for queues on the way, and for a look that came just before.
-//! - **Discovery**: endpoints that fit are matched within [`DISCOVERY_PERIODS`] heartbeat periods. After a fault that lasted
-//!   longer than the lease, the other side is heard of with its next announcement, which is five periods away at most. It is
-//!   answered at once; what a queue loses of that comes with the announcement after. Five periods are for the exchange of
-//!   what is known of endpoints, by the reliable protocol.
+//! - **Delivery**: a missing sample arrives within [`DELIVERY_PERIODS`] heartbeat periods. A writer
+//!   with unacknowledged samples sends at least one heartbeat per period. The reader may delay its
+//!   answer by 32 ms, the repair is immediate: this is the second period. The third one is for
+//!   queues in the network, and for a call of `look` just before.
+//! - **Discovery**: compatible endpoints match within [`DISCOVERY_PERIODS`] heartbeat periods.
+//!   After a fault longer than the lease, a participant is discovered by its next announcement,
+//!   after at most five periods. It is answered at once. Messages that a queue drops are repeated
+//!   with the following announcement. Five periods are for the exchange of endpoint data by the
+//!   reliable protocol.
 //!
-//! Nothing is said as long as something is wrong: a fault is on, a process gets no processor time, a link is congested, or others may still believe in a process that was killed and wait for its acknowledgements. Readers
-//! that take once per period, and the others of their topic, whose writers wait for them, have that period more. A reader whose
-//! `max_samples` is limited holds what its writers send in turn: it has that period once for each writer of its topic, and once
-//! more for a sample that must be fetched when its turn has come. In the order of a group samples of one writer wait for those of the others of
-//! its participant: as long as some of these arrive, all are taken to go on.
+//! The limits do not apply while a fault is active, a process is stalled, a link is congested, or
+//! participants may still wait for acknowledgments of a killed process. Readers that take once per
+//! period have that period more, and so have the others of their topic, whose writers wait for
+//! them. A reader with limited `max_samples` holds the samples of its writers in turn. It has that
+//! period once for each writer of its topic, and once more for a sample that must be requested in
+//! its turn. In group order, samples of one writer wait for those of the other writers of its
+//! participant. As long as some of these arrive, all of them count as progressing.
 
 use std::collections::BTreeMap;
 
@@ -25,58 +29,59 @@ use crate::clock::{MILLISECOND, Nanos};
 use crate::model;
 use takt_wire::GuidPrefix;
 
-/// The core's, which simulated processes keep.
+/// Heartbeat period of the core, which simulated processes use.
 pub const HEARTBEAT_PERIOD: Nanos = 100 * MILLISECOND;
 
-/// Heartbeat periods within which an owed sample arrives.
+/// Heartbeat periods within which a missing sample arrives.
 pub const DELIVERY_PERIODS: u64 = 3;
 
-/// Heartbeat periods within which endpoints that fit are matched.
+/// Heartbeat periods within which compatible endpoints are matched.
 pub const DISCOVERY_PERIODS: u64 = 15;
 
-/// The same through a discovery server, in addition: an introduction that was lost is repeated with one of eight announcements,
-/// each of which is five periods away.
+/// Additional heartbeat periods for discovery through a discovery server. A lost introduction is
+/// repeated with one of eight announcements, which are five periods apart.
 pub const INTRODUCTION_PERIODS: u64 = 8 * 5;
 
-/// The same where participants authenticate each other, in addition: one that has forgotten the other begins another handshake, which is
-/// answered 10 s after the last one ([`takt_security::plugin::RENEWAL_PERIOD`]); and each of its messages is sent again after a second.
+/// Additional heartbeat periods for discovery with authentication. A participant that has forgotten
+/// the other one begins another handshake, which is answered 10 s after the last one
+/// ([`takt_security::plugin::RENEWAL_PERIOD`]). Each of its messages is resent after one second.
 pub const HANDSHAKE_PERIODS: u64 = 120;
 
-/// A writer and a reader that fit, as they were seen last.
+/// State of a compatible writer and reader at the last call.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
-    /// Nothing has changed since, though something should.
+    /// Time of the last progress.
     since: Nanos,
     matched: bool,
-    /// The newest sample that has arrived; in the order of a group the sum of those of all pairs of the two participants, since samples of one
-    /// writer wait for those of the others.
+    /// Newest sample that has arrived. In group order: the sum over all pairs of the two
+    /// participants, since samples of one writer wait for those of the others.
     last: u64,
 }
 
-/// The sums of the newest samples that have arrived, by the participants of writer and reader.
+/// Sums of the newest samples that have arrived, by the participants of writer and reader.
 type Arrived = BTreeMap<(GuidPrefix, GuidPrefix), u64>;
 
-/// How long things have stood still.
+/// State of the progress checks.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     seen: BTreeMap<(EndpointId, EndpointId), Seen>,
-    /// Endpoints by topic, those that have gone included until the next look.
+    /// Endpoints by topic, including those that have ended since the last call.
     of_topic: Vec<(Vec<EndpointId>, Vec<EndpointId>)>,
-    /// Endpoints below this one are in `of_topic`.
+    /// Number of endpoints that are in `of_topic`.
     known: usize,
-    /// How often readers take, by endpoint.
+    /// Take period of each reader.
     take_period: Vec<Nanos>,
 }
 
 impl Checker {
-    /// A reader takes once per period, 0 for at once.
+    /// Sets the take period of a reader; 0 takes on data available.
     pub fn takes_every(&mut self, reader: EndpointId, period: Nanos) {
         let periods = &mut self.progress.take_period;
         periods.resize(periods.len().max(reader as usize + 1), 0);
         periods[reader as usize] = period;
     }
 
-    /// Looks whether things go on. Nothing has been wrong since `quiet_since`; `None` if something is.
+    /// Checks progress. No fault has been active since `quiet_since`; `None` if one is.
     pub fn look(&mut self, at: Nanos, quiet_since: Option<Nanos>) {
         self.look_exactly(at);
         self.look_at_waiting(at, quiet_since);
@@ -143,15 +148,16 @@ impl Checker {
         from.alive && to.alive && self.must_match(from, to)
     }
 
-    /// What there is to see of a pair, and whether that must not stay so.
+    /// Returns the state of a pair, and whether it must change.
     fn see(&self, at: Nanos, key: (EndpointId, EndpointId), arrived: Option<&Arrived>) -> (Seen, bool) {
         let pair = self.pairs.get(&key).filter(|pair| pair.is_matched());
         let Some(pair) = pair else {
             return (Seen { since: at, matched: false, last: 0 }, true);
         };
         let to = &self.endpoints[key.1 as usize];
-        // A KEEP_LAST history may lose the samples of one writer to those of another, if it is not taken at once and whole, or shows
-        // samples of several writers at once since they waited for one another.
+        // A KEEP_LAST history may lose samples of one writer to those of another, if they are not
+        // taken completely at once, or if samples of several writers appear together after they
+        // waited for one another.
         let may_wait = self.is_seen_by_group() || self.takes_parts;
         let taken_one_by_one = self.take_period(key.1) == 0 && !(may_wait && self.shares_instances(key.0, key.1));
         let shown = to.qos.keep_last.is_none() || taken_one_by_one;
@@ -173,7 +179,8 @@ impl Checker {
         arrived
     }
 
-    /// The process of these readers has got processor time again, and has handled all datagrams that had come meanwhile.
+    /// Records that the process of these readers is no longer stalled, and has handled all
+    /// datagrams that arrived meanwhile.
     pub fn resumed(&mut self, readers: impl Iterator<Item = EndpointId>) {
         for reader in readers {
             for ((writer, _), pair) in self.pairs.iter_mut().filter(|((_, to), _)| *to == reader) {
@@ -182,7 +189,7 @@ impl Checker {
         }
     }
 
-    /// The newest sample that the reader has not got and that arrives for certain.
+    /// Returns the newest sample that the reader has not received and that must arrive.
     pub(super) fn newest_owed(&self, key: (EndpointId, EndpointId)) -> Option<u32> {
         let pair = self.pairs.get(&key).filter(|pair| pair.is_matched())?;
         let (from, to) = (&self.endpoints[key.0 as usize], &self.endpoints[key.1 as usize]);
@@ -190,18 +197,21 @@ impl Checker {
             return None;
         }
         let missing = newest(from, model::depth(&from.qos, &to.qos)).take_while(|number| *number > pair.last);
-        // Of what came at once while its process got no processor time, a KEEP_LAST history may hold samples of other writers alone.
+        // Of the samples that arrived together after a stall, a KEEP_LAST history may hold only
+        // those of other writers.
         let crowded = if self.shares_instances(key.0, key.1) { pair.crowded } else { 0 };
         missing.into_iter().find(|number| *number > crowded && pair.is_promised(from, *number))
     }
 
-    /// Takes until the reader has room for a sample of each of so many writers.
+    /// Returns the number of takes until the reader has space for a sample of each of `writers`
+    /// writers.
     fn turns(&self, reader: EndpointId, writers: usize) -> u64 {
         let is_limited = self.endpoints[reader as usize].qos.max_samples.is_some();
         if is_limited { writers as u64 + 1 } else { 1 }
     }
 
-    /// How long nothing may change; `pause` is the longest period of a reader of the topic.
+    /// Returns the time limit of a state; `pause` is the longest take period of a reader of the
+    /// topic.
     fn patience(&self, matched: bool, pause: Nanos) -> Nanos {
         if matched {
             return DELIVERY_PERIODS * HEARTBEAT_PERIOD + pause;
@@ -227,7 +237,7 @@ mod tests {
 
     const SAMPLE: Change = Change { instance: 0, kind: ChangeKind::Alive, to: None, len: 24 };
 
-    /// A writer and a reader, matched if so wanted.
+    /// Creates a writer and a reader, which are matched if `matched`.
     fn checker(matched: bool) -> Checker {
         let mut checker = Checker::default();
         let reliable = QosPlan { reliable: true, ..QosPlan::default() };
@@ -241,7 +251,8 @@ mod tests {
         checker
     }
 
-    /// Looks once per heartbeat period until a promise is broken; which look that is.
+    /// Calls `look` once per heartbeat period until a violation, and returns the number of the
+    /// call.
     fn looks(checker: &mut Checker, quiet_since: impl Fn(Nanos) -> Option<Nanos>) -> Option<u64> {
         (1..80).find(|look| {
             checker.look(look * HEARTBEAT_PERIOD, quiet_since(look * HEARTBEAT_PERIOD));
@@ -250,13 +261,13 @@ mod tests {
     }
 
     #[test]
-    fn the_period_is_the_cores() {
+    fn heartbeat_period_equals_that_of_the_core() {
         let period = Config::new(0, GuidPrefix([0; 12])).heartbeat_period;
         assert_eq!(period.as_nanos(), u128::from(HEARTBEAT_PERIOD));
     }
 
     #[test]
-    fn what_is_owed_arrives_in_time() {
+    fn missing_sample_is_reported_after_its_time_limit() {
         let mut nothing_owed = checker(true);
         assert_eq!(looks(&mut nothing_owed, |_| Some(0)), None);
         let mut owed = checker(true);
@@ -265,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn reader_with_little_room_takes_from_each_writer_in_turn() {
+    fn reader_with_max_samples_takes_from_each_writer_in_turn() {
         let mut checker = Checker::default();
         let reliable = QosPlan { reliable: true, ..QosPlan::default() };
         let guid = |id: u8| Guid { prefix: GuidPrefix([id; 12]), entity_id: EntityId::UNKNOWN };
@@ -280,9 +291,10 @@ mod tests {
         assert_eq!(looks(&mut checker, |_| Some(0)), Some(2 + DELIVERY_PERIODS + 3 * 4), "seed 60382");
     }
 
-    /// Two writers of a participant; what the first one has written is owed, while samples of the second one arrive.
+    /// Two writers of a participant: a sample of the first one is missing, while samples of the
+    /// second one arrive.
     #[test]
-    fn samples_wait_for_those_of_another_writer_in_the_order_of_a_group_alone() {
+    fn samples_wait_for_another_writer_only_in_group_order() {
         for (access_scope, expected) in [(AccessScope::Group, None), (AccessScope::Topic, Some(2 + DELIVERY_PERIODS))] {
             let mut checker = Checker::default();
             checker.present(Presentation { access_scope, ordered_access: true, ..Presentation::default() });
@@ -304,7 +316,7 @@ mod tests {
         }
     }
 
-    /// A KEEP_LAST 1 reader of topic 0 that is matched with so many writers.
+    /// Creates a KEEP_LAST 1 reader of topic 0 that is matched with this number of writers.
     fn keep_last_1_reader(checker: &mut Checker, writers: u8) -> EndpointId {
         let qos = QosPlan { reliable: true, keep_last: Some(1), ..QosPlan::default() };
         let guid = |id: u8| Guid { prefix: GuidPrefix([id; 12]), entity_id: EntityId::UNKNOWN };
@@ -338,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_while_something_is_wrong() {
+    fn limits_do_not_apply_during_faults() {
         let mut wrong = checker(true);
         wrong.wrote(0, Timestamp::ZERO, 0, SAMPLE);
         assert_eq!(looks(&mut wrong, |_| None), None);
@@ -349,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_group_shows_at_once_may_displace_samples_of_others() {
+    fn samples_shown_together_by_a_group_may_displace_others() {
         let breaks = |ordered_access: bool, writers: u8| {
             let mut checker = Checker::default();
             checker.present(Presentation { access_scope: AccessScope::Group, coherent_access: false, ordered_access });
@@ -362,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_fit_find_each_other_in_time() {
+    fn missing_match_is_reported_after_its_time_limit() {
         assert_eq!(looks(&mut checker(false), |_| Some(0)), Some(2 + DISCOVERY_PERIODS));
         let mut introduced = checker(false);
         introduced.introduced = true;

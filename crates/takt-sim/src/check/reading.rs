@@ -1,7 +1,9 @@
-//! READ and TAKE, and the ranks of what they return (DDS 1.4 §2.2.2.5.1.2, §2.2.2.5.1.5 to §2.2.2.5.1.8, §2.2.2.5.3.1).
+//! Checks of read and take, and of the ranks that they return (DDS 1.4 §2.2.2.5.1.2, §2.2.2.5.1.5
+//! to §2.2.2.5.1.8, §2.2.2.5.3.1).
 //!
-//! For readers that keep all: what was read and not taken is there at the next pass, in its order, and is READ; nothing else is. An
-//! instance of which something is held is NEW in a pass if it came back since the last pass that returned something of it.
+//! Apply to KEEP_ALL readers. A sample that was read and not taken is returned by the next pass, in
+//! the same order and with state READ; no other sample is. An instance with samples in the cache is
+//! NEW in a pass if it was written again since the last pass that returned a sample of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,16 +13,16 @@ use takt_wire::{Guid, Timestamp};
 use super::{Checker, EndpointId, Rule};
 use crate::clock::Nanos;
 
-/// What an application asks its reader for.
+/// Kind of read or take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pass {
-    /// To read what it has not read.
+    /// Read of the unread samples.
     Unread,
-    /// To read everything.
+    /// Read of all samples.
     Everything,
-    /// To take an instance.
+    /// Take of the samples of an instance.
     Take(InstanceHandle),
-    /// To take everything.
+    /// Take of all samples.
     TakeAll,
 }
 
@@ -46,16 +48,16 @@ impl Held {
     }
 }
 
-/// What a reader holds, as far as its application has seen it.
+/// Samples in a reader's cache that its application has read.
 #[derive(Debug, Default)]
 pub(super) struct Shelf {
     held: Vec<Held>,
-    /// By instance: its generation when a pass returned something of it last.
+    /// By instance: its generation at the last pass that returned a sample of it.
     seen: BTreeMap<InstanceHandle, u32>,
 }
 
 impl Checker {
-    /// An application has read or taken this, in this order.
+    /// Checks and records the result of a read or take, in its order.
     pub fn passed(&mut self, at: Nanos, reader: EndpointId, pass: Pass, found: &[SampleInfo]) {
         let shelf = self.shelves.entry(reader).or_default();
         let verdict = judge_ranks(found).and_then(|()| shelf.judge(pass, found));
@@ -124,12 +126,13 @@ impl Shelf {
     }
 }
 
-/// The generation of an instance when something of it was returned.
+/// Returns the generation of an instance at the time of the read or take.
 fn generation_now(info: &SampleInfo) -> u32 {
     info.generation() + info.absolute_generation_rank
 }
 
-/// All that a reader has of an instance is in the collection, or the newest of it at least, so that the two ranks by generation agree.
+/// Checks that both generation ranks agree. The collection contains at least the newest sample that
+/// the reader has of each instance.
 fn judge_ranks(found: &[SampleInfo]) -> Result<(), String> {
     let mut newest: BTreeMap<InstanceHandle, (u32, u32)> = BTreeMap::new();
     for info in found.iter().rev() {
@@ -154,7 +157,7 @@ mod tests {
 
     const WRITER: Guid = Guid { prefix: GuidPrefix([1; 12]), entity_id: EntityId::UNKNOWN };
 
-    /// A sample of the only instance, of this generation, read before or not.
+    /// Creates a sample of the only instance with this generation and sample state.
     fn sample(number: i64, generation: u32, sample_state: SampleState) -> SampleInfo {
         SampleInfo {
             sample_state,
@@ -176,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_count_what_follows_of_the_same_instance() {
+    fn ranks_count_later_samples_of_the_same_instance() {
         let ranked = |sample_rank: u32, generation_rank: u32, info: SampleInfo| SampleInfo {
             sample_rank,
             generation_rank,
@@ -191,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_is_there_until_it_is_taken_and_is_read() {
+    fn read_sample_stays_with_state_read_until_taken() {
         let (new, read) = (SampleState::NotRead, SampleState::Read);
         let shelf = || {
             let mut shelf = Shelf::default();
@@ -210,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn instance_is_new_when_it_has_come_back_since_it_was_seen() {
+    fn instance_is_new_if_written_again_since_last_pass() {
         let mut shelf = Shelf::default();
         shelf.note(Pass::Everything, &[sample(1, 0, SampleState::NotRead)]);
         let found = |generation, view_state| {

@@ -1,29 +1,30 @@
-//! How long it takes after a partition has healed until readers have what they are owed: measured, not judged.
+//! Measurement of the recovery time: from the end of a partition until readers have all samples
+//! that they must receive.
 
 use super::{Checker, EndpointId};
 use crate::clock::Nanos;
 use crate::model;
 
-/// The last heal, and what came of it.
+/// Last end of a partition, and the recovery since then.
 #[derive(Debug, Default)]
 pub(super) struct Recovery {
     healed: Option<Nanos>,
-    /// Per match when the heal came: what its reader still waits for.
+    /// For each match at the end of the partition: the sample that its reader waits for.
     waiting: Vec<(EndpointId, EndpointId, Wait)>,
     longest: Nanos,
 }
 
-/// What ends the recovery of one match.
+/// Event that completes the recovery of one match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wait {
-    /// This sample: the last of those that were written before the heal.
+    /// Arrival of this sample, the last one written before the end of the partition.
     Number(u32),
-    /// Whatever comes next: nothing of what was written before is owed.
+    /// Arrival of any sample, since no earlier sample is missing.
     Anything,
 }
 
 impl Checker {
-    /// The last partition that was on has healed. An earlier heal is forgotten.
+    /// Records the end of the last active partition. Earlier ends are discarded.
     pub fn healed(&mut self, at: Nanos) {
         let mut waiting = Vec::new();
         for (writer, from) in self.endpoints.iter().enumerate().filter(|(_, writer)| writer.is_writer && writer.alive) {
@@ -43,7 +44,7 @@ impl Checker {
         self.recovery = Recovery { healed: Some(at), waiting, longest: 0 };
     }
 
-    /// A sample has arrived.
+    /// Records the arrival of a sample.
     pub(super) fn recover(&mut self, at: Nanos, writer: EndpointId, reader: EndpointId, number: u32) {
         let Recovery { healed: Some(healed), waiting, longest } = &mut self.recovery else { return };
         let ends = |wait: &Wait| match wait {
@@ -57,7 +58,8 @@ impl Checker {
         }
     }
 
-    /// From the last heal until the last reader had what it was owed; `None` if nothing healed or somebody waits still.
+    /// Returns the time from the last end of a partition until all readers had their samples;
+    /// `None` without a partition, or if a reader still waits.
     #[must_use]
     pub fn recovery(&self) -> Option<Nanos> {
         let Recovery { healed, waiting, longest } = &self.recovery;

@@ -1,6 +1,6 @@
-//! Coherent sets and the order of a publisher's changes (PRESENTATION).
+//! Checks of coherent sets and of the order of a publisher's changes (PRESENTATION).
 //!
-//! What an application sees between `begin_access` and `end_access`, or in one `take`, is judged together.
+//! The samples between `begin_access` and `end_access`, or of one `take`, are checked together.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,75 +13,78 @@ use crate::clock::{MILLISECOND, Nanos};
 use crate::model;
 use crate::scenario::QosPlan;
 
-/// After a match, until what is written is sent to the new reader at once.
+/// Time after a match until new samples are sent to the reader immediately.
 const SETTLED: Nanos = 500 * MILLISECOND;
 
-/// A coherent set, by its place in the order in which they began.
+/// A coherent set, by its position in the order of their beginnings.
 pub type SetId = u32;
 
-/// A sample that was taken: reader, writer, number.
+/// A taken sample: reader, writer, number.
 type Sight = (EndpointId, EndpointId, u32);
 
-/// All sets so far, and what one access has shown.
+/// All sets so far, and the samples of the current access.
 #[derive(Debug, Default)]
 pub(super) struct Sets {
-    /// Per set whether it has ended, and its changes by writer and number.
+    /// For each set: whether it has ended, and its changes by writer and number.
     all: Vec<(bool, Vec<(EndpointId, u32)>)>,
-    /// Per writer, for each of its changes: its sequence number, its set, and its place among all changes of the world.
+    /// By writer, for each change: its sequence number, its set, and its position among all changes
+    /// of the world.
     of_writer: BTreeMap<EndpointId, Vec<(i64, Option<SetId>, u64)>>,
     changes: u64,
-    /// What was taken in this access.
+    /// Samples taken in this access.
     seen: Vec<Sight>,
-    /// By participant of the readers and of the writers: the place of the newest change seen, and that sight.
+    /// By participant of the readers and of the writers: position of the newest taken change, and
+    /// that sample.
     newest: BTreeMap<(GuidPrefix, GuidPrefix), (u64, Sight)>,
-    /// What all publishers offer and all subscribers ask for.
+    /// Presentation that all publishers offer and all subscribers request.
     pub(super) presentation: Presentation,
 }
 
 impl Checker {
-    /// All publishers offer this, and all subscribers ask for it.
+    /// Sets the PRESENTATION of all publishers and subscribers.
     pub fn present(&mut self, presentation: Presentation) {
         self.sets.presentation = presentation;
     }
 
-    /// Whether PRESENTATION makes a difference in this world.
+    /// Reports whether PRESENTATION has an effect in this world.
     pub(super) fn is_presented(&self) -> bool {
         model::is_presented(&self.sets.presentation)
     }
 
-    /// Whether sets may be dropped, with what is in them.
+    /// Reports whether sets may be dropped with their changes.
     pub(super) fn drops_sets(&self) -> bool {
         self.sets.presentation.coherent_access
     }
 
-    /// Whether a take returns one instance after another.
+    /// Reports whether a take returns one instance after another.
     pub(super) fn is_seen_by_instance(&self) -> bool {
         self.sets.presentation.ordered_access && self.sets.presentation.access_scope == AccessScope::Instance
     }
 
-    /// The same, or an application may take one instance and leave others.
+    /// Reports whether a take returns one instance after another, or an application may take one
+    /// instance and leave others.
     pub(super) fn is_taken_by_instance(&self) -> bool {
         self.is_seen_by_instance() || self.reads
     }
 
-    /// Whether samples wait for those of the publisher's other writers.
+    /// Reports whether samples wait for those of the publisher's other writers.
     pub(super) fn is_seen_by_group(&self) -> bool {
         self.sets.presentation.ordered_access && self.sets.presentation.access_scope == AccessScope::Group
     }
 
-    /// Coherent changes begin.
+    /// Records the beginning of a coherent set.
     pub fn begin_set(&mut self) -> SetId {
         self.sets.all.push((false, Vec::new()));
         self.sets.all.len() as SetId - 1
     }
 
-    /// They end.
+    /// Records the end of a coherent set.
     pub fn end_set(&mut self, set: SetId) {
         self.sets.all[set as usize].0 = true;
         self.sets_ended += 1;
     }
 
-    /// The change that was written last has this sequence number, and belongs to this set.
+    /// Records the sequence number and the set of the last written change.
     pub fn placed(&mut self, writer: EndpointId, sn: i64, set: Option<SetId>) {
         let number = self.endpoints[writer as usize].written.len() as u32;
         self.sets.changes += 1;
@@ -91,7 +94,8 @@ impl Checker {
         }
     }
 
-    /// Which of a writer's changes has a sequence number: the ends of sets have some too.
+    /// Returns the number of the writer's change with a sequence number. The ends of sets have
+    /// sequence numbers too.
     pub(super) fn number_of(&self, writer: EndpointId, sn: i64) -> Option<u32> {
         let changes = self.sets.of_writer.get(&writer)?;
         changes.binary_search_by_key(&sn, |(sn, ..)| *sn).ok().map(|index| index as u32 + 1)
@@ -102,14 +106,14 @@ impl Checker {
         changes.get(number as usize - 1).map_or((None, 0), |(_, set, order)| (*set, *order))
     }
 
-    /// A sample was taken in this access.
+    /// Records a sample taken in this access.
     pub(super) fn saw(&mut self, reader: EndpointId, writer: EndpointId, number: u32) {
         if model::is_presented(&self.sets.presentation) {
             self.sets.seen.push((reader, writer, number));
         }
     }
 
-    /// The access, or the take, is over.
+    /// Ends the access or the take, and checks its samples.
     pub fn end_access(&mut self, at: Nanos) {
         self.passes += 1;
         let seen = std::mem::take(&mut self.sets.seen);
@@ -147,8 +151,9 @@ impl Checker {
         Ok(())
     }
 
-    /// What of a set has not been seen though something of it is: by the one pair, or by all readers of the participant that `reader` is
-    /// of. What was seen in an earlier access was judged then: readers that join later see the set as history.
+    /// Returns the missing changes of a set of which a part has been seen: by the one pair, or by
+    /// all readers of the participant of `reader`. Changes of earlier accesses were checked then.
+    /// Readers that join later see the set as history.
     fn missing<'a>(
         &'a self,
         reader: EndpointId,
@@ -176,7 +181,8 @@ impl Checker {
             let newest = self.sets.newest.entry((to.guid.prefix, from.guid.prefix)).or_default();
             let pair = self.pairs.get(&(writer, reader)).filter(|pair| pair.is_matched() && number > pair.joined);
             let is_late = pair.is_some() && order < newest.0 && !self.lapsed.contains(&reader);
-            // A reader that is full has all that waits with what it holds shown at once, at the others too.
+            // If one reader is full, all samples that wait with its samples are shown at once, at
+            // the other readers too.
             let may_fill = |((of, at), _): (&(EndpointId, EndpointId), &Pair)| {
                 let (of, at) = (&self.endpoints[*of as usize], &self.endpoints[*at as usize]);
                 at.qos.max_samples.is_some() && at.guid.prefix == to.guid.prefix && of.guid.prefix == from.guid.prefix
@@ -190,7 +196,7 @@ impl Checker {
         Ok(())
     }
 
-    /// In the end a set has been seen that nothing stood in the way of.
+    /// Checks in the end that every set was seen that had to be delivered completely.
     pub(super) fn finish_sets(&self) -> Option<String> {
         let Presentation { access_scope, coherent_access, .. } = self.sets.presentation;
         if !coherent_access || access_scope == AccessScope::Group {
@@ -221,7 +227,8 @@ impl Checker {
     }
 }
 
-/// Whether a set was written long after the match and has no more changes of one instance than its writer keeps.
+/// Reports whether a set was written long after the match and has no more changes of one instance
+/// than its writer keeps.
 fn is_seen_live(from: &Endpoint, pair: &Pair, mut numbers: impl Iterator<Item = u32>) -> bool {
     let mut counts = [0_u32; 256];
     numbers.all(|number| {
@@ -232,7 +239,8 @@ fn is_seen_live(from: &Endpoint, pair: &Pair, mut numbers: impl Iterator<Item = 
     })
 }
 
-/// Whether a set was whole in the history of its writer when the reader joined, and nothing has displaced it since.
+/// Reports whether a set was complete in the history of its writer when the reader joined, and no
+/// change has displaced a part of it since.
 fn is_history(from: &Endpoint, to: &QosPlan, pair: &Pair, mut numbers: impl Iterator<Item = u32>) -> bool {
     let stays = |number: u32| {
         let instance = from.written[number as usize - 1].instance;

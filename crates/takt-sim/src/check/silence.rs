@@ -1,46 +1,50 @@
-//! When all has been said, nobody sends anything but announcements, assertions, and answers.
+//! Checks at rest: participants send only announcements, assertions, and answers.
 //!
-//! Who writes asks now and then who hears the multicast group of user data, and all who listen answer. So nobody may ask who has
-//! long had nothing to say: each question is as many datagrams as there are participants.
+//! A writer probes periodically which readers receive the multicast group of user data, and all
+//! readers answer. A participant that has been idle for long must not probe, since each probe
+//! causes as many datagrams as there are participants.
 
 use takt_wire::GuidPrefix;
 
 use super::{Checker, Rule};
 use crate::clock::{Nanos, SECOND};
 
-/// How long it is listened, at the very end.
+/// Duration of the observation at the end of the world.
 pub const SILENCE: Nanos = SECOND;
 
-/// Datagrams that a participant may build in that time, apart from assertions and answers to questions.
+/// Maximum number of datagrams of a participant in that time, apart from assertions and answers to
+/// probes.
 const DATAGRAMS_MAX: u64 = 8;
 
-/// From the last new sample to the last question, who heard it, at most: two rounds of 0.75 s, and the rest of 2 s between them.
+/// Maximum time from the last new sample to the last probe of multicast reception: two rounds of
+/// 0.75 s, and the pause of 2 s between them.
 const LAST_QUESTION: Nanos = 4 * SECOND;
 
-/// Who sends nothing asks again after this time.
+/// Time after which an idle participant probes again.
 const RENEWAL: Nanos = 64 * SECOND;
 
-/// What a process sent in the last second.
+/// Datagrams of a process in the last second.
 #[derive(Clone, Copy, Debug)]
 pub struct LastSecond {
-    /// Its place in the scenario.
+    /// Index of the process in the scenario.
     pub process: usize,
-    /// Of its participant.
+    /// GUID prefix of its participant.
     pub prefix: GuidPrefix,
-    /// Datagrams.
+    /// Number of datagrams.
     pub sent: u64,
-    /// Questions among them, who hears the group of user data.
+    /// Number of probes of multicast reception among them.
     pub asked: u64,
-    /// Datagrams that show that writers live, its own and the answers to those of others, at most.
+    /// Maximum number of datagrams for liveliness: its own assertions and the answers to those of
+    /// others.
     pub assertions: u64,
 }
 
 impl Checker {
-    /// The world ends; nothing was written, and nothing went wrong, for so long.
+    /// Runs the check at the end of the world, after a time `rest` without writes and faults.
     pub fn must_be_silent(&mut self, end: Nanos, rest: Nanos, last: &[LastSecond]) {
         let begin = end - SILENCE;
         let questions: u64 = last.iter().map(|one| one.asked).sum();
-        // Whoever is ignored or refused asks for acknowledgements that do not come.
+        // An ignored or refused participant requests acknowledgments that do not arrive.
         let is_answered =
             |one: &&LastSecond| !self.is_ignored_in_part(one.prefix) && !self.is_refused_in_part(one.prefix);
         let answered = last.iter().filter(is_answered).copied().collect::<Vec<_>>();
@@ -73,13 +77,13 @@ mod tests {
     }
 
     #[test]
-    fn announcements_are_allowed_and_chatter_is_not() {
+    fn announcements_are_allowed_and_other_datagrams_are_not() {
         assert_eq!(broken(10 * SECOND, [8, 3], 0), None);
         assert!(broken(10 * SECOND, [3, 9], 0).is_some_and(|text| text.contains("process 1 sent 9")));
     }
 
     #[test]
-    fn who_has_nothing_to_say_asks_nobody_but_once_in_a_minute() {
+    fn idle_participant_probes_at_most_once_a_minute() {
         assert!(broken(10 * SECOND, [3, 3], 1).is_some_and(|text| text.contains("process 0 asked")));
         assert_eq!(broken(65 * SECOND, [8, 9], 1), None, "which is answered");
         assert!(broken(65 * SECOND, [8, 10], 1).is_some());

@@ -1,4 +1,4 @@
-//! Statuses and their counts.
+//! Checks of statuses and their counts.
 
 use takt_core::{ChangeKind, IncompatibleQosStatus, MatchedStatus, SampleLostStatus, SampleRejectedStatus};
 
@@ -8,11 +8,12 @@ use crate::clock::{Nanos, SECOND};
 use crate::model;
 use crate::partitions;
 
-/// From the creation of an endpoint until all know of it, where nothing goes wrong.
+/// Time from the creation of an endpoint until all participants know it, without faults.
 const KNOWN_AFTER: Nanos = 2 * SECOND;
 
 impl Checker {
-    /// PUBLICATION_MATCHED or SUBSCRIPTION_MATCHED: do its counts go with the matches, and with the counts before?
+    /// Checks the counts of PUBLICATION_MATCHED or SUBSCRIPTION_MATCHED against the matches and the
+    /// earlier counts.
     pub fn matched_status(&mut self, at: Nanos, id: EndpointId, peers: usize, status: &MatchedStatus) {
         let before = self.matches.insert(id, (status.total_count, status.current_count)).unwrap_or_default();
         let total = before.0 + status.total_count_change;
@@ -25,7 +26,8 @@ impl Checker {
         }
     }
 
-    /// In the end, where nothing was lost and no limit reached, no reader was told of that.
+    /// Checks in the end that no reader was notified of a loss or a rejection, if no loss occurred
+    /// and no limit was reached.
     pub fn finish_losses(
         &mut self,
         at: Nanos,
@@ -38,9 +40,10 @@ impl Checker {
         }
     }
 
-    /// In the end a best-effort reader was told of each sample that it did not get between the first and the last one of its matches.
-    /// It may have been told of more, back to the first and up to the last sample of which a fragment has come.
-    /// Only where nothing else keeps samples from the application, and each writer was matched once.
+    /// Checks in the end that a best-effort reader was notified of each sample that it missed
+    /// between the first and the last one of its matches. The count may be higher, by the samples
+    /// of which a fragment has arrived before the first and after the last one. Applies only if no
+    /// other policy withholds samples, and each writer was matched once.
     pub fn finish_holes(&mut self, at: Nanos, reader: EndpointId, lost: &SampleLostStatus) {
         let pairs = || self.pairs.iter().filter(|((_, to), _)| *to == reader);
         let matches = self.matches.get(&reader).map_or(0, |(total, _)| *total as usize);
@@ -61,7 +64,7 @@ impl Checker {
             (between, of_all)
         };
         let (least, most) = pairs().map(holes).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-        // Fragments that are encrypted are not seen by the checker.
+        // The checker cannot read encrypted fragments.
         let most = if self.authenticated { u64::MAX } else { most };
         if !(least..=most).contains(&lost.total_count) {
             let told = lost.total_count;
@@ -70,7 +73,8 @@ impl Checker {
         }
     }
 
-    /// Whether a best-effort reader takes each sample that arrives of a writer, and what it does not take was lost.
+    /// Reports whether a best-effort reader takes each sample of a writer that arrives, so that
+    /// every other sample was lost.
     fn shows_all_that_arrive(&self, writer: EndpointId, reader: EndpointId) -> bool {
         let (from, to) = (&self.endpoints[writer as usize], &self.endpoints[reader as usize]);
         let (w, r) = (&from.qos, &to.qos);
@@ -81,7 +85,7 @@ impl Checker {
         !drops && !has_ends && !model::is_reliable(w, r)
     }
 
-    /// In the end an endpoint was told once of each that does not fit.
+    /// Checks in the end that an endpoint was notified once of each incompatible endpoint.
     pub fn finish_incompatible(&mut self, at: Nanos, id: EndpointId, status: &IncompatibleQosStatus) {
         let of = &self.endpoints[id as usize];
         let differs = |other: &Endpoint| {

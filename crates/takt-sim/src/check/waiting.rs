@@ -1,8 +1,8 @@
-//! Writers that wait for room get it soon when nothing is wrong any more.
+//! Checks of blocked writers: a writer that waits for space gets it soon after faults end.
 //!
-//! A reliable reader acknowledges what it has got with the answer to the next heartbeat, as promptly as it is to get what it is owed
-//! ([`super::progress`]). So a writer without history for late joiners waits as long at most, if its readers keep all and no
-//! limit holds them up.
+//! A reliable reader acknowledges received samples with the answer to the next heartbeat, within
+//! the time limit of delivery ([`super::progress`]). A writer without history for late joiners
+//! therefore waits at most that long, if its readers keep all and no limit blocks them.
 
 use super::progress::{DELIVERY_PERIODS, HEARTBEAT_PERIOD};
 use super::{Checker, EndpointId, Rule};
@@ -10,17 +10,18 @@ use crate::clock::Nanos;
 use crate::model;
 
 impl Checker {
-    /// A writer has found no room.
+    /// Records that a writer has found no space.
     pub fn waits(&mut self, writer: EndpointId) {
         self.waiting.entry(writer).or_insert(self.now);
     }
 
-    /// It was notified of room.
+    /// Records that the writer was notified of space.
     pub fn goes_on(&mut self, writer: EndpointId) {
         self.waiting.remove(&writer);
     }
 
-    /// Has no writer waited for too long? Nothing has been wrong since `quiet_since`; `None` if something is.
+    /// Checks that no writer has waited too long. No fault has been active since `quiet_since`;
+    /// `None` if one is.
     pub(super) fn look_at_waiting(&mut self, at: Nanos, quiet_since: Option<Nanos>) {
         let Some(quiet_since) = quiet_since else { return };
         let patience = DELIVERY_PERIODS * HEARTBEAT_PERIOD;
@@ -35,7 +36,7 @@ impl Checker {
         }
     }
 
-    /// When the last of its readers was matched or came.
+    /// Returns the time at which the last of its readers matched or was created.
     fn matched_at(&self, writer: EndpointId) -> Nanos {
         let matched = self.pairs.iter().filter(|((from, _), _)| *from == writer).map(|(_, pair)| pair.since);
         let topic = self.endpoints[writer as usize].topic;
@@ -43,7 +44,8 @@ impl Checker {
         matched.chain(came).max().unwrap_or(0)
     }
 
-    /// Whether each reader that fits is matched, and acknowledges whatever arrives.
+    /// Reports whether each compatible reader is matched, and acknowledges every sample that
+    /// arrives.
     fn is_freed_by_acknowledgements(&self, writer: EndpointId) -> bool {
         let from = &self.endpoints[writer as usize];
         let is_plain = !from.qos.transient_local && from.past.is_empty() && from.suspended.is_empty();
@@ -66,7 +68,8 @@ mod tests {
     use crate::scenario::QosPlan;
     use takt_wire::{EntityId, Guid, GuidPrefix};
 
-    /// Whether a writer that waits from the beginning on breaks a promise within a second, which is quiet from a moment on.
+    /// Reports whether a writer that waits from the start causes a violation within one second, of
+    /// which the part after `quiet_since` has no fault.
     fn breaks(reader: QosPlan, quiet_since: Nanos) -> bool {
         let reliable = QosPlan { reliable: true, ..QosPlan::default() };
         let guid = |id: u8| Guid { prefix: GuidPrefix([id; 12]), entity_id: EntityId::UNKNOWN };
@@ -83,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn writer_waits_for_readers_without_limits_for_a_few_heartbeat_periods_at_most() {
+    fn writer_waits_at_most_a_few_heartbeat_periods_for_unlimited_readers() {
         let plain = QosPlan::default();
         assert!(breaks(plain, 0) && breaks(plain, 6 * HEARTBEAT_PERIOD));
         assert!(!breaks(plain, 8 * HEARTBEAT_PERIOD), "something was wrong until then");

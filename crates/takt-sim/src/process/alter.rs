@@ -1,4 +1,4 @@
-//! Policies that change, writers that are suspended, and what is ignored, while all goes on.
+//! Alterations at run time: changed policies, suspended writers, and ignored entities.
 
 use takt_core::Participant;
 
@@ -8,7 +8,7 @@ use crate::check::{Checker, Ignored, Rule};
 use crate::scenario::{Alteration, EndpointPlan, TopicPlan};
 
 impl Process {
-    /// Alters one of its endpoints, if that exists now.
+    /// Alters an endpoint of the process, if it exists.
     pub fn alter(
         &mut self,
         at: usize,
@@ -60,7 +60,8 @@ impl Process {
     }
 }
 
-/// Ignores what others have matched with an endpoint, the participant of the first of these, or what others have of its topic.
+/// Ignores the remote endpoints matched with an endpoint, the participant of the first of them, or
+/// all remote endpoints of its topic.
 fn ignore(
     core: &mut Participant,
     alteration: Alteration,

@@ -1,4 +1,4 @@
-//! A process that asks others for their types.
+//! Type lookup requests of a process.
 
 use takt_core::TypeRequestId;
 use takt_wire::GuidPrefix;
@@ -9,11 +9,11 @@ use crate::check::{Checker, Rule};
 use crate::clock::{Nanos, SECOND};
 use crate::lookup::{self, Asked};
 
-/// Where nothing goes wrong an answer is there after this time.
+/// Time within which a reply arrives without faults.
 const ANSWERED_WITHIN: Nanos = SECOND;
 
 impl Process {
-    /// Offers its types to others.
+    /// Registers the types that the process offers.
     pub(super) fn offer_types(&mut self) {
         let Some(core) = &mut self.core else { return };
         for offered in lookup::offered(self.index) {
@@ -21,8 +21,8 @@ impl Process {
         }
     }
 
-    /// Asks one of the other participants that it knows, dead or alive, for types, unless a request is under way. Each has a process and a
-    /// GUID prefix.
+    /// Requests types from one of the other participants that it knows, alive or not, unless a
+    /// request is pending. Each of `others` is a process with its GUID prefix.
     pub fn ask(&mut self, others: &[(usize, GuidPrefix)], clock: Moment<'_>, checker: &mut Checker) {
         let Some(core) = self.core.as_mut().filter(|_| self.asked.is_none()) else { return };
         let known: Vec<_> = others.iter().filter(|(_, prefix)| core.serves_types(*prefix)).collect();
@@ -33,7 +33,7 @@ impl Process {
         let mut types: Vec<_> = lookup::offered(process).into_iter().map(|offered| offered.id).collect();
         types.retain(|_| self.dice.chance(500_000));
         if types.is_empty() || self.dice.chance(300_000) {
-            // One that is not there.
+            // A type that is not offered.
             types.push(lookup::complete(self.index, 0));
         }
         let (for_dependencies, now) = (self.dice.chance(400_000), clock.local());
@@ -49,7 +49,7 @@ impl Process {
         }
     }
 
-    /// There is an answer to a request.
+    /// Handles the reply to a request.
     pub(super) fn answered(&mut self, now: Nanos, id: TypeRequestId, checker: &mut Checker) {
         let Some(core) = &mut self.core else { return };
         let answer = core.take_type_answer(id);
@@ -67,7 +67,7 @@ impl Process {
         }
     }
 
-    /// The world has come to rest: does a request wait?
+    /// Checks at rest that no request is pending.
     pub(super) fn finish_asking(&self, now: Nanos, checker: &mut Checker) {
         if let Some((_, asked)) = self.asked.as_ref().filter(|_| self.core.is_some()) {
             checker.report(now, Rule::Lookup, format!("process {}: {asked:?} was never answered", self.index));

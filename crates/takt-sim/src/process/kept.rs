@@ -1,4 +1,4 @@
-//! The endpoints of a process that have to do with a topic that a durability service keeps.
+//! Endpoints of a process on a topic that a durability service keeps.
 
 use std::collections::BTreeMap;
 
@@ -16,23 +16,23 @@ use super::{Moment, Process, prefix_of, process_of};
 use crate::check::{Checker, Rule};
 use crate::keeping::{Keeping, KeptChange, Part, payload_of};
 
-/// The topic that is kept.
+/// Topic name.
 const TOPIC: &str = "kept";
-/// Its type.
+/// Type name.
 const TYPE_NAME: &str = "Kept";
 
-/// What a process has of it.
+/// Endpoint of a process on the topic.
 #[derive(Clone, Debug)]
 pub enum Kept {
-    /// A writer, and its GUID.
+    /// Writer with its GUID.
     Writer(WriterHandle, Guid),
-    /// The reader of a service.
+    /// Reader of this service.
     Hearing(ReaderHandle, usize),
-    /// The writer of a service, and how much of its store it has.
+    /// Writer of this service, with the number of changes of its store that it has relayed.
     Serving(WriterHandle, usize, usize),
-    /// The writer of a forger, and how often it has lied.
+    /// Writer of a forger, with the number of forged changes so far.
     Forging(WriterHandle, i64),
-    /// A reader, and the number of the last change that it has shown of each writer.
+    /// Reader, with the number of the last change shown of each writer.
     Reader(ReaderHandle, BTreeMap<Guid, i64>),
 }
 
@@ -96,7 +96,7 @@ fn change_of(payload: &[u8], kept: Option<&KeptChange>) -> NewChange<'static> {
 }
 
 impl Process {
-    /// Creates what it has of the topic that is kept. The service begins with what the store has.
+    /// Creates the endpoint on the topic. A service starts with the content of its store.
     pub fn begin_keeping(&mut self, keeping: &mut Keeping, clock: Moment<'_>, checker: &mut Checker) {
         let (Some(core), Some(part)) = (&mut self.core, keeping.plan.part_of(self.index)) else { return };
         let created = match part {
@@ -122,7 +122,7 @@ impl Process {
         }
     }
 
-    /// Writes the next sample of the topic that is kept. A full history waits.
+    /// Writes the next sample. Waits if the history is full.
     pub fn write_kept(&mut self, keeping: &mut Keeping, clock: Moment<'_>) {
         let (Some(core), Some(Kept::Writer(writer, guid))) = (&mut self.core, &self.kept) else { return };
         let payload = payload_of(*guid, keeping.next_number(*guid));
@@ -135,7 +135,7 @@ impl Process {
         }
     }
 
-    /// Takes what has come, and looks at what is said to be safe.
+    /// Takes the received changes, and handles the notifications of safe changes.
     pub fn keep(&mut self, keeping: &mut Keeping, clock: Moment<'_>, checker: &mut Checker) {
         let (Some(core), Some(kept)) = (&mut self.core, &mut self.kept) else { return };
         match kept {
@@ -150,7 +150,7 @@ impl Process {
                     keeping.is_safe(*guid, safe);
                 }
             }
-            // What another service passes on is kept too, where none lies.
+            // A service also keeps changes that another service relays, in worlds without a forger.
             Kept::Hearing(reader, service) => take(core, *reader, clock, |found| {
                 let is_true = found.info.publication == found.info.origin.writer || !keeping.plan.forges;
                 if found.info.valid_data && is_true {
@@ -172,7 +172,7 @@ impl Process {
         }
     }
 
-    /// Passes on what no writer has written.
+    /// Relays changes that no writer has written.
     pub fn forge(&mut self, keeping: &Keeping, clock: Moment<'_>, checker: &mut Checker) {
         let (Some(core), Some(Kept::Forging(writer, count))) = (&mut self.core, &mut self.kept) else { return };
         if let Err(text) = relay(core, *writer, &keeping.forgery(*count), clock) {
@@ -181,14 +181,14 @@ impl Process {
         *count += 1;
     }
 
-    /// What was taken is in the store: its writers are told.
+    /// Acknowledges the stored changes to their writers.
     pub fn acknowledge_kept(&mut self) {
         if let (Some(core), Some(Kept::Hearing(reader, _))) = (&mut self.core, &self.kept) {
             core.acknowledge_taken(*reader).expect("the reader lives as long as its process");
         }
     }
 
-    /// Passes on what has come to the store.
+    /// Relays the changes that were added to the store.
     pub fn serve_kept(&mut self, keeping: &Keeping, clock: Moment<'_>, checker: &mut Checker) {
         let (Some(core), Some(Kept::Serving(writer, service, served))) = (&mut self.core, &mut self.kept) else {
             return;
@@ -200,7 +200,7 @@ impl Process {
         *served = store.len();
     }
 
-    /// The world has come to rest: has a reader all that it was to get?
+    /// Checks at rest that a reader has received all changes that it must.
     pub fn finish_keeping(&self, now: crate::clock::Nanos, keeping: &Keeping, checker: &mut Checker) {
         if let Some(Kept::Reader(_, taken)) = &self.kept
             && let Some(missing) = keeping.missing(taken)
@@ -215,7 +215,7 @@ impl Process {
     }
 }
 
-/// The reader of the service, which does not hear what the service itself serves.
+/// Creates the reader of the service, which ignores the service's own writer.
 fn begin_hearing(
     core: &mut Participant,
     (serving, incarnation): (usize, u32),
@@ -228,7 +228,7 @@ fn begin_hearing(
     Ok(reader)
 }
 
-/// A writer of a service, with all that the store has.
+/// Creates a writer of a service, with all changes in the store.
 fn relay_writer(
     core: &mut Participant,
     store: &[KeptChange],

@@ -1,4 +1,4 @@
-//! The list of all endpoints, which all participants share where endpoints are static.
+//! List of all endpoints, which all participants share in worlds with static endpoints.
 
 use takt_core::StaticParticipant;
 use takt_wire::EntityId;
@@ -7,12 +7,12 @@ use takt_wire::discovery::{PublicationData, SubscriptionData};
 use super::spec::{reader_spec, writer_spec};
 use crate::scenario::{ProcessPlan, Role, Scenario};
 
-/// The ENTITY_NAME of a process.
+/// Returns the ENTITY_NAME of a process.
 pub(super) fn name(process: usize) -> String {
     format!("process{process}")
 }
 
-/// The endpoints that processes have from their start on.
+/// Returns the endpoints that processes create at their start.
 pub(super) fn all(scenario: &Scenario) -> Vec<StaticParticipant> {
     let plans = scenario.processes.iter().enumerate();
     plans.map(|(index, plan)| participant(scenario, index, plan)).collect()

@@ -1,4 +1,5 @@
-//! The endpoints of a process that match those of a recorded participant, and what they must see of it.
+//! Partner of a recorded participant: endpoints of a process that match those of the recording, and
+//! the checks of received changes.
 
 use takt_core::{
     ChangeKind, NewChange, Participant, ReadCursor, ReaderHandle, ReaderSpec, SampleRef, Selector, WriterFlows,
@@ -14,24 +15,26 @@ use crate::check::{Checker, Rule};
 use crate::recorded::{PARTNER_READER, PARTNER_WRITER};
 use crate::recording::{ANSWERED_TOPIC, FirstMember, RecordedChange, Recording, SENT_TOPIC};
 
-/// The type of the recorded topics, as the peers name it.
+/// Type name of the recorded topics, as the peers announce it.
 const TYPE_NAME: &str = "interop::KeyFinal";
 
-/// Samples that a partner writes, as the one of the recording did: what the peer acknowledges is theirs.
+/// Number of samples that a partner writes, as in the recording, since the recorded acknowledgments
+/// refer to them.
 const ANSWERS: u32 = 10;
 
-/// The reader and the writer of a process that the recorded participant matches.
+/// Reader and writer of a process that match the recorded participant.
 #[derive(Clone, Copy, Debug)]
 pub struct Partner {
     reader: ReaderHandle,
     writer: WriterHandle,
-    /// Changes of the peer that have been taken: the first ones of its recording.
+    /// Number of changes of the recording that have been taken, from its first one on.
     taken: usize,
     has_answered: bool,
 }
 
 impl Partner {
-    /// Creates the endpoints in a participant that has none yet, so that they have the ids that the recorded datagrams name.
+    /// Creates the endpoints in a participant without endpoints, so that they have the ids that the
+    /// recorded datagrams name.
     pub(super) fn create(core: &mut Participant, clock: Moment<'_>) -> Self {
         let reliability = Reliability { kind: ReliabilityKind::Reliable, max_blocking_time: takt_wire::Duration::ZERO };
         let (durability, history) = (Durability::TransientLocal, History::KeepAll);
@@ -78,7 +81,8 @@ impl Partner {
 }
 
 impl Process {
-    /// Takes what the recorded participant has written, and answers when that is matched.
+    /// Takes the changes of the recorded participant, and writes the answers once its reader is
+    /// matched.
     pub fn meet(&mut self, recording: &Recording, clock: Moment<'_>, checker: &mut Checker) {
         let (Some(core), Some(partner)) = (&mut self.core, &mut self.partner) else { return };
         let mut cursor = ReadCursor::default();
@@ -121,8 +125,8 @@ impl Process {
         }
     }
 
-    /// The session of the recorded participant is over: both pairs are matched, all that it wrote has been taken, and it has
-    /// acknowledged all that was written for it.
+    /// Checks after the session of the recorded participant that both pairs are matched, all its
+    /// changes have been taken, and it has acknowledged all samples written for it.
     pub fn must_know(&mut self, recording: &Recording, clock: Moment<'_>, checker: &mut Checker) {
         let (Some(core), Some(partner)) = (&mut self.core, self.partner) else { return };
         let writers = core.matched_publications(partner.reader).unwrap_or_default();
@@ -148,7 +152,7 @@ impl Process {
         }
     }
 
-    /// The recorded participant has said farewell.
+    /// Checks the state after the recorded participant has ended.
     pub fn must_have_parted(&mut self, clock: Moment<'_>, checker: &mut Checker) {
         let (Some(core), Some(partner)) = (&mut self.core, self.partner) else { return };
         let writers = core.matched_publications(partner.reader).unwrap_or_default();
@@ -160,11 +164,12 @@ impl Process {
     }
 }
 
-/// What was taken after the first `taken` changes of the recording must be the next one. How many there are then.
+/// Checks that a taken change is the next one after the first `taken` changes of the recording.
+/// Returns the new number of taken changes.
 fn judge(recording: &Recording, taken: usize, found: &SampleRef<'_>) -> Result<usize, (Rule, String)> {
     let info = &found.info;
     if info.sequence_number.0 == 0 && !info.valid_data {
-        // The writer has gone.
+        // The writer has ended.
         return Ok(taken);
     }
     if info.publication != recording.writer {
@@ -178,14 +183,14 @@ fn judge(recording: &Recording, taken: usize, found: &SampleRef<'_>) -> Result<u
             Some(at) if at < taken => Rule::Twice,
             Some(_) => Rule::Gap,
         };
-        // Endpoints that are deleted may end their instances.
+        // The deletion of the endpoints may end their instances.
         let is_farewell = known.is_none() && !info.valid_data && taken == recording.changes.len();
         return if is_farewell { Ok(taken) } else { Err((rule, format!("change {sn} after {taken}"))) };
     };
     if is_of(next, found) { Ok(taken + 1) } else { Err((Rule::Invented, format!("{found:?} for {next:?}"))) }
 }
 
-/// Whether a reader shows a change as it was recorded.
+/// Reports whether a taken change equals the recorded one.
 fn is_of(change: &RecordedChange, found: &SampleRef<'_>) -> bool {
     let info = &found.info;
     let is_alive = change.kind == ChangeKind::Alive;
@@ -196,7 +201,7 @@ fn is_of(change: &RecordedChange, found: &SampleRef<'_>) -> bool {
         && info.source_timestamp == change.source_timestamp
 }
 
-/// The key hash of an answer.
+/// Returns the key hash of an answer.
 fn key_hash(key: u32) -> takt_core::KeyHash {
     let mut hash = [0; 16];
     hash[..4].copy_from_slice(&key.to_be_bytes());

@@ -1,4 +1,5 @@
-//! Applications that read before they take: everything, or what they have not read; they take everything, or an instance.
+//! Applications that read before they take. They read all or only unread samples, and take
+//! everything or one instance.
 
 use takt_core::{InstanceStates, SampleInfo, SampleStates, Selector, ViewStates, ranks};
 
@@ -6,11 +7,11 @@ use super::taking::each;
 use super::{Endpoint, Moment, Process};
 use crate::check::{Checker, Pass, Rule};
 
-/// Everything is taken once in so many visits at least.
+/// Every visit whose number is a multiple of this one takes everything.
 pub const TAKES_EVERY: u32 = 4;
 
 impl Process {
-    /// Reads what a reader has, and takes some of it, all or nothing.
+    /// Reads the samples of a reader, and takes all, one instance or none of them.
     pub fn read_and_take(&mut self, at: usize, clock: Moment<'_>, checker: &mut Checker) {
         self.visits[at] += 1;
         if self.dice.chance(500_000) {

@@ -1,4 +1,4 @@
-//! Where processes are in the network: addresses, groups, and the interfaces of a host.
+//! Network locations of processes: addresses, multicast groups, and the interfaces of a host.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -7,54 +7,54 @@ use takt_wire::Locator;
 
 use crate::scenario::NetworkPlan;
 
-/// Where announcements to all go.
+/// Multicast group of announcements.
 pub const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
 
-/// The same where there is IPv6 alone.
+/// Multicast group of announcements in worlds with IPv6 alone.
 const GROUP_V6: Ipv6Addr = Ipv6Addr::new(0xff15, 0, 0, 0, 0, 0, 0, 1);
 
-/// The port of the group of user data.
+/// Port of the multicast group of user data.
 const USER_GROUP_PORT: u16 = 7401;
 
-/// Where each process listens, counted from here by its index.
+/// First port of the processes; the index of a process is added.
 const PORT_BASE: u16 = 7411;
 
-/// The MTU of a second interface.
+/// MTU of a second interface.
 const SECOND_MTU: usize = 9_000;
 
-/// The address of a process, on a host that has never moved.
+/// Returns the address of a process on a host that has never moved.
 #[must_use]
 pub fn address(host: usize, process: usize) -> Locator {
     Site::default().address(host, process)
 }
 
-/// The process that listens at an address, if it is one of a process.
+/// Returns the process that listens on an address, if any.
 #[must_use]
 pub fn at_address(address: &Locator) -> Option<usize> {
     address.port.checked_sub(u32::from(PORT_BASE)).map(|index| index as usize)
 }
 
-/// Where a host is in the network.
+/// Location of a host in the network.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Site {
-    /// How often its address has changed.
+    /// Number of address changes.
     pub moves: u8,
-    /// It has no interface.
+    /// Whether the host has no interface.
     pub vanished: bool,
-    /// Its addresses are IPv6.
+    /// Whether the addresses are IPv6.
     pub is_v6: bool,
-    /// It has a second interface.
+    /// Whether the host has a second interface.
     pub has_second: bool,
 }
 
 impl Site {
-    /// The address of a process of a host, if the host has an interface.
+    /// Returns the address of a process on a host, if the host has an interface.
     #[must_use]
     pub fn address(self, host: usize, process: usize) -> Locator {
         self.on(0, host, process)
     }
 
-    /// Whether a process of a host listens at an address now.
+    /// Reports whether a process on a host currently listens on an address.
     #[must_use]
     pub fn listens(self, to: &Locator, host: usize, process: usize) -> bool {
         *to == self.on(0, host, process) || self.has_second && *to == self.on(1, host, process)
@@ -70,14 +70,14 @@ impl Site {
         Locator::udp_v4(Ipv4Addr::new(10 + interface, self.moves, high, low), port)
     }
 
-    /// The group of all processes.
+    /// Returns the multicast group of all processes.
     #[must_use]
     pub fn group(self, port: u16) -> Locator {
         if self.is_v6 { Locator::udp_v6(GROUP_V6, port) } else { Locator::udp_v4(GROUP, port) }
     }
 
-    /// The interfaces of the host and the locators that its processes announce, with the multicast group of user data if
-    /// `shares`.
+    /// Returns the interfaces of the host and the locators that its processes announce, with the
+    /// multicast group of user data if `shares`.
     pub(super) fn presence(
         self,
         host: usize,

@@ -1,4 +1,4 @@
-//! Specifications of the writers and readers of a scenario, as the core takes them.
+//! Writer and reader specifications of a scenario for the core.
 
 use std::sync::Arc;
 
@@ -14,16 +14,16 @@ use crate::sample::{self, InstanceKey, NumberFilters};
 use crate::scenario::{EndpointPlan, FilterPlan, QosPlan, TopicPlan};
 use crate::sql::{self, SqlFilters};
 
-/// Above the least urgency, so that none is zero in a flow.
+/// Offset above the least urgency, so that no urgency in a flow tag is zero.
 const URGENCY_ZERO: i16 = 65;
 
-/// The name of a topic.
+/// Returns the name of a topic.
 #[must_use]
 pub fn topic_name(topic: usize) -> String {
     format!("topic{topic}")
 }
 
-/// USER_DATA.
+/// Returns USER_DATA.
 pub fn user_data(plan: &QosPlan) -> UserData {
     UserData(vec![plan.user_data; usize::from(plan.user_data)])
 }
@@ -77,20 +77,21 @@ fn history(plan: &QosPlan) -> (Reliability, Durability, History, ResourceLimits,
     )
 }
 
-/// The class of the network, and with it what is to be seen in all that a writer sends: how urgent it is.
+/// Returns the flow tags of a writer, which contain the traffic class and the urgency of all that
+/// it sends.
 fn flows_of(plan: &QosPlan) -> WriterFlows {
     let urgency = (i16::from(plan.urgency) + URGENCY_ZERO).cast_unsigned() << 8;
     WriterFlows { live: FlowTag(u16::from(plan.priority) | urgency), history: FlowTag(urgency) }
 }
 
-/// How urgent what leaves by this flow must be; that of discovery and of acknowledgements does not say.
+/// Returns the urgency in a flow tag. The tags of discovery and of acknowledgments contain none.
 #[must_use]
 pub fn urgency_of(flow: FlowTag) -> Option<Priority> {
     let urgency = (flow.0 >> 8).cast_signed();
     (urgency > 0).then(|| Priority::new(i32::from(urgency - URGENCY_ZERO)))
 }
 
-/// What compiles the filters of readers for a writer.
+/// Returns the factory of filters for the readers of a writer.
 fn filter_factory(filter: FilterPlan) -> Arc<dyn FilterFactory> {
     match filter {
         FilterPlan::Multiples(_) => Arc::new(NumberFilters),

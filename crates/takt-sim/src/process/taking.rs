@@ -1,4 +1,4 @@
-//! What an application takes: everything, or a batch of samples at a time.
+//! Takes of an application: all samples, or a batch of samples at a time.
 
 use takt_core::{Participant, ReadCursor, ReaderHandle, Selector, SubscriberHandle};
 use takt_wire::qos::{AccessScope, Presentation};
@@ -7,8 +7,8 @@ use super::{Endpoint, Moment, Process};
 use crate::check::{Checker, Rule};
 
 impl Process {
-    /// Takes what a reader has, at most so many samples, or with PRESENTATION scope GROUP everything that all readers have. Says
-    /// whether there may be more.
+    /// Takes at most `most` samples of a reader, or with PRESENTATION scope GROUP all samples of
+    /// all readers. Reports whether there may be more.
     pub fn take(&mut self, at: usize, most: usize, clock: Moment<'_>, checker: &mut Checker) -> bool {
         let has_more = match self.group {
             Some((presentation, _, subscriber)) if presentation.access_scope == AccessScope::Group => {
@@ -21,7 +21,7 @@ impl Process {
         has_more
     }
 
-    /// Takes everything that the readers have, in the order in which it is to be taken.
+    /// Takes all samples of the readers in the order that a group access prescribes.
     fn access(
         &mut self,
         presentation: Presentation,
@@ -51,7 +51,7 @@ impl Process {
         }
     }
 
-    /// Takes at most so many samples of a reader; how many there were.
+    /// Takes at most `most` samples of a reader and returns their number.
     fn take_one(&mut self, at: usize, most: usize, clock: Moment<'_>, checker: &mut Checker) -> usize {
         let Some(core) = &mut self.core else { return 0 };
         let Some(Endpoint::Reader { handle, id }) = self.endpoints[at] else { return 0 };
@@ -75,7 +75,7 @@ impl Process {
     }
 }
 
-/// What a reader holds at one moment.
+/// Samples that a reader holds at one time.
 struct Held {
     samples: u32,
     of_instance: [u32; 256],
@@ -89,7 +89,7 @@ impl Default for Held {
 
 impl Held {
     fn count(&mut self, found: &takt_core::SampleRef<'_>) {
-        // News of instances does not count.
+        // Changes of the instance state without data do not count.
         if found.info.valid_data {
             self.samples += 1;
             self.of_instance[usize::from(found.payload.get(4).copied().unwrap_or(0))] += 1;
@@ -101,7 +101,7 @@ impl Held {
     }
 }
 
-/// Reads or takes at most so many samples; how many there were.
+/// Reads or takes a limited number of samples and returns their number.
 pub(super) fn each(
     core: &mut Participant,
     clock: Moment<'_>,

@@ -1,4 +1,5 @@
-//! What an application writes: samples one by one or in batches, ends of instances, and coherent sets.
+//! Writes of an application: samples one by one or in batches, disposals and unregistrations of
+//! instances, and coherent sets.
 
 use takt_core::{ChangeKind, Error, NewChange, WriteError};
 use takt_wire::Guid;
@@ -8,18 +9,18 @@ use crate::check::{Change, Checker, Rule};
 use crate::sample::{self, Identity, SAMPLE_LEN_MIN};
 use crate::scenario::TopicPlan;
 
-/// A change that is about to be written.
+/// A change to write.
 #[derive(Clone, Copy, Debug)]
 pub struct Draft {
     identity: Identity,
     kind: ChangeKind,
     payload_len: usize,
-    /// The only reader that it is for.
+    /// Reader to which the change is directed.
     only: Option<Guid>,
 }
 
 impl Process {
-    /// Begins or ends coherent changes, as the dice say; `rests` if it writes no more.
+    /// Begins or ends a coherent set at random; `rests` if the process writes no more.
     pub fn turn_set(&mut self, clock: Moment<'_>, rests: bool, checker: &mut Checker) {
         let (Some(core), Some((presentation, publisher, _))) = (&mut self.core, self.group) else { return };
         if !presentation.coherent_access {
@@ -42,8 +43,8 @@ impl Process {
         }
     }
 
-    /// The next change of a writer: a sample, or by the chance `endings` of a million the end of an instance. `None` if the writer
-    /// waits for room.
+    /// Returns the next change of a writer: a sample, or with a chance of `endings` in a million
+    /// the end of an instance. `None` if the writer waits for space.
     pub fn draft(&mut self, at: usize, (topic, endings): (&TopicPlan, u32), checker: &Checker) -> Option<Draft> {
         let core = self.core.as_mut()?;
         let Some(Endpoint::Writer { handle, id, blocked: None }) = self.endpoints[at] else { return None };
@@ -56,7 +57,7 @@ impl Process {
             ChangeKind::Alive
         };
         let payload_len = match kind {
-            // On the wire a payload ends at a multiple of four octets, so here it does too.
+            // On the wire the length of a payload is a multiple of four octets, so it is here too.
             ChangeKind::Alive => {
                 let len = self.dice.between(topic.sizes.0 as u64, topic.sizes.1 as u64) as usize;
                 len.max(SAMPLE_LEN_MIN).next_multiple_of(4)
@@ -69,7 +70,8 @@ impl Process {
         Some(Draft { identity, kind, payload_len, only })
     }
 
-    /// Whether a change would take the place of one that was not sent and could be (KEEP_LAST).
+    /// Reports whether a change would replace a change that is not yet sent but could be
+    /// (KEEP_LAST).
     pub fn displaces_unsent(&mut self, at: usize, draft: &Draft) -> bool {
         let (Some(core), Some(Endpoint::Writer { handle, .. })) = (&mut self.core, self.endpoints[at]) else {
             return false;
@@ -77,7 +79,7 @@ impl Process {
         core.would_replace_unsent(handle, sample::key_hash(draft.identity.instance)).unwrap_or(false)
     }
 
-    /// Writes a change. A full history blocks the writer until there is room: false then.
+    /// Writes a change. Returns false if the history is full; the writer then waits for space.
     pub fn write(&mut self, at: usize, draft: &Draft, clock: Moment<'_>, checker: &mut Checker) -> bool {
         let Some(core) = &mut self.core else { return false };
         let Some(Endpoint::Writer { handle, id, blocked }) = &mut self.endpoints[at] else { return false };
@@ -107,7 +109,8 @@ impl Process {
                 *blocked = Some(payload_len);
                 checker.waits(*id);
             }
-            // Nothing will make room in the full history, or memory, of a TRANSIENT_LOCAL writer: it writes no more.
+            // A TRANSIENT_LOCAL writer with a full history or memory never gets space again: it
+            // writes no more.
             Err(WriteError::Refused(Error::OutOfResources {
                 limit: "max_samples" | "default_max_samples" | "endpoint_memory_bytes",
                 ..
@@ -117,18 +120,18 @@ impl Process {
         blocked.is_none()
     }
 
-    /// So many samples of a batch wait for room, the one that found none among them.
+    /// Postpones `count` samples of a batch, including the one that found no space.
     pub fn postpone(&mut self, at: usize, count: u32) {
         self.postponed[at] = count;
     }
 
-    /// Whether samples of an earlier batch still wait.
+    /// Reports whether samples of an earlier batch are postponed.
     #[must_use]
     pub fn is_postponed(&self, at: usize) -> bool {
         self.postponed[at] > 0
     }
 
-    /// The samples that waited for room, of a batch; without one there is one.
+    /// Returns the number of postponed samples of a batch, or one without a batch.
     pub fn resume(&mut self, at: usize) -> u32 {
         std::mem::take(&mut self.postponed[at]).max(1)
     }

@@ -1,44 +1,45 @@
-//! What applications change while all goes on: policies that may change (DDS 1.4 §2.2.3), suspended publications, and what is
-//! ignored.
+//! Alterations at run time: changeable policies (DDS 1.4 §2.2.3), suspended publications, and
+//! ignored entities.
 
 use super::{FilterPlan, QosPlan, Role, Scenario};
 use crate::clock::{MILLISECOND, Nanos};
 use crate::rng::Rng;
 use crate::sql;
 
-/// What is altered at an endpoint.
+/// Alteration of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alteration {
-    /// PARTITION, by its index.
+    /// PARTITION, by the index of its list.
     Partition(u8),
     /// DEADLINE; `None` is infinite.
     Deadline(Option<Nanos>),
     /// LATENCY_BUDGET.
     Budget(Nanos),
-    /// OWNERSHIP_STRENGTH of a writer that has one.
+    /// OWNERSHIP_STRENGTH of a writer with EXCLUSIVE ownership.
     Strength(i32),
-    /// LIFESPAN of a writer that has one.
+    /// LIFESPAN of a writer with a finite lifespan.
     Lifespan(Nanos),
-    /// TIME_BASED_FILTER of a reader that has one.
+    /// TIME_BASED_FILTER of a reader with one.
     Separation(Nanos),
-    /// The parameters of the SQL filter of a reader.
+    /// Parameters of the SQL filter of a reader.
     Filter(sql::Parameters),
     /// USER_DATA.
     UserData(u8),
-    /// `suspend_publications` and `resume_publications` of a writer.
+    /// `suspend_publications` or `resume_publications` of a writer.
     Suspended(bool),
-    /// The participant of a writer ignores the readers that others have matched with it.
+    /// The participant of a writer ignores the remote readers that are matched with it.
     IgnoreReaders,
-    /// The participant of a reader ignores the writers that others have matched with it.
+    /// The participant of a reader ignores the remote writers that are matched with it.
     IgnoreWriters,
-    /// The participant ignores that of the first endpoint of another one that is matched.
+    /// The participant ignores the participant of the first remote endpoint that is matched.
     IgnoreParticipant,
-    /// The participant ignores what others have of the topic.
+    /// The participant ignores the remote endpoints of the topic.
     IgnoreTopic,
 }
 
 impl Alteration {
-    /// The policies afterwards; `None` if they would contradict each other, or if there is nothing to alter.
+    /// Returns the altered policies; `None` if they would be inconsistent, or if the alteration
+    /// does not apply.
     #[must_use]
     pub fn applied_to(self, before: &QosPlan) -> Option<QosPlan> {
         let mut qos = *before;
@@ -66,23 +67,23 @@ impl Alteration {
     }
 }
 
-/// An alteration of an endpoint.
+/// Scheduled alteration of an endpoint.
 #[derive(Clone, Copy, Debug)]
 pub struct AlterationPlan {
-    /// When.
+    /// Time of the alteration.
     pub at: Nanos,
-    /// Whose endpoint.
+    /// Index of the process.
     pub process: usize,
-    /// Which one.
+    /// Index of the endpoint.
     pub endpoint: usize,
-    /// What.
+    /// Kind of alteration.
     pub what: Alteration,
-    /// A suspended writer resumes after this time.
+    /// Time after which a suspended writer resumes.
     pub time: Nanos,
 }
 
 impl AlterationPlan {
-    /// When all is as usual again.
+    /// Returns the time at which the effect of the alteration ends.
     #[must_use]
     pub fn until(&self) -> Nanos {
         self.at + self.time.max(1)
@@ -90,7 +91,7 @@ impl AlterationPlan {
 }
 
 impl Scenario {
-    /// Alterations in 15 % of the worlds. Coherent sets are left alone.
+    /// Adds alterations to 15 % of the worlds. Excludes worlds with coherent sets.
     pub(super) fn add_alterations(&mut self, rng: &mut Rng) {
         let count = if rng.chance(150_000) && self.presentation.is_none() { rng.between(1, 12) } else { 0 };
         for _ in 0..count {

@@ -1,21 +1,23 @@
-//! Applications that write bursts as batches, and take in batches.
+//! Applications that write bursts as batches and take in batches.
 
 use super::{QosPlan, Role, Scenario, TopicPlan};
 use crate::clock::MILLISECOND;
 use crate::rng::Rng;
 
-/// Samples that a take of a batch has places for.
+/// Maximum numbers of samples of a batch take.
 const PLACES: [usize; 4] = [2, 3, 8, 64];
 
 impl Scenario {
-    /// Batches in 10 % of the worlds. A take of a part would split coherent sets, so these are left alone.
+    /// Adds batches to 10 % of the worlds. Excludes worlds with coherent sets, which a partial take
+    /// would split.
     pub(super) fn add_batches(&mut self, rng: &mut Rng) {
         if rng.chance(100_000) && self.presentation.is_none() {
             self.batches = Some(*rng.pick(&PLACES));
         }
     }
 
-    /// A world of batches that are longer than what their writer keeps of an instance, or at all.
+    /// Creates a world whose batches exceed the writer's history of an instance, or its whole
+    /// history.
     pub(super) fn write_batches(&mut self, rng: &mut Rng) {
         self.batches = Some(*rng.pick(&PLACES));
         let keeps_all = rng.chance(300_000);

@@ -1,5 +1,5 @@
-//! Worlds in which nothing is lost, damaged or delayed, so that promises about time are exact; and crowds of readers that join a
-//! writer which is behind; and coherent sets of writers that keep little.
+//! Exact worlds: without loss, damage and delay, so that the rules about time are exact. Also
+//! crowds of readers that join a blocked writer, and coherent sets of writers with short histories.
 
 use takt_wire::qos::{AccessScope, LivelinessKind, Presentation};
 
@@ -10,20 +10,20 @@ use super::{
 use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::rng::Rng;
 
-/// What the endpoints of a topic are about.
+/// Theme of the endpoints of a topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Theme {
     /// DEADLINE.
     Deadlines,
     /// LIVELINESS.
     Leases,
-    /// OWNERSHIP, with a strongest writer that goes.
+    /// OWNERSHIP, with a strongest writer that is deleted.
     Owners,
     /// LATENCY_BUDGET.
     Budgets,
-    /// DURABILITY and HISTORY, with readers that join late.
+    /// DURABILITY and HISTORY, with late joiners.
     History,
-    /// Instances that end and come back.
+    /// Instances that end and are written again.
     Lives,
     /// Samples that are directed to one reader.
     Directed,
@@ -32,12 +32,13 @@ enum Theme {
 const THEMES: [Theme; 7] =
     [Theme::Deadlines, Theme::Leases, Theme::Owners, Theme::Budgets, Theme::History, Theme::Lives, Theme::Directed];
 
-/// So many of a million exact worlds are crowds instead, and so many have coherent sets.
+/// Chance in a million that an exact world is a crowd instead. The next constant is that of
+/// coherent sets.
 const CROWD_CHANCE: u32 = 150_000;
 const SETS_CHANCE: u32 = 200_000;
 
 impl Scenario {
-    /// An exact world.
+    /// Returns the exact world of a seed.
     #[must_use]
     pub fn exact(seed: u64) -> Self {
         let mut rng = Rng::new(seed ^ 0x6578_6163_746c_7921);
@@ -50,7 +51,7 @@ impl Scenario {
         let (mut presentation, mut faults) = (None, vec![]);
         let topics = if is_crowd {
             crowd(&mut rng, &mut processes, active);
-            // Readers that join lose what tells them where their data begin.
+            // Readers that join lose the messages that state where their data begin.
             let kind = FaultKind::Link { host: 0, direction: Direction::Up, trouble: Trouble::Loss(300_000) };
             faults.push(Fault { from: 0, until: active, kind });
             vec![TopicPlan { instances: 0, sizes: (24, 1_000) }]
@@ -85,8 +86,9 @@ impl Scenario {
         scenario
     }
 
-    /// Filters and directed samples where writers have manual leases, in 40 % of these topics, with dice of their own: what a
-    /// reader is not sent is a sign of life too.
+    /// Adds filters and directed samples to 40 % of the topics whose writers have manual leases,
+    /// with separate random numbers. A sample that is not sent to a reader still asserts the
+    /// liveliness of its writer.
     fn withhold(&mut self, rng: &mut Rng) {
         for topic in 0..self.topics.len() {
             let (has_filters, is_directed) = (rng.chance(200_000), rng.chance(200_000));
@@ -101,7 +103,8 @@ impl Scenario {
         }
     }
 
-    /// Whether each coherent set that its writer keeps is seen, whatever else it keeps: nothing goes wrong.
+    /// Reports whether every coherent set must be seen that its writer's history holds, since no
+    /// fault occurs.
     #[must_use]
     pub fn has_exact_sets(&self) -> bool {
         let endpoints = || self.processes.iter().flat_map(|process| &process.endpoints);
@@ -113,10 +116,11 @@ impl Scenario {
         presentation.is_some() && self.is_quiet() && endpoints().all(is_slow)
     }
 
-    /// Whether promises about time are exact: nothing goes wrong, no limit is reached, and no link is busy.
+    /// Reports whether rules about time are exact: no fault occurs, no limit is reached, and no
+    /// link is busy.
     #[must_use]
     pub fn is_exact(&self) -> bool {
-        // No sample of a batch displaces one that could be sent.
+        // No sample of a batch replaces a sample that could be sent.
         let is_batched = self.batches.is_some();
         let endpoints = || self.processes.iter().flat_map(|process| &process.endpoints);
         let is_slow = |plan: &EndpointPlan| match plan.role {
@@ -130,7 +134,7 @@ impl Scenario {
 }
 
 impl Scenario {
-    /// Whether nothing goes wrong and no link is busy.
+    /// Reports whether no fault occurs and no link is busy.
     fn is_quiet(&self) -> bool {
         self.is_calm()
             && self.has_steady_clocks()
@@ -172,7 +176,7 @@ fn topic(rng: &mut Rng, at: usize, theme: Theme, processes: &mut [ProcessPlan], 
         let endings = if theme == Theme::Lives { 250_000 } else { 0 };
         let samples = rng.between(5, active / period) as u32;
         let role = Role::Writer { period, burst: 1, samples, endings };
-        // The strongest one goes, and the other one writes on.
+        // The strongest writer is deleted, and the other one continues.
         let strength = if index == 0 { 2 } else { rng.below(2) as i32 };
         let goes = theme == Theme::Owners && index == 0 && rng.chance(700_000);
         let delete = goes.then(|| rng.between(active / 8, active / 3));
@@ -223,7 +227,7 @@ fn reader(rng: &mut Rng, theme: Theme, is_slow: bool) -> QosPlan {
     }
 }
 
-/// Writers of coherent sets that keep little, or all, and readers that come early and late.
+/// Adds writers of coherent sets with short or full histories, and early and late readers.
 fn sets(rng: &mut Rng, processes: &mut [ProcessPlan], active: Nanos) -> TopicPlan {
     let instances = rng.below(5) as u8;
     for _ in 0..rng.between(1, 2) {
@@ -247,7 +251,8 @@ fn sets(rng: &mut Rng, processes: &mut [ProcessPlan], active: Nanos) -> TopicPla
     TopicPlan { instances, sizes: (24, 200) }
 }
 
-/// A writer of large bursts, held up by a reader that holds little and takes seldom, and readers that join it one by one.
+/// Adds a writer of large bursts that is blocked by a reader with a small history and rare takes,
+/// and readers that join one by one.
 fn crowd(rng: &mut Rng, processes: &mut [ProcessPlan], active: Nanos) {
     let qos = QosPlan { reliable: true, ..QosPlan::default() };
     let role = Role::Writer { period: 30 * MILLISECOND, burst: rng.between(10, 40) as u32, samples: 4_000, endings: 0 };

@@ -1,21 +1,21 @@
-//! Content filters in SQL, whose parameters change while samples flow.
+//! SQL content filters whose parameters change while samples are sent.
 
 use super::{Alteration, AlterationPlan, QosPlan, Role, Scenario, TopicPlan};
 use crate::clock::MILLISECOND;
 use crate::rng::Rng;
 use crate::sql;
 
-/// The content filter of a reader.
+/// Content filter of a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilterPlan {
-    /// Numbers that are multiples of this one.
+    /// Accepts numbers that are multiples of this one.
     Multiples(u32),
-    /// An expression in SQL, by its index, and its parameters.
+    /// SQL expression, by its index, with its parameters.
     Sql(u8, sql::Parameters),
 }
 
 impl FilterPlan {
-    /// Whether a sample of this number and instance passes.
+    /// Reports whether a sample with this number and instance passes.
     #[must_use]
     pub fn passes(self, number: u32, instance: u8) -> bool {
         match self {
@@ -26,14 +26,15 @@ impl FilterPlan {
 }
 
 impl Scenario {
-    /// An exact world of readers with SQL filters, some of whose writers filter for them.
+    /// Creates an exact world of readers with SQL filters. Some of the writers filter for their
+    /// readers.
     pub(super) fn filter_by_content(&mut self, rng: &mut Rng) {
         for topic in 0..rng.between(1, 2) as usize {
             self.topics.push(TopicPlan { instances: rng.below(4) as u8, sizes: (24, 200) });
             let period = rng.between(10, 40) * MILLISECOND;
             for _ in 0..rng.between(1, 2) {
                 let (reliable, transient_local) = (rng.chance(800_000), rng.chance(300_000));
-                // That it has one means that it filters.
+                // A writer with any filter filters for its readers.
                 let filter = rng.chance(700_000).then_some(FilterPlan::Sql(0, [0; 2]));
                 let qos = QosPlan { reliable, transient_local, filter, ..QosPlan::default() };
                 self.add(0, topic, qos, Role::Writer { period, burst: 1, samples: 5_000, endings: 0 }, 0);
@@ -57,7 +58,7 @@ impl Scenario {
     }
 }
 
-/// Parameters that some of the samples after this number pass, and others do not.
+/// Returns parameters that some of the samples after this number pass and others do not.
 fn parameters(rng: &mut Rng, number: u32) -> sql::Parameters {
     let low = number + rng.below(80) as u32;
     [low, low + rng.below(80) as u32]

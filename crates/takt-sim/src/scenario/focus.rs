@@ -1,6 +1,7 @@
-//! Small worlds that exercise one mechanism each, which random worlds reach too seldom: runs of lost best-effort samples, writers
-//! that change their partition while samples wait, suspended publications, many long histories in one participant, and readers
-//! that join where another reader of the same participant is served already. Further mechanisms are in modules of their own.
+//! Focused worlds: small worlds that exercise one mechanism each, which random worlds exercise too
+//! rarely. This module has runs of lost best-effort samples, partition changes while samples wait,
+//! suspended publications, long histories, and readers that join a participant with a matched
+//! reader. Other modules have further mechanisms.
 
 use super::{
     Alteration, AlterationPlan, Boundaries, Direction, EndpointPlan, Fault, FaultKind, HostPlan, NetworkPlan,
@@ -9,7 +10,7 @@ use super::{
 use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::rng::Rng;
 
-/// The mechanism.
+/// Mechanism of a focused world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Focus {
     /// Best-effort samples are lost one by one and in runs.
@@ -20,16 +21,18 @@ pub enum Focus {
     Suspensions,
     /// One participant keeps many long histories.
     Archives,
-    /// Readers join a participant that has a reader of the same writer, over a link that loses datagrams both ways.
+    /// Readers join a participant that has a reader of the same writer, over a link that loses
+    /// datagrams in both directions.
     Joiners,
-    /// The owner of instances goes or falls silent, and a weaker writer goes on, in an exact world.
+    /// The owner of instances ends or stops writing, and a weaker writer takes over, in an exact
+    /// world.
     Owners,
-    /// DESTINATION_ORDER by source time stamp, writers whose samples take longer than those of others, and wall clocks that
-    /// are set back.
+    /// DESTINATION_ORDER by source timestamp, with writers of different latency, and wall clocks
+    /// that are set back.
     Orders,
-    /// Writers that end most of their instances, and write little.
+    /// Writers that end most of their instances and write few samples.
     Endings,
-    /// `write_batch` and `take_batch`, with batches that are longer than histories.
+    /// `write_batch` and `take_batch`, with batches that exceed histories.
     Batches,
     /// Participants, topics, writers and readers are ignored.
     Ignoring,
@@ -37,24 +40,25 @@ pub enum Focus {
     Statics,
     /// PARTITION with patterns and with several names.
     Patterns,
-    /// Applications read before they take.
+    /// Applications that read before they take.
     Reading,
-    /// An hour and more, with leases and deadlines of minutes.
+    /// Worlds of more than an hour, with leases and deadlines of minutes.
     Hours,
-    /// Counts of heartbeats and acknowledgements, and the seconds of clocks, pass 2^31.
+    /// Counts of heartbeats and acknowledgments, and the seconds of clocks, that pass 2^31.
     Counts,
     /// Two durability services.
     Services,
-    /// Participants ask each other for types.
+    /// Participants that request types from each other.
     Lookups,
-    /// Content filters in SQL, whose parameters change.
+    /// SQL content filters whose parameters change.
     Filters,
-    /// DDS Security: grants, an insider that does not keep to them, a stranger, handshakes under faults, and session keys that change.
+    /// DDS Security: grants, an insider that violates them, a participant without a grant,
+    /// handshakes under faults, and renewed session keys.
     Secured,
 }
 
 impl Focus {
-    /// All of them.
+    /// All mechanisms.
     pub const ALL: [Self; 19] = [
         Self::Losses,
         Self::Movers,
@@ -78,17 +82,18 @@ impl Focus {
     ];
 }
 
-/// How many mechanisms share dice, in the order of [`Focus::ALL`]; what the seed of these is mixed with; and how many worlds of a
-/// million exercise one of them. Later mechanisms have dice of their own, so that most earlier worlds stay as they are, those of the table of deliberate bugs among
-/// them.
+/// Groups of mechanisms with common random numbers: group size in the order of [`Focus::ALL`], salt
+/// of the seed, and chance in a million. A later mechanism gets a new group, so that most existing
+/// worlds stay unchanged, including those in the table of deliberate bugs.
 const DICE: [(usize, u64, u32); 4] =
     [(8, 0x666f_6375, 100_000), (3, 0x666f_6332, 60_000), (7, 0x666f_0000_009b, 80_000), (1, 0x666f_0000_00a3, 30_000)];
 
-/// The LATENCY_BUDGET that readers ask for where writers have one.
+/// Maximum LATENCY_BUDGET that readers request where writers have one.
 const BUDGET_MAX: Nanos = 20 * MILLISECOND;
 
 impl Scenario {
-    /// The mechanism that the world of a seed exercises, if it is one of these. Dice of its own: the other worlds do not change.
+    /// Returns the mechanism of the world of a seed, if any. Uses separate random numbers, so that
+    /// other worlds stay unchanged.
     #[must_use]
     pub fn focus_of(seed: u64) -> Option<Focus> {
         let mut rest = &Focus::ALL[..];
@@ -100,7 +105,7 @@ impl Scenario {
         })
     }
 
-    /// A world of this mechanism.
+    /// Returns a world of this mechanism.
     #[must_use]
     pub fn focused_on(focus: Focus, seed: u64) -> Self {
         let mut rng = Rng::new(seed ^ 0x666f_6375_7365_6422);
@@ -241,7 +246,7 @@ impl Scenario {
             let samples = rng.between(2_000, 4_000) as u32;
             self.add(0, topic, history, Role::Writer { period: 20 * MILLISECOND, burst: 60, samples, endings: 0 }, 0);
         }
-        // What others write when the histories are long, and what they announce.
+        // Samples and announcements of other participants after the long histories.
         self.topics.push(TopicPlan { instances: 0, sizes: (24, 24) });
         let role = Role::Writer { period: 10 * MILLISECOND, burst: 1, samples: 5_000, endings: 0 };
         self.add(1, writers, history, role, 0);
@@ -278,7 +283,7 @@ impl Scenario {
         let deadline = rng.chance(500_000).then_some(200 * MILLISECOND);
         let qos = QosPlan { reliable: true, deadline, ..QosPlan::default() };
         let period = *rng.pick(&[10, 20, 50]) * MILLISECOND;
-        // The owner falls silent, is deleted, or its process ends.
+        // The owner stops writing, is deleted, or its process ends.
         let silent_after = if deadline.is_some() && rng.chance(500_000) { rng.between(5, 20) as u32 } else { 5_000 };
         let delete = (silent_after == 5_000).then(|| rng.between(self.active / 8, self.active / 3));
         let role = Role::Writer { period, burst: 1, samples: silent_after, endings: 0 };
@@ -325,7 +330,8 @@ impl Scenario {
                 let period = *rng.pick(&[0, 0, 400]) * MILLISECOND;
                 let create = if rng.chance(700_000) { 0 } else { rng.below(self.active) };
                 let transient_local = qos.transient_local && rng.chance(500_000);
-                // What has ended is purged before the next look, or only after it: then what came back meanwhile stays.
+                // Ended instances are purged before the next take, or only after it. In the second
+                // case, samples that arrived meanwhile stay.
                 let delay = *purges.pick(&[100, 500]) * MILLISECOND;
                 let purge = (period > 0 && rng.chance(700_000)).then_some(delay);
                 let to = QosPlan { transient_local, purge, ..qos };
@@ -338,7 +344,7 @@ impl Scenario {
         self.processes[process].endpoints.push(EndpointPlan { topic, qos, create, delete: None, role });
     }
 
-    /// A process that is not the first one.
+    /// Returns the index of a process other than the first one.
     pub(super) fn other(&self, rng: &mut Rng) -> usize {
         rng.between(1, self.processes.len() as u64 - 1) as usize
     }

@@ -1,11 +1,11 @@
-//! Applications that ignore participants, topics, writers and readers of others (DDS 1.4 §2.2.2.2.1).
+//! Applications that ignore remote participants, topics, writers and readers (DDS 1.4 §2.2.2.2.1).
 
 use super::{Alteration, AlterationPlan, QosPlan, Role, Scenario, TopicPlan};
 use crate::clock::{MILLISECOND, Nanos};
 use crate::rng::Rng;
 
 impl Scenario {
-    /// Something is ignored in 7 % of the worlds.
+    /// Adds ignored entities to 7 % of the worlds.
     pub(super) fn add_ignoring(&mut self, rng: &mut Rng) {
         if rng.chance(70_000) && self.presentation.is_none() && !self.has_static_endpoints {
             for _ in 0..rng.between(1, 3) {
@@ -15,7 +15,8 @@ impl Scenario {
         }
     }
 
-    /// A world in which participants come to ignore others, or parts of them, while samples flow.
+    /// Creates a world in which participants ignore others, or parts of them, while samples are
+    /// sent.
     pub(super) fn ignore_others(&mut self, rng: &mut Rng) {
         for topic in 0..rng.between(1, 2) as usize {
             self.topics.push(TopicPlan { instances: rng.below(3) as u8, sizes: (24, 200) });
@@ -31,7 +32,7 @@ impl Scenario {
                 let reliable = rng.chance(700_000);
                 let qos = QosPlan { reliable, transient_local: transient_local && reliable, ..QosPlan::default() };
                 let process = rng.below(self.processes.len() as u64) as usize;
-                // Some come when they are ignored already.
+                // Some endpoints are created after they are ignored.
                 let create = if rng.chance(500_000) { 0 } else { rng.between(self.active / 2, self.active) };
                 self.add(process, topic, qos, Role::Reader { period: 0 }, create);
             }
@@ -42,7 +43,8 @@ impl Scenario {
         }
     }
 
-    /// The participant of some endpoint ignores whom that endpoint is matched with, its topic, or another participant.
+    /// Makes the participant of some endpoint ignore the endpoints matched with it, its topic, or
+    /// another participant.
     fn ignore(&mut self, at: Nanos, rng: &mut Rng) {
         let owners: Vec<_> = (0..self.processes.len()).filter(|it| !self.processes[*it].endpoints.is_empty()).collect();
         let process = *rng.pick(&owners);

@@ -1,7 +1,8 @@
-//! What takes long to come: leases and deadlines of minutes, in worlds that last for more than an hour, and boundaries of counters.
+//! Long-term behavior: leases and deadlines of minutes in worlds of more than an hour, and
+//! boundaries of counters.
 //!
-//! Nothing goes wrong in these worlds, so promises about time are exact. Sequence numbers cannot begin near a boundary: they have 64
-//! bits, and begin with 1 by the standard (RTPS 2.5 §8.3.5.4).
+//! These worlds have no faults, so rules about time are exact. Sequence numbers cannot start near a
+//! boundary: they have 64 bits and begin with 1 by the standard (RTPS 2.5 §8.3.5.4).
 
 use takt_wire::qos::LivelinessKind;
 
@@ -9,11 +10,13 @@ use super::{Boundaries, EndPlan, LivelinessPlan, QosPlan, Role, Scenario, TopicP
 use crate::clock::{EPOCH, MILLISECOND, SECOND};
 use crate::rng::Rng;
 
-/// Seconds of a time stamp, and counts, from which on a signed number of 32 bits is negative.
+/// First value of the seconds of a timestamp and of a count that is negative as a signed 32-bit
+/// number.
 const BOUNDARY: i64 = 1 << 31;
 
 impl Scenario {
-    /// A world of more than an hour, in which writers fall silent for longer than their leases and deadlines.
+    /// Creates a world of more than an hour, in which writers pause for longer than their leases
+    /// and deadlines.
     pub(super) fn last_for_hours(&mut self, rng: &mut Rng) {
         self.active = rng.between(4_000, 8_000) * SECOND;
         for host in &mut self.hosts {
@@ -47,13 +50,14 @@ impl Scenario {
             let end = EndPlan { at, pause: rng.between(1, 600) * SECOND, farewell: rng.chance(500_000) };
             let process = &mut self.processes[rng.below(2) as usize];
             process.ends.push(end);
-            // What is created long after a restart would see too little of the world.
+            // An endpoint that is created long after a restart would exist too briefly.
             process.endpoints.iter_mut().for_each(|endpoint| endpoint.create = 0);
         }
     }
 
-    /// A world in which the counts of heartbeats and acknowledgements pass 2^31, and so do the seconds of all wall clocks. Writers keep
-    /// little, so that they wait where acknowledgements do not come.
+    /// Creates a world in which the counts of heartbeats and acknowledgments and the seconds of all
+    /// wall clocks pass 2^31. Writers have short histories, so that they block if acknowledgments
+    /// are missing.
     pub(super) fn pass_boundaries(&mut self, rng: &mut Rng) {
         let before = rng.below(self.active) as i64;
         let counts = i32::MAX - rng.below(100) as i32;

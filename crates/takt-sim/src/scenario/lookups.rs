@@ -1,12 +1,12 @@
-//! Participants that ask each other for types.
+//! Worlds of participants that request types from each other.
 
 use super::{EndPlan, ProcessPlan, QosPlan, Role, Scenario, TopicPlan, Trouble};
 use crate::clock::{MILLISECOND, SECOND};
 use crate::rng::Rng;
 
 impl Scenario {
-    /// A world of participants that ask each other for types, those that were killed until their lease ends too. In every other world links
-    /// lose datagrams.
+    /// Creates a world of participants that request types from each other, including killed ones
+    /// until their lease ends. In every second world links lose datagrams.
     pub(super) fn ask_for_types(&mut self, rng: &mut Rng) {
         self.services.lookup_period = Some(rng.between(5, 50) * MILLISECOND);
         for _ in 0..rng.between(0, 2) {

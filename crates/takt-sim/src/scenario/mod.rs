@@ -1,6 +1,8 @@
-//! What happens in a world, decided by a seed before it begins: hosts, network, processes, endpoints, faults.
+//! Scenario of a world, which a seed determines in advance: hosts, network, processes, endpoints,
+//! faults.
 //!
-//! A scenario is plain data, so that a failing one can be made smaller by leaving parts of it out ([`crate::shrink`]).
+//! A scenario is plain data, so that a failing one can be reduced by omitting parts of it
+//! ([`crate::shrink`]).
 
 mod alteration;
 mod batches;
@@ -29,101 +31,108 @@ use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::domain::DomainPlan;
 use crate::hostile::HostilePlan;
 
-/// Everything that a seed decides, but for the dice that the links throw.
+/// Everything that a seed determines, except for the random numbers of the links.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// Where it comes from; also seeds the dice of the links.
+    /// Seed of the scenario and of the random numbers of the links.
     pub seed: u64,
-    /// Applications write, and faults happen, until then.
+    /// End of the applications' writes and of the faults.
     pub active: Nanos,
     /// The hosts.
     pub hosts: Vec<HostPlan>,
-    /// Between hosts and switches.
+    /// Links and switches.
     pub network: NetworkPlan,
-    /// The topics, which endpoints name by index.
+    /// Topics, which endpoints reference by index.
     pub topics: Vec<TopicPlan>,
-    /// The processes.
+    /// Processes.
     pub processes: Vec<ProcessPlan>,
-    /// What goes wrong.
+    /// Faults.
     pub faults: Vec<Fault>,
-    /// A host that means harm.
+    /// Hostile host.
     pub hostile: Option<HostilePlan>,
-    /// What there is besides applications.
+    /// Services in addition to the applications.
     pub services: Services,
-    /// What applications change while all goes on.
+    /// Alterations at run time.
     pub alterations: Vec<AlterationPlan>,
-    /// PRESENTATION of all publishers and subscribers, of which each process has one; `None` is that of DDS.
+    /// PRESENTATION of all publishers and subscribers, of which each process has one; `None` is the
+    /// default of DDS.
     pub presentation: Option<Presentation>,
-    /// Bursts are written as batches, and readers take so many samples at a time; `None`: one by one, and everything.
+    /// Maximum number of samples per take, with bursts written as batches; `None` writes one by one
+    /// and takes everything.
     pub batches: Option<usize>,
-    /// All processes know all endpoints beforehand, so there is no endpoint discovery. Endpoints live as long as their processes.
+    /// Whether all endpoints are static: all processes know them in advance, without endpoint
+    /// discovery. They live as long as their processes.
     pub has_static_endpoints: bool,
-    /// Readers that take once per period read before they take, and take every fourth time at least.
+    /// Whether readers that take once per period read before they take, and take at least every
+    /// fourth time.
     pub reads: bool,
-    /// Counters and clocks that begin just before a boundary.
+    /// Counters and clocks that start just before a boundary.
     pub boundaries: Boundaries,
-    /// The domain is under DDS Security.
+    /// Domain under DDS Security, if any.
     pub domain: Option<DomainPlan>,
 }
 
-/// What begins just before a boundary of its range; zero is as usual.
+/// Start values just before a boundary; zero has no effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Boundaries {
-    /// Added to the counts of HEARTBEAT, ACKNACK, HEARTBEAT_FRAG and NACK_FRAG, as if so many had been sent before.
+    /// Offset of the counts of HEARTBEAT, ACKNACK, HEARTBEAT_FRAG and NACK_FRAG, as if as many had
+    /// been sent before.
     pub counts: i32,
-    /// By how much the wall clocks of all hosts are ahead when the world begins.
+    /// Offset of the wall clocks of all hosts at the start of the world, in nanoseconds.
     pub wall: i64,
 }
 
 /// A host.
 #[derive(Clone, Debug)]
 pub struct HostPlan {
-    /// How wrong its monotonic clock runs.
+    /// Drift of the monotonic clock in parts per billion.
     pub drift_ppb: i64,
-    /// When its wall clock is set, and by how many nanoseconds.
+    /// Times at which the wall clock is set, with the offset in nanoseconds.
     pub wall_jumps: Vec<(Nanos, i64)>,
-    /// Multicast reaches it. Without it needs to be a peer that others know.
+    /// Whether multicast reaches the host. A host without multicast is a configured peer of the
+    /// others.
     pub hears_multicast: bool,
-    /// Which switch it hangs on.
+    /// Index of the switch that the host is connected to.
     pub switch: usize,
 }
 
-/// How frames wait at a port.
+/// Queueing discipline of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Discipline {
     /// In order of arrival.
     Fifo,
-    /// The most urgent first; a frame that is being sent is not interrupted.
+    /// Most urgent first, without preemption of a frame in transmission.
     StrictPriority,
 }
 
-/// The links, all alike, and the switches in a row.
+/// Links, which are all alike, and switches in a row.
 #[derive(Clone, Debug)]
 pub struct NetworkPlan {
-    /// How many switches stand in a row.
+    /// Number of switches.
     pub switches: usize,
     /// Bits per second of each link.
     pub bits_per_second: u64,
-    /// Time from one end of a link to the other.
+    /// Propagation delay of a link.
     pub propagation: Nanos,
-    /// What a port holds before it drops.
+    /// Queue length of a port in octets.
     pub queue_bytes: usize,
-    /// How frames wait.
+    /// Queueing discipline.
     pub discipline: Discipline,
-    /// Largest IP packet that a host sends.
+    /// Maximum size of an IP packet that a host sends, in octets.
     pub mtu: usize,
-    /// Largest IP packet that switches pass on; larger ones are lost without a word.
+    /// Maximum size of an IP packet that switches forward, in octets; larger ones are dropped
+    /// silently.
     pub path_mtu: usize,
-    /// Addresses are IPv6.
+    /// Whether addresses are IPv6.
     pub is_v6: bool,
-    /// Hosts have a second interface, which takes packets of 9,000 octets.
+    /// Whether hosts have a second interface, with an MTU of 9,000 octets.
     pub has_second: bool,
-    /// Each host is in a subnet of its own.
+    /// Whether each host is in a separate subnet.
     pub is_routed: bool,
 }
 
 impl NetworkPlan {
-    /// A switch with plain links, which pass on all that hosts send.
+    /// One switch with links that forward everything that hosts send.
     pub const PLAIN: Self = Self {
         switches: 1,
         bits_per_second: 1_000_000_000,
@@ -141,56 +150,56 @@ impl NetworkPlan {
 /// A topic.
 #[derive(Clone, Debug)]
 pub struct TopicPlan {
-    /// How many instances are written; 0 for a topic without keys.
+    /// Number of instances; 0 for a topic without keys.
     pub instances: u8,
-    /// Smallest and largest sample, payload header included.
+    /// Minimum and maximum size of a sample in octets, including the payload header.
     pub sizes: (usize, usize),
 }
 
 /// A process with one participant.
 #[derive(Clone, Debug)]
 pub struct ProcessPlan {
-    /// Where it runs.
+    /// Index of the host.
     pub host: usize,
-    /// When it starts.
+    /// Start time.
     pub start: Nanos,
-    /// When it ends before its time.
+    /// Ends of the process during the run.
     pub ends: Vec<EndPlan>,
-    /// When and how long it gets no processor time.
+    /// Start and duration of the stalls, in which the process gets no processor time.
     pub stalls: Vec<(Nanos, Nanos)>,
-    /// Processor time that each datagram takes which it receives; others wait in its socket meanwhile.
+    /// Processor time per received datagram. Other datagrams wait in the socket meanwhile.
     pub cost: Nanos,
-    /// Its writers and readers.
+    /// Writers and readers.
     pub endpoints: Vec<EndpointPlan>,
 }
 
-/// How a process ends. It is started again with nothing left of its state.
+/// End of a process. The process restarts without its state.
 #[derive(Clone, Copy, Debug)]
 pub struct EndPlan {
-    /// When.
+    /// Time of the end.
     pub at: Nanos,
-    /// How long until it is started again.
+    /// Time until the restart.
     pub pause: Nanos,
-    /// It says farewell, else it is killed.
+    /// Whether the participant announces its end; otherwise the process is killed.
     pub farewell: bool,
 }
 
 /// A writer or reader.
 #[derive(Clone, Debug)]
 pub struct EndpointPlan {
-    /// Index of its topic.
+    /// Index of the topic.
     pub topic: usize,
-    /// Its policies.
+    /// Policies.
     pub qos: QosPlan,
-    /// When it is created after its process's start.
+    /// Time of creation after the start of the process.
     pub create: Nanos,
-    /// When it is deleted after its process's start.
+    /// Time of deletion after the start of the process.
     pub delete: Option<Nanos>,
-    /// What it does.
+    /// Behavior of the application.
     pub role: Role,
 }
 
-/// The policies that vary. The default is BEST_EFFORT, VOLATILE, KEEP_ALL.
+/// Policies that vary. The default is BEST_EFFORT, VOLATILE, KEEP_ALL.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QosPlan {
     /// RELIABLE, else BEST_EFFORT.
@@ -201,78 +210,80 @@ pub struct QosPlan {
     pub keep_last: Option<u32>,
     /// RESOURCE_LIMITS.max_samples.
     pub max_samples: Option<u32>,
-    /// TRANSPORT_PRIORITY; 0 to 7 are the classes of the network.
+    /// TRANSPORT_PRIORITY; 0 to 7 are the traffic classes of the network.
     pub priority: u8,
-    /// How urgent its datagrams are to its participant, from -64 to 63.
+    /// Urgency of its datagrams within the participant, from -64 to 63.
     pub urgency: i8,
-    /// Index of its partition, which is the default one for 0.
+    /// Index of its PARTITION list; 0 is the default partition.
     pub partition: u8,
     /// LIVELINESS; `None` is AUTOMATIC with an infinite lease.
     pub liveliness: Option<LivelinessPlan>,
-    /// USER_DATA: so many octets of this value.
+    /// Length and octet value of USER_DATA.
     pub user_data: u8,
     /// DEADLINE; `None` is infinite.
     pub deadline: Option<Nanos>,
-    /// OWNERSHIP EXCLUSIVE with this OWNERSHIP_STRENGTH, which a reader has none of; `None` is SHARED.
+    /// OWNERSHIP EXCLUSIVE with this OWNERSHIP_STRENGTH, which has no meaning for a reader; `None`
+    /// is SHARED.
     pub strength: Option<i32>,
     /// DESTINATION_ORDER BY_SOURCE_TIMESTAMP.
     pub by_source: bool,
     /// TIME_BASED_FILTER of a reader; `None` is off.
     pub separation: Option<Nanos>,
-    /// READER_DATA_LIFECYCLE of a reader, both delays; `None` is infinite.
+    /// Both delays of READER_DATA_LIFECYCLE of a reader; `None` is infinite.
     pub purge: Option<Nanos>,
     /// LATENCY_BUDGET.
     pub budget: Nanos,
-    /// LIFESPAN, which a reader has none of; `None` is infinite.
+    /// LIFESPAN of a writer; `None` is infinite.
     pub lifespan: Option<Nanos>,
-    /// A writer directs some samples to one of its readers.
+    /// Whether a writer directs some samples to one of its readers.
     pub directed: bool,
-    /// The content filter of a reader. A writer that has one filters for its readers, and compiles filters of that kind.
+    /// Content filter of a reader. A writer with a filter compiles filters of that kind and applies
+    /// them for its readers.
     pub filter: Option<FilterPlan>,
 }
 
-/// LIVELINESS with a lease that ends.
+/// LIVELINESS with a finite lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LivelinessPlan {
-    /// Who has to show that the writer lives.
+    /// Kind, which determines what asserts the liveliness.
     pub kind: LivelinessKind,
-    /// How often at least.
+    /// Lease duration.
     pub lease: Nanos,
 }
 
-/// What an endpoint does.
+/// Behavior of an application with an endpoint.
 #[derive(Clone, Copy, Debug)]
 pub enum Role {
     /// Writes some samples per period.
     Writer {
-        /// Between two bursts.
+        /// Time between two bursts.
         period: Nanos,
-        /// Samples of a burst.
+        /// Samples per burst.
         burst: u32,
-        /// After so many it only waits.
+        /// Number of samples after which the writer stops.
         samples: u32,
-        /// Chance, in parts of a million, that it disposes or unregisters an instance instead of writing a sample.
+        /// Chance, in parts of a million, of a dispose or an unregister in place of a sample.
         endings: u32,
     },
-    /// Takes everything: at once when told of data, or once per period.
+    /// Takes everything: on data available, or once per period.
     Reader {
-        /// Between two takes; 0 for at once.
+        /// Time between two takes; 0 takes on data available.
         period: Nanos,
     },
 }
 
-/// Something that goes wrong for a while.
+/// A temporary fault.
 #[derive(Clone, Debug)]
 pub struct Fault {
-    /// When it begins.
+    /// Start time.
     pub from: Nanos,
-    /// When it is over.
+    /// End time.
     pub until: Nanos,
-    /// What it is.
+    /// Kind of the fault.
     pub kind: FaultKind,
 }
 
-/// Which direction of a host's link is meant.
+/// Direction of a host's link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From the host to its switch.
@@ -281,60 +292,63 @@ pub enum Direction {
     Down,
 }
 
-/// What can go wrong.
+/// Kind of a fault.
 #[derive(Clone, Debug)]
 pub enum FaultKind {
-    /// Frames on one host's link suffer.
+    /// Frames on the link of one host are impaired.
     Link {
-        /// Whose link.
+        /// Index of the host.
         host: usize,
-        /// Which way.
+        /// Direction.
         direction: Direction,
-        /// How.
+        /// Kind of impairment.
         trouble: Trouble,
     },
     /// Frames from one group of hosts (a bit set) do not reach the other.
     Partition {
-        /// The group, as a bit set.
+        /// Group as a bit set.
         group: u64,
-        /// Only frames that leave the group are lost.
+        /// Whether only frames that leave the group are lost.
         one_way: bool,
-        /// It comes and goes with this period; 0 if it stays.
+        /// Period with which the partition alternates; 0 if it is permanent.
         flapping: Nanos,
     },
-    /// The interface of a host vanishes, and comes back with another address.
+    /// The interface of a host vanishes and reappears with another address.
     Move {
-        /// Which host.
+        /// Index of the host.
         host: usize,
     },
 }
 
-/// How frames suffer. Probabilities are parts of a million.
+/// Impairment of frames. Probabilities are parts of a million.
 #[derive(Clone, Copy, Debug)]
 pub enum Trouble {
-    /// Lost at random.
+    /// Random loss.
     Loss(u32),
-    /// Lost in bursts: the chance that one begins, and that it ends, with each frame.
+    /// Loss in bursts: the chance per frame that a burst begins, and that it ends.
     Burst(u32, u32),
-    /// Arrive twice.
+    /// Duplication.
     Duplication(u32),
-    /// Overtaken: delayed by up to this time.
+    /// Reordering by a random delay of up to this time.
     Reordering(u32, Nanos),
-    /// Damaged, which the receiving host's checksum finds.
+    /// Damage that the receiving host's checksum detects.
     Corruption(u32),
-    /// Damaged in structure, which no checksum finds and every receiver notices ([`crate::damage::disfigure`]).
+    /// Structural damage that no checksum detects and every receiver detects
+    /// ([`crate::damage::disfigure`]).
     Disfigurement(u32),
-    /// Some bits changed, which no checksum finds and a receiver may not notice ([`crate::damage::flip`]).
+    /// Changed bits that no checksum detects and a receiver may not detect
+    /// ([`crate::damage::flip`]).
     Flips(u32),
-    /// All delayed.
+    /// Delay of all frames.
     Delay(Nanos),
-    /// None gets through, and all wait as far as the queue holds them.
+    /// Blocked port: frames wait as far as the queue holds them.
     Clog,
 }
 
 impl Scenario {
-    /// A calm world to measure the simulator by: `participants` hosts with a process each that writes 100 samples of 64
-    /// octets a second and reads those of its neighbour, reliably, for `active`.
+    /// Returns a fault-free world to measure the simulator. It has `participants` hosts with one
+    /// process each. Each process writes 100 samples of 64 octets per second and reads those of the
+    /// next one, reliably, for `active`.
     #[must_use]
     pub fn steady(participants: usize, active: Nanos) -> Self {
         let qos = QosPlan { reliable: true, ..QosPlan::default() };
@@ -368,13 +382,14 @@ impl Scenario {
         }
     }
 
-    /// Whether nothing goes wrong but that processes are killed, and nothing is altered but that plain publications are suspended.
+    /// Reports whether the only faults are killed processes, and the only alterations are suspended
+    /// publications without further effects.
     #[must_use]
     pub fn is_calm(&self) -> bool {
         self.is_sound() && self.alterations.iter().all(|alteration| self.only_delays(alteration))
     }
 
-    /// Whether nothing goes wrong but that processes are killed, whatever is altered.
+    /// Reports whether the only faults are killed processes, with any alterations.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.network.path_mtu == usize::MAX
@@ -382,8 +397,8 @@ impl Scenario {
             && self.processes.iter().all(|process| process.stalls.is_empty() && process.cost == 0)
     }
 
-    /// Whether an alteration does no more than make samples late, or decide which of them a reader wants: it suspends a writer without
-    /// policies that time decides, or changes the parameters of a filter.
+    /// Reports whether an alteration only delays samples or changes which of them a reader wants.
+    /// It suspends a writer without time-dependent policies, or changes the parameters of a filter.
     fn only_delays(&self, alteration: &AlterationPlan) -> bool {
         let qos = &self.processes[alteration.process].endpoints[alteration.endpoint].qos;
         let is_timed = qos.liveliness.is_some() || qos.deadline.is_some() || qos.lifespan.is_some();
@@ -392,20 +407,21 @@ impl Scenario {
         is_filter || is_suspended && !is_timed && !qos.by_source && qos.strength.is_none()
     }
 
-    /// Whether datagrams may arrive that say what their sender did not say, so that only rules of safety hold.
+    /// Reports whether falsified datagrams may be accepted, so that only the safety rules hold.
     #[must_use]
     pub fn has_lies(&self) -> bool {
         let flips = |fault: &Fault| matches!(fault.kind, FaultKind::Link { trouble: Trouble::Flips(_), .. });
         self.hostile.is_some_and(|plan| plan.impostor) || self.faults.iter().any(flips)
     }
 
-    /// Whether nobody sets a wall clock.
+    /// Reports whether no wall clock is set.
     #[must_use]
     pub fn has_steady_clocks(&self) -> bool {
         self.hosts.iter().all(|host| host.wall_jumps.is_empty())
     }
 
-    /// Since when no fault is on, no process is stalled and nobody believes in one that was killed; `None` if not now.
+    /// Returns the time since which no fault is active, no process is stalled and the lease of
+    /// every killed one has ended; `None` if there is none.
     #[must_use]
     pub fn quiet_since(&self, now: Nanos, lease: Nanos) -> Option<Nanos> {
         let faults = self.faults.iter().map(|fault| (fault.from, fault.until.min(self.active)));
@@ -420,7 +436,8 @@ impl Scenario {
         (last <= now).then_some(last)
     }
 
-    /// Whether so little is sent that nothing waits long for a link: no link is asked for a tenth of what it carries.
+    /// Reports whether the load is so low that no frame waits long: each link carries less than a
+    /// tenth of its capacity.
     #[must_use]
     pub fn is_light(&self) -> bool {
         let endpoints = || self.processes.iter().flat_map(|process| &process.endpoints);
@@ -434,8 +451,8 @@ impl Scenario {
         endpoints().map(load).sum::<u64>() < self.network.bits_per_second / 10
     }
 
-    /// Most datagrams that a process sends in some time only to show that writers live: its own assertions to each other
-    /// process, and its acknowledgements of theirs.
+    /// Returns the maximum number of datagrams that a process sends in `time` for liveliness alone:
+    /// its assertions to each other process, and its acknowledgments of theirs.
     #[must_use]
     pub fn assertions(&self, process: usize, time: Nanos) -> u64 {
         let leases = |plan: &ProcessPlan| {
@@ -445,7 +462,7 @@ impl Scenario {
             };
             of_writers.filter_map(automatic).map(|liveliness| liveliness.lease).min()
         };
-        // Three in a lease.
+        // Three per lease.
         let count = |plan: &ProcessPlan| leases(plan).map_or(0, |lease| 3 * time / lease + 1);
         let others = self.processes.len() as u64 - 1;
         let all: u64 = self.processes.iter().map(count).sum();

@@ -1,4 +1,4 @@
-//! PARTITION with patterns and with several names, which change while samples flow.
+//! PARTITION with patterns and with several names, changed while samples are sent.
 
 use super::{Alteration, AlterationPlan, QosPlan, Role, Scenario, TopicPlan, Trouble};
 use crate::clock::MILLISECOND;
@@ -6,7 +6,7 @@ use crate::partitions;
 use crate::rng::Rng;
 
 impl Scenario {
-    /// A world of endpoints in partitions of all kinds.
+    /// Creates a world of endpoints in partitions of all kinds.
     pub(super) fn meet_by_pattern(&mut self, rng: &mut Rng) {
         for topic in 0..rng.between(1, 2) as usize {
             self.topics.push(TopicPlan { instances: rng.below(3) as u8, sizes: (24, 200) });

@@ -5,7 +5,8 @@ use crate::clock::MILLISECOND;
 use crate::rng::Rng;
 
 impl Scenario {
-    /// A world of readers that leave samples in their histories for a while, of instances that end and come back.
+    /// Creates a world of readers that keep samples in their histories for a while, with instances
+    /// that end and are written again.
     pub(super) fn read_before_taking(&mut self, rng: &mut Rng) {
         self.reads = true;
         for topic in 0..rng.between(1, 2) as usize {

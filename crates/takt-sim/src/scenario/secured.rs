@@ -1,4 +1,4 @@
-//! Domains under DDS Security.
+//! Scenarios of domains under DDS Security.
 
 use takt_security::documents::{BasicProtectionKind, ProtectionKind};
 use takt_security::identity::KeyAlgorithm;
@@ -10,13 +10,14 @@ use crate::domain::{DomainPlan, MemberKind, MemberPlan};
 use crate::process::LEASE;
 use crate::rng::Rng;
 
-/// Handshakes are under way for so long after the start of a process, at least.
+/// Minimum time after the start of a process during which handshakes are pending.
 const HANDSHAKES: Nanos = 300 * MILLISECOND;
 
-/// Each message of a handshake is sent again after this time.
+/// Period at which an unanswered handshake message is sent again.
 const RESEND_PERIOD: Nanos = SECOND;
 
-/// A handshake that cannot end sends an AuthRequest and a Request in each period, and answers those of the other side.
+/// Maximum number of messages of a handshake that cannot complete, per [`RESEND_PERIOD`]: an
+/// AuthRequest and a Request, and the answers to those of the other participant.
 const MESSAGES_PER_PERIOD: u64 = 4;
 
 const KINDS: [ProtectionKind; 5] = [
@@ -28,9 +29,10 @@ const KINDS: [ProtectionKind; 5] = [
 ];
 
 impl Scenario {
-    /// Members of a domain that may write and read some of its topics, have endpoints of all of them, and are killed while they
-    /// authenticate each other. One may be an insider, and one no member at all. Session keys change every few messages, or never. Some
-    /// get another certificate.
+    /// Plans a domain. Its members may write and read some of its topics, and have endpoints of all
+    /// of them. Some members are killed while they authenticate each other. One may be an insider,
+    /// and one may be outside of the domain. Session keys change after a few messages, or never.
+    /// Some members get another certificate.
     pub(super) fn secure(&mut self, rng: &mut Rng) {
         self.add_members(rng);
         for _ in 0..rng.between(2, 3) {
@@ -45,7 +47,7 @@ impl Scenario {
         self.plan_renewals(rng);
     }
 
-    /// Certificates are renewed in three worlds of ten.
+    /// Plans renewals of certificates, in 30 % of the worlds.
     fn plan_renewals(&mut self, rng: &mut Rng) {
         let active = self.active;
         let Some(domain) = self.domain.as_mut().filter(|_| rng.chance(300_000)) else { return };
@@ -54,7 +56,8 @@ impl Scenario {
         }
     }
 
-    /// Some have RSA in one world of ten: a key of it takes longer to make than most of such a world.
+    /// Gives RSA keys to some members, in 10 % of the worlds: the generation of an RSA key takes
+    /// longer than most of such a simulation.
     fn vary_algorithms(&mut self, rng: &mut Rng) {
         let Some(domain) = self.domain.as_mut().filter(|_| rng.chance(100_000)) else { return };
         for member in &mut domain.members {
@@ -72,7 +75,8 @@ impl Scenario {
         }
     }
 
-    /// The first process may write the first topic, and the second one may read it.
+    /// Plans protection kinds and members. The first process may write the first topic, and the
+    /// second one may read it.
     fn domain_plan(&self, rng: &mut Rng) -> DomainPlan {
         let mut has_outsider = false;
         let mut member = |process: usize| {
@@ -106,7 +110,7 @@ impl Scenario {
         }
     }
 
-    /// Also those that permissions do not allow.
+    /// Adds endpoints, including those that permissions do not allow.
     fn add_secured_endpoints(&mut self, rng: &mut Rng) {
         for topic in 0..self.topics.len() {
             let transient_local = rng.chance(300_000);
@@ -173,7 +177,7 @@ impl Scenario {
             _ => {
                 let one_way = rng.chance(600_000);
                 if one_way {
-                    // The lease ends for one side alone.
+                    // The lease then ends on one side only.
                     until = from + LEASE + SECOND;
                     self.active = until + SECOND;
                 }
@@ -183,7 +187,8 @@ impl Scenario {
         self.faults.extend(kinds.into_iter().map(|kind| Fault { from, until, kind }));
     }
 
-    /// Most datagrams that a process sends in some time for handshakes that cannot end.
+    /// Returns the maximum number of datagrams that a process sends in `time` for handshakes that
+    /// cannot complete.
     pub(super) fn handshakes(&self, time: Nanos) -> u64 {
         let others = self.processes.len() as u64 - 1;
         let has_stranger = self.domain.as_ref().is_some_and(DomainPlan::has_stranger);

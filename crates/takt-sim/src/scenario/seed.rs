@@ -1,4 +1,4 @@
-//! Which scenario a seed means.
+//! Generation of the scenario of a seed.
 
 use takt_wire::qos::{AccessScope, LivelinessKind, Presentation};
 
@@ -10,36 +10,37 @@ use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::hostile::HostilePlan;
 use crate::rng::Rng;
 
-/// The longest LATENCY_BUDGET.
+/// Maximum LATENCY_BUDGET in milliseconds.
 const BUDGET_MAX_MS: Nanos = 20;
 
-/// So many worlds of a million are exact.
+/// Chance in a million that a world is exact.
 const EXACT_CHANCE: u32 = 250_000;
 
-/// Bounds within which a seed may choose.
+/// Bounds of the generated scenarios.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
-    /// Most hosts.
+    /// Maximum number of hosts.
     pub hosts: u64,
-    /// Most processes.
+    /// Maximum number of processes.
     pub processes: u64,
-    /// Most topics.
+    /// Maximum number of topics.
     pub topics: u64,
-    /// Most endpoints of a process.
+    /// Maximum number of endpoints per process.
     pub endpoints: u64,
-    /// Longest active time.
+    /// Maximum active time.
     pub active: Nanos,
 }
 
 impl Size {
-    /// Some tens of milliseconds of computing.
+    /// Small worlds, which take some tens of milliseconds of processor time.
     pub const SMALL: Self = Self { hosts: 4, processes: 5, topics: 4, endpoints: 4, active: 4 * SECOND };
-    /// At least 20 hosts and 50 topics are among these.
+    /// Large worlds, some with at least 20 hosts and 50 topics.
     pub const LARGE: Self = Self { hosts: 32, processes: 40, topics: 80, endpoints: 8, active: 6 * SECOND };
 }
 
 impl Scenario {
-    /// The scenario of a seed: a large one now and then, mostly a small one, which finds most and costs least.
+    /// Returns the scenario of a seed: occasionally a large one, mostly a small one, which finds
+    /// most errors per processor time.
     #[must_use]
     pub fn of_seed(seed: u64) -> Self {
         if let Some(focus) = Self::focus_of(seed) {
@@ -48,18 +49,18 @@ impl Scenario {
         if let Some(service) = Self::service_of(seed) {
             return Self::served(service, seed);
         }
-        // Dice of its own: the other worlds are as they were.
+        // Separate random numbers: other worlds stay unchanged.
         if Rng::new(seed ^ 0x6578_6163).chance(EXACT_CHANCE) {
             return Self::exact(seed);
         }
         let mut rng = Rng::new(seed);
         let size = if rng.chance(30_000) { Size::LARGE } else { Size::SMALL };
         let scenario = Self::within(seed, &size);
-        // Dice of its own: worlds without a hostile host are as they were.
+        // Separate random numbers: worlds without a hostile host stay unchanged.
         if Rng::new(seed ^ 0x7761_7221).chance(100_000) { scenario.with_hostile() } else { scenario }
     }
 
-    /// The same world with a hostile host in it, as its seed decides. A recorded participant gives way to it.
+    /// Adds a hostile host, as the seed determines. It replaces a recorded participant.
     #[must_use]
     pub fn with_hostile(mut self) -> Self {
         self.hostile = Some(HostilePlan::of_seed(self.seed, self.hosts.len(), self.active));
@@ -67,7 +68,7 @@ impl Scenario {
         self
     }
 
-    /// The scenario of a seed within bounds.
+    /// Returns the scenario of a seed within bounds.
     #[must_use]
     pub fn within(seed: u64, size: &Size) -> Self {
         let mut rng = Rng::new(seed ^ 0x7461_6b74);
@@ -169,7 +170,7 @@ fn process(
     let ends = if rng.chance(150_000) { vec![end(moment(rng), rng.between(MILLISECOND, 2 * SECOND))] } else { vec![] };
     let stalls = if rng.chance(100_000) { vec![(moment(rng), rng.between(MILLISECOND, SECOND / 2))] } else { vec![] };
     let endpoints = (0..rng.between(1, size.endpoints)).map(|_| endpoint(rng, topics, active)).collect();
-    // Every host has a process before any has two.
+    // Every host has a process before any host has two.
     let host = if index < hosts.len() { index } else { rng.below(hosts.len() as u64) as usize };
     ProcessPlan { host, start, ends, stalls, cost: 0, endpoints }
 }
@@ -179,7 +180,7 @@ fn endpoint(rng: &mut Rng, topics: &[TopicPlan], active: Nanos) -> EndpointPlan 
     let create = if rng.chance(700_000) { 0 } else { rng.below(active) };
     let delete = rng.chance(100_000).then(|| create + rng.below(active));
     let role = if rng.chance(450_000) {
-        // No more than some 20 MB/s of one writer.
+        // At most some 20 MB/s per writer.
         let least = (topics[topic].sizes.1 as u64 * 50).max(MILLISECOND / 2);
         let period = *rng.pick(&[1, 3, 10, 30, 100]) * MILLISECOND;
         let bytes = topics[topic].sizes.1 as u64 * (active / period.max(least)).max(1);
@@ -230,7 +231,8 @@ fn fault(rng: &mut Rng, hosts: usize, active: Nanos) -> Fault {
     Fault { from, until, kind }
 }
 
-/// Farewells, disposals and leases. They have dice of their own, so that the rest of a world stays what it is.
+/// Adds farewells, disposals and leases, with separate random numbers, so that the rest of a world
+/// stays unchanged.
 fn add_lives(rng: &mut Rng, scenario: &mut Scenario) {
     for process in &mut scenario.processes {
         for end in &mut process.ends {
@@ -238,7 +240,7 @@ fn add_lives(rng: &mut Rng, scenario: &mut Scenario) {
         }
         for endpoint in &mut process.endpoints {
             let keyed = scenario.topics[endpoint.topic].instances > 0;
-            // A reader that asks for a lease matches few writers.
+            // A reader with a finite lease matches few writers.
             let asks = if matches!(endpoint.role, Role::Writer { .. }) { 250_000 } else { 60_000 };
             if rng.chance(asks) {
                 endpoint.qos.liveliness = Some(liveliness(rng));
@@ -258,7 +260,7 @@ fn liveliness(rng: &mut Rng) -> LivelinessPlan {
     LivelinessPlan { kind: *rng.pick(&kinds), lease: *rng.pick(&[300, 600, 2_000]) * MILLISECOND }
 }
 
-/// Deadlines and owners, with dice of their own too.
+/// Adds deadlines and ownership, with separate random numbers.
 fn add_contracts(rng: &mut Rng, scenario: &mut Scenario) {
     for topic in 0..scenario.topics.len() {
         let (is_exclusive, has_deadlines) = (rng.chance(200_000), rng.chance(250_000));
@@ -266,7 +268,7 @@ fn add_contracts(rng: &mut Rng, scenario: &mut Scenario) {
             let is_writer = matches!(endpoint.role, Role::Writer { .. });
             let strength = if is_writer { rng.below(3) as i32 } else { 0 };
             endpoint.qos.strength = is_exclusive.then_some(strength);
-            // A reader that asks for a period matches few writers.
+            // A reader with a finite deadline matches few writers.
             let asks = if is_writer { 700_000 } else { 400_000 };
             let period = *rng.pick(&[100, 300, 1_000]) * MILLISECOND;
             endpoint.qos.deadline = (has_deadlines && rng.chance(asks)).then_some(period);
@@ -274,7 +276,7 @@ fn add_contracts(rng: &mut Rng, scenario: &mut Scenario) {
     }
 }
 
-/// Samples that expire, with dice of their own too.
+/// Adds lifespans, with separate random numbers.
 fn add_lifespans(rng: &mut Rng, scenario: &mut Scenario) {
     for topic in 0..scenario.topics.len() {
         let has_lifespans = rng.chance(200_000);
@@ -286,7 +288,7 @@ fn add_lifespans(rng: &mut Rng, scenario: &mut Scenario) {
     }
 }
 
-/// Instances whose last value is the one written last, with dice of their own too.
+/// Adds DESTINATION_ORDER by source timestamp, with separate random numbers.
 fn add_orders(rng: &mut Rng, scenario: &mut Scenario) {
     for topic in 0..scenario.topics.len() {
         let is_ordered = rng.chance(250_000);
@@ -297,8 +299,9 @@ fn add_orders(rng: &mut Rng, scenario: &mut Scenario) {
     }
 }
 
-/// Readers that want some samples only, with dice of their own too. Who owns an instance, how long one goes without a
-/// sample and which of its samples is the last depend on what a reader wants; topics with such contracts have no filters.
+/// Adds content filters, with separate random numbers. The owner of an instance, the time without a
+/// sample and the last sample depend on the filter of a reader. Topics with such policies therefore
+/// have no filters.
 fn add_filters(rng: &mut Rng, scenario: &mut Scenario) {
     for topic in 0..scenario.topics.len() {
         let is_contract = |qos: &QosPlan| qos.strength.is_some() || qos.deadline.is_some() || qos.by_source;
@@ -312,7 +315,7 @@ fn add_filters(rng: &mut Rng, scenario: &mut Scenario) {
     }
 }
 
-/// Readers that want few samples, with dice of their own too. What they want depends on no filter.
+/// Adds time-based filters, with separate random numbers. Excludes topics with content filters.
 fn add_separations(rng: &mut Rng, scenario: &mut Scenario) {
     for topic in 0..scenario.topics.len() {
         let has_filters = endpoints_of(scenario, topic).any(|endpoint| endpoint.qos.filter.is_some());
@@ -320,14 +323,14 @@ fn add_separations(rng: &mut Rng, scenario: &mut Scenario) {
         for endpoint in endpoints_of(scenario, topic) {
             let separation = *rng.pick(&[50, 150, 300]) * MILLISECOND;
             let is_reader = matches!(endpoint.role, Role::Reader { .. });
-            // It must not ask for more than one sample in a deadline.
+            // The minimum separation must not exceed the deadline.
             let fits = endpoint.qos.deadline.is_none_or(|period| period >= separation);
             endpoint.qos.separation = (is_filtered && is_reader && rng.chance(600_000) && fits).then_some(separation);
         }
     }
 }
 
-/// Readers that forget instances that are not alive, with dice of their own too.
+/// Adds READER_DATA_LIFECYCLE, with separate random numbers.
 fn add_purges(rng: &mut Rng, scenario: &mut Scenario) {
     for topic in 0..scenario.topics.len() {
         let is_purged = rng.chance(300_000);
@@ -339,8 +342,8 @@ fn add_purges(rng: &mut Rng, scenario: &mut Scenario) {
     }
 }
 
-/// Writers and readers whose datagrams pass those of others, or wait for them and for discovery, in every other world, with
-/// dice of their own too.
+/// Adds urgencies of writers and readers above or below those of others and of discovery to every
+/// second world, with separate random numbers.
 fn add_urgencies(rng: &mut Rng, scenario: &mut Scenario) {
     if rng.chance(500_000) {
         for endpoint in scenario.processes.iter_mut().flat_map(|process| &mut process.endpoints) {
@@ -349,7 +352,7 @@ fn add_urgencies(rng: &mut Rng, scenario: &mut Scenario) {
     }
 }
 
-/// Samples that share datagrams, with dice of their own too.
+/// Adds latency budgets, so that samples share datagrams, with separate random numbers.
 fn add_budgets(rng: &mut Rng, scenario: &mut Scenario) {
     for topic in 0..scenario.topics.len() {
         let has_budgets = rng.chance(250_000);
@@ -366,8 +369,8 @@ fn endpoints_of(scenario: &mut Scenario, topic: usize) -> impl Iterator<Item = &
     endpoints.filter(move |endpoint| endpoint.topic == topic)
 }
 
-/// Hosts whose interfaces vanish and come back with other addresses, in some worlds, with dice of their own too. Those that
-/// multicast does not reach stay where others look for them.
+/// Adds hosts whose interfaces vanish and reappear with other addresses, with separate random
+/// numbers. Hosts without multicast keep their addresses, which others have configured.
 fn add_moves(rng: &mut Rng, scenario: &mut Scenario) {
     let moves = if rng.chance(150_000) { rng.between(1, 4) } else { 0 };
     for _ in 0..moves {
@@ -381,8 +384,8 @@ fn add_moves(rng: &mut Rng, scenario: &mut Scenario) {
     }
 }
 
-/// IPv6 in 20 % of the worlds, a second interface in 10 %, and in 7 % switches that pass on less than hosts send, with dice of
-/// their own.
+/// Adds IPv6 to 20 % of the worlds, a second interface to 10 %, and switches with a smaller MTU
+/// than hosts to 7 %, with separate random numbers.
 fn add_paths(rng: &mut Rng, network: &mut NetworkPlan) {
     network.is_v6 = rng.chance(200_000);
     network.has_second = rng.chance(100_000);
@@ -391,7 +394,8 @@ fn add_paths(rng: &mut Rng, network: &mut NetworkPlan) {
     }
 }
 
-/// Processes for which datagrams take time, in 10 % of the worlds, with dice of their own: some come to be overloaded.
+/// Adds processing time per datagram to 10 % of the worlds, with separate random numbers. Some
+/// processes become overloaded.
 fn add_costs(rng: &mut Rng, scenario: &mut Scenario) {
     if rng.chance(100_000) {
         for process in &mut scenario.processes {
@@ -400,7 +404,8 @@ fn add_costs(rng: &mut Rng, scenario: &mut Scenario) {
     }
 }
 
-/// Datagrams that are damaged and arrive, with dice of their own: in 15 % of the worlds in their structure, in 3 % anywhere.
+/// Adds undetected damage of datagrams, with separate random numbers: of the structure in 15 % of
+/// the worlds, of any bit in 3 %.
 fn add_damage(rng: &mut Rng, scenario: &mut Scenario) {
     let (is_disfigured, is_flipped) = (rng.chance(150_000), rng.chance(30_000));
     let faults = if is_disfigured || is_flipped { rng.between(1, 3) } else { 0 };
@@ -415,7 +420,8 @@ fn add_damage(rng: &mut Rng, scenario: &mut Scenario) {
     }
 }
 
-/// Coherent sets and order, in worlds of their own: what makes samples go or come late otherwise is left out.
+/// Adds coherent sets and ordered access, in separate worlds without other policies that drop or
+/// delay samples.
 fn add_presentation(rng: &mut Rng, scenario: &mut Scenario) {
     if !rng.chance(200_000) {
         return;
@@ -426,7 +432,7 @@ fn add_presentation(rng: &mut Rng, scenario: &mut Scenario) {
     scenario.presentation = Some(Presentation { access_scope, coherent_access, ordered_access });
     let topics = scenario.topics.len().min(2);
     for endpoint in scenario.processes.iter_mut().flat_map(|process| &mut process.endpoints) {
-        // Few topics, so that there are sets of several writers that one subscriber reads.
+        // Few topics, so that some sets have several writers that one subscriber reads.
         endpoint.topic %= topics;
         let QosPlan { reliable, transient_local, keep_last, max_samples, priority, liveliness, .. } = endpoint.qos;
         endpoint.qos =

@@ -1,5 +1,5 @@
-//! What there is in a world besides applications: a recorded participant of another vendor, a discovery server, a
-//! durability service.
+//! Services in a world in addition to the applications: a recorded participant of another vendor, a
+//! discovery server, or a durability service.
 
 use super::{Boundaries, Scenario, TopicPlan, Trouble};
 use super::{Direction, EndPlan, EndpointPlan, Fault, FaultKind, HostPlan, NetworkPlan, ProcessPlan, QosPlan, Role};
@@ -11,23 +11,24 @@ use crate::recorded::RecordedPlan;
 use crate::recording::Product;
 use crate::rng::Rng;
 
-/// So many worlds of a million have one of these.
+/// Chance in a million that a world has one of these.
 const SERVICES_CHANCE: u32 = 60_000;
 
-/// What a world has besides applications.
+/// Services of a world.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Services {
-    /// A recorded participant of another vendor.
+    /// Recorded participant of another vendor.
     pub recorded: Option<RecordedPlan>,
-    /// The process that is a discovery server. Multicast reaches nobody then, and all others know the server alone.
+    /// Process that is a discovery server. Multicast then reaches no participant, and all others
+    /// know only the server.
     pub discovery_server: Option<usize>,
-    /// Durability services, and those that they are for.
+    /// Durability services, with their writers and readers.
     pub durability: Option<KeepingPlan>,
-    /// Each process asks another one for types once in this time.
+    /// Period with which each process requests types from another one.
     pub lookup_period: Option<Nanos>,
 }
 
-/// What a world is about.
+/// Kind of service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Service {
     /// [`Services::recorded`].
@@ -39,19 +40,20 @@ pub enum Service {
 }
 
 impl Service {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 3] = [Self::Recorded, Self::DiscoveryServer, Self::Durability];
 }
 
 impl Scenario {
-    /// What the world of a seed has besides applications. Dice of its own: the other worlds do not change.
+    /// Returns the service of the world of a seed. Uses separate random numbers, so that other
+    /// worlds stay unchanged.
     #[must_use]
     pub fn service_of(seed: u64) -> Option<Service> {
         let mut rng = Rng::new(seed ^ SERVICES_SALT);
         rng.chance(SERVICES_CHANCE).then(|| *rng.pick(&Service::ALL))
     }
 
-    /// A world with this service.
+    /// Returns a world with this service.
     #[must_use]
     pub fn served(service: Service, seed: u64) -> Self {
         let mut rng = Rng::new(seed ^ 0x7365_7276_6963_6573);
@@ -72,7 +74,7 @@ impl Scenario {
         world
     }
 
-    /// A world with two durability services, each with a store of its own.
+    /// Returns a world with two durability services, each with its own store.
     pub(super) fn served_twice(seed: u64) -> Self {
         let mut rng = Rng::new(seed ^ 0x7365_7276_6963_6532);
         let mut world = applications(seed, &mut rng);
@@ -80,18 +82,19 @@ impl Scenario {
         world
     }
 
-    /// One more process on a host of its own, which is the server and has no endpoints. For a while nothing that it says arrives.
-    /// In every other world each host is in a subnet of its own, so that no participant believes in the address of another one
-    /// unless the server, or that participant itself, says it. The server is killed there, and two participants need the one that starts
-    /// in its place.
-    /// Most processes are there by then, and create their endpoints one by one, so that introductions are lost.
+    /// Adds the server, a process without endpoints on a separate host. For a while all that it
+    /// sends is lost. In every second world each host is in a separate subnet, so that a
+    /// participant accepts the address of another one only from the server or from that participant
+    /// itself. There the server is killed, and two participants depend on its successor. Most
+    /// processes exist by then and create their endpoints one by one, so that introductions are
+    /// lost.
     fn add_server(&mut self, rng: &mut Rng) {
         let early = 300 * MILLISECOND;
         let mut subnets = Rng::new(self.seed ^ SUBNETS_SALT);
         self.network.is_routed = subnets.chance(500_000);
         let killed_before = (rng.chance(600_000) || self.network.is_routed).then_some(self.active);
         if killed_before.is_some() {
-            // The lease of the former server ends, and after that there are new endpoints.
+            // After the lease of the former server has ended, new endpoints are created.
             self.active += LEASE + SECOND;
         }
         for process in &mut self.processes {
@@ -121,8 +124,9 @@ impl Scenario {
         self.processes.push(server);
     }
 
-    /// Two processes on different hosts that have known the server since its first life, and have a topic in common from `met_at` on. By
-    /// then the lease of the first server has ended for them, and the next one has to introduce them to each other.
+    /// Adds two processes on different hosts that know the server since its first life, and share a
+    /// topic from `met_at` on. By then the lease of the first server has ended for them, and its
+    /// successor must introduce them to each other.
     fn add_strangers(&mut self, rng: &mut Rng, met_at: Nanos) {
         let topic = self.topics.len();
         self.topics.push(TopicPlan { instances: 0, sizes: (24, 1_000) });
@@ -136,7 +140,8 @@ impl Scenario {
         }
     }
 
-    /// Writers, durability services, each of which is killed up to three times, and readers, some of which come late.
+    /// Adds writers, durability services that are each killed up to three times, and readers, some
+    /// of which join late.
     fn add_durability(&mut self, rng: &mut Rng, services: usize) {
         let (active, hosts) = (self.active, self.hosts.len() as u64);
         let plan = KeepingPlan {
@@ -144,7 +149,8 @@ impl Scenario {
             writers: rng.between(1, 2) as usize,
             services,
             readers: rng.between(1, 3) as usize,
-            // Whom a service may believe is not decided here, so one that hears another one hears no liar.
+            // The trust of services in each other is not checked here, so a service that receives
+            // from another one has no forger.
             forges: rng.chance(400_000) && services == 1,
             period: rng.between(5, 50) * MILLISECOND,
             commit_time: rng.between(1, 200) * MILLISECOND,
@@ -157,7 +163,7 @@ impl Scenario {
             self.processes.push(writer);
         }
         let service = durability_service(rng, hosts, active);
-        // A writer may be killed with the service.
+        // A writer may be killed together with the service.
         for writer in &mut self.processes[plan.first..] {
             if let Some(first) = service.ends.first().filter(|_| rng.chance(600_000)) {
                 writer.ends = vec![*first];
@@ -187,19 +193,21 @@ impl Scenario {
         }
     }
 
-    /// Most datagrams by which a discovery server makes others known in a second in which nothing changes: one for each of them.
+    /// Returns the maximum number of introductions that a discovery server sends in one second
+    /// without changes: one per other participant.
     pub(super) fn introductions(&self, process: usize) -> u64 {
         if self.services.discovery_server == Some(process) { self.processes.len() as u64 } else { 0 }
     }
 
-    /// Most datagrams by which processes remind each other, in some time, of what is not acknowledged: a heartbeat for each reader and
-    /// period, and an answer. A reader does not acknowledge a forger that it does not believe.
+    /// Returns the maximum number of datagrams that processes exchange in `time` for unacknowledged
+    /// changes: a heartbeat per reader and period, and an answer. A reader does not acknowledge a
+    /// forger that it does not trust.
     pub(super) fn reminders(&self, time: Nanos) -> u64 {
         let reminding = self.services.durability.filter(|plan| plan.forges);
         reminding.map_or(0, |plan| (plan.readers + plan.services) as u64 * (time / HEARTBEAT_PERIOD + 1))
     }
 
-    /// From when until when the discovery server is not there.
+    /// Returns the time spans in which the discovery server is absent.
     pub(super) fn server_absences(&self) -> impl Iterator<Item = (Nanos, Nanos)> {
         let server = self.services.discovery_server.map(|index| &self.processes[index]);
         let late = server.map(|server| (0, server.start));
@@ -208,13 +216,14 @@ impl Scenario {
     }
 }
 
-/// Decides which seeds have such worlds.
+/// Salt of the seed that selects these worlds.
 const SERVICES_SALT: u64 = 0x7365_72e3_0000;
 
-/// Decides which worlds with a discovery server have a subnet for each host.
+/// Salt of the seed that selects worlds with a discovery server and a subnet per host.
 const SUBNETS_SALT: u64 = 0x7375_626e_6574;
 
-/// A small world of applications on reliable topics, some of which end, over links of which some fail for a while.
+/// Returns a small world of applications on reliable topics. Some processes end, and some links
+/// fail for a while.
 fn applications(seed: u64, rng: &mut Rng) -> Scenario {
     let active = rng.between(2 * SECOND, 4 * SECOND);
     let hosts = rng.between(2, 4) as usize;
@@ -265,7 +274,7 @@ fn applications(seed: u64, rng: &mut Rng) -> Scenario {
     }
 }
 
-/// A process of a durability service; the other one is like it.
+/// Returns one of the two processes of a durability service, which have the same plan.
 fn durability_service(rng: &mut Rng, hosts: u64, active: Nanos) -> ProcessPlan {
     let mut service = process(rng.below(hosts) as usize, rng.below(active / 4));
     let mut at = service.start;

@@ -1,4 +1,4 @@
-//! Static endpoints: all processes know all endpoints beforehand.
+//! Static endpoints: all processes know all endpoints in advance.
 
 use takt_wire::qos::AccessScope;
 
@@ -7,7 +7,8 @@ use crate::clock::{MILLISECOND, SECOND};
 use crate::rng::Rng;
 
 impl Scenario {
-    /// Static endpoints in 5 % of the worlds, but not with PRESENTATION of scope GROUP: the list has no publishers.
+    /// Adds static endpoints to 5 % of the worlds. Excludes PRESENTATION with scope GROUP, since
+    /// the list has no publishers.
     pub(super) fn add_static_endpoints(&mut self, rng: &mut Rng) {
         let has_groups = self.presentation.is_some_and(|presentation| presentation.access_scope == AccessScope::Group);
         if rng.chance(50_000) && !has_groups {
@@ -15,7 +16,8 @@ impl Scenario {
         }
     }
 
-    /// A world of static endpoints in which processes end and come back, and datagrams are lost.
+    /// Creates a world of static endpoints in which processes end and restart, and datagrams are
+    /// lost.
     pub(super) fn meet_by_list(&mut self, rng: &mut Rng) {
         for topic in 0..rng.between(1, 3) as usize {
             self.topics.push(TopicPlan { instances: rng.below(3) as u8, sizes: (24, 1_000) });
@@ -46,7 +48,8 @@ impl Scenario {
         self.list_endpoints();
     }
 
-    /// Makes all endpoints static. They exist while their processes run, and others do not hear of changes of their policies.
+    /// Makes all endpoints static. They exist while their processes run, and other processes do not
+    /// learn of policy changes.
     fn list_endpoints(&mut self) {
         self.has_static_endpoints = true;
         for endpoint in self.processes.iter_mut().flat_map(|process| &mut process.endpoints) {

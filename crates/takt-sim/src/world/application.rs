@@ -1,4 +1,5 @@
-//! What the applications of a world do with their endpoints: create and delete, write and take, one by one or in batches, and alter.
+//! Actions of the applications of a world: creation and deletion of endpoints, writes, takes and
+//! alterations.
 
 use super::{Event, World};
 use crate::check::exact::FAREWELL_TIME;
@@ -6,7 +7,7 @@ use crate::clock::Nanos;
 use crate::process::{Endpoint, Moment, TAKES_EVERY};
 use crate::scenario::{Alteration, Role};
 
-/// Between two takes of a reader that takes in batches.
+/// Time between two takes of a reader that takes in batches.
 const BETWEEN_TAKES: Nanos = 1_000;
 
 impl World<'_> {
@@ -33,7 +34,7 @@ impl World<'_> {
         }
     }
 
-    /// A process asks another one for types, and again after a period.
+    /// Makes a process request types from another one, and repeats this periodically.
     pub(super) fn ask(&mut self, process: usize, life: u32) {
         let Some(period) = self.scenario.services.lookup_period.filter(|_| !self.resting) else { return };
         let others = self.processes.iter().filter(|other| other.index != process);
@@ -71,8 +72,8 @@ impl World<'_> {
         }
     }
 
-    /// As `write_batch` of `takt` does: a sample that finds no room waits with all that follow it, and none takes the place of one
-    /// that could be sent.
+    /// Writes a batch like `write_batch` of `takt`: a sample that finds no space waits with all
+    /// that follow it. No sample replaces one that could be sent.
     fn write_batch(&mut self, process: usize, at: usize, count: u32) {
         let written = (0..count).take_while(|_| self.write_one(process, at, true)).count() as u32;
         if written < count && !self.processes[process].is_postponed(at) {
@@ -80,8 +81,8 @@ impl World<'_> {
         }
     }
 
-    /// Writes the next change of a writer; false if it finds no room. One of a batch lets those before it be sent first where it
-    /// would take the place of one.
+    /// Writes the next change of a writer; false if there is no space. In a batch, earlier samples
+    /// that it would replace are sent first.
     fn write_one(&mut self, process: usize, at: usize, is_of_batch: bool) -> bool {
         let plan = &self.scenario.processes[process].endpoints[at];
         let Role::Writer { endings, .. } = plan.role else { return false };
@@ -108,7 +109,7 @@ impl World<'_> {
         }
     }
 
-    /// Takes everything, or as many samples as a batch has places for; the rest a moment later.
+    /// Takes all samples, or as many as a batch holds, and the rest a moment later.
     pub(super) fn take_batch(&mut self, process: usize, at: usize) {
         let most = self.scenario.batches.unwrap_or(usize::MAX);
         let moment = Moment { now: self.now, clock: &self.clocks[self.processes[process].host] };
@@ -118,7 +119,7 @@ impl World<'_> {
         }
     }
 
-    /// A writer has room again, or a reader has data.
+    /// Handles the notification that a writer has space again, or a reader has data.
     pub(super) fn go_on(&mut self, process: usize, at: usize) {
         match self.scenario.processes[process].endpoints[at].role {
             Role::Writer { .. } if self.resting => {}
@@ -132,7 +133,7 @@ impl World<'_> {
         }
     }
 
-    /// An application alters one of its endpoints, when it gets processor time.
+    /// Makes an application alter one of its endpoints as soon as it gets processor time.
     pub(super) fn alter(&mut self, index: usize, resumes: bool) {
         let plan = &self.scenario.alterations[index];
         let process = &mut self.processes[plan.process];

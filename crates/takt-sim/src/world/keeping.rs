@@ -1,11 +1,11 @@
-//! The topic that a durability service keeps, in the course of a world.
+//! Events of a topic that a durability service keeps.
 
 use super::{Event, World};
 use crate::keeping::Part;
 use crate::process::Moment;
 
 impl World<'_> {
-    /// A process that has to do with the topic has started.
+    /// Starts a process that uses the topic.
     pub(super) fn begin_keeping(&mut self, index: usize) {
         let Some(keeping) = &mut self.keeping else { return };
         let process = &mut self.processes[index];
@@ -17,7 +17,7 @@ impl World<'_> {
         }
     }
 
-    /// A process has ended.
+    /// Ends a process that uses the topic.
     pub(super) fn end_keeping(&mut self, index: usize) {
         let Some(keeping) = &mut self.keeping else { return };
         keeping.ends(index);
@@ -26,7 +26,7 @@ impl World<'_> {
         }
     }
 
-    /// A writer writes its next sample, or a forger the next one in the names of all.
+    /// Makes a writer write its next sample, or a forger the next ones in the names of all writers.
     pub(super) fn write_kept(&mut self, index: usize, life: u32) {
         let Some(keeping) = self.keeping.as_mut().filter(|_| !self.resting) else { return };
         let process = &mut self.processes[index];
@@ -37,7 +37,7 @@ impl World<'_> {
         self.at(at, Event::WriteKept(index, life));
     }
 
-    /// A process takes what has come of the topic. The service plans to commit it.
+    /// Makes a process take the received changes. A service schedules their commit.
     pub(super) fn keep(&mut self, index: usize) {
         let Some(keeping) = &mut self.keeping else { return };
         let process = &mut self.processes[index];
@@ -50,7 +50,7 @@ impl World<'_> {
         }
     }
 
-    /// A service commits what it has heard, acknowledges it and passes it on.
+    /// Makes a service commit the received changes, acknowledge and relay them.
     pub(super) fn commit_kept(&mut self, service: usize, life: u32, event: Event) {
         let Some(plan) = self.keeping.as_ref().map(|keeping| keeping.plan) else { return };
         let (hearing, serving) = (plan.hearing(service), plan.serving(service));

@@ -1,5 +1,6 @@
-//! Participants in a world that are none of its processes: the hostile one, and the recorded one. A world has one of them at most,
-//! whose address is that of a process behind all others.
+//! Participants of a world that are not among its processes: the hostile one and the recorded one.
+//! A world has at most one of them. Its address is that of a process with an index after all
+//! others.
 
 use super::{Event, World};
 use crate::clock::Nanos;
@@ -8,13 +9,13 @@ use crate::network::{Frame, Head};
 use crate::process::Moment;
 
 impl World<'_> {
-    /// The host of a participant that is none of ours: the hostile one, or the recorded one.
+    /// Returns the host of the hostile or the recorded participant.
     pub(super) fn outsider(&self) -> Option<usize> {
         let recorded = self.scenario.services.recorded.map(|plan| plan.host);
         self.scenario.hostile.map(|plan| plan.host).or(recorded)
     }
 
-    /// The recorded participant sends what is due.
+    /// Makes the recorded participant send the datagrams that are due.
     pub(super) fn replay(&mut self) {
         let Some(recorded) = self.recorded.as_mut() else { return };
         recorded.timer = Nanos::MAX;
@@ -22,7 +23,7 @@ impl World<'_> {
         self.send_recorded();
     }
 
-    /// Sends what the recorded participant says.
+    /// Sends the pending datagrams of the recorded participant.
     pub(super) fn send_recorded(&mut self) {
         let Some(recorded) = self.recorded.as_mut() else { return };
         let from = recorded.plan.host;
@@ -34,7 +35,7 @@ impl World<'_> {
         self.call_recorded();
     }
 
-    /// Calls the recorded participant when it has something to do.
+    /// Schedules the next call of the recorded participant.
     pub(super) fn call_recorded(&mut self) {
         let Some(recorded) = self.recorded.as_mut() else { return };
         if let Some(due) = recorded.due().filter(|due| *due < recorded.timer) {
@@ -43,7 +44,8 @@ impl World<'_> {
         }
     }
 
-    /// The session of the recorded participant is over, or so is its farewell.
+    /// Checks the partners after the session of the recorded participant, or after its farewell if
+    /// `is_over`.
     pub(super) fn replay_ends(&mut self, is_over: bool) {
         let Some(recorded) = &self.recorded else { return };
         for process in &mut self.processes {
@@ -55,7 +57,7 @@ impl World<'_> {
         }
     }
 
-    /// The hostile host, or the recorded participant, hears something, which it may answer.
+    /// Passes a frame to the hostile host or the recorded participant, which may answer.
     pub(super) fn overhear(&mut self, frame: &Frame) {
         if let Some(recorded) = self.recorded.as_mut() {
             recorded.hear(self.now, frame);
@@ -67,7 +69,8 @@ impl World<'_> {
         }
     }
 
-    /// The hostile host sends a burst. It ends when applications do, and in a world that lasts for hours before.
+    /// Makes the hostile host send a burst. It stops when applications do, and earlier in a world
+    /// of several hours.
     pub(super) fn harm(&mut self) {
         let Some(hostile) = self.hostile.as_mut().filter(|_| !self.resting) else { return };
         if self.now > hostile.plan.start + hostile::BURSTS_FOR {
@@ -79,7 +82,7 @@ impl World<'_> {
         self.at(next, Event::Harm);
     }
 
-    /// Octets that came from the hostile host, and that left for its victim.
+    /// Returns the octets received from the hostile host and those sent to its victim.
     pub(super) fn harm_done(&self) -> (u64, u64) {
         let harm = self.processes.iter().map(|process| process.meter.harm());
         harm.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))

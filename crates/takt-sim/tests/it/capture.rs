@@ -1,4 +1,4 @@
-//! A capture holds what the link carried: nothing is missing, nothing is invented, and it has the right time.
+//! Captures contain exactly the frames of a link, with the right times.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,16 +10,16 @@ use takt_sim::scenario::Scenario;
 use takt_sim::timeline::{Both, Timeline};
 use takt_sim::world;
 
-/// Hosts of the world, with a process each.
+/// Number of hosts of the world, with one process each.
 const HOSTS: usize = 3;
 
-/// Ethernet, IPv4 and UDP.
+/// Length of the Ethernet, IPv4 and UDP headers.
 const HEADERS: usize = 14 + 20 + 8;
 
 /// Source address, destination port and payload of a frame.
 type Shown = ([u8; 4], u16, Vec<u8>);
 
-/// What processes hand to their hosts, and what hosts get, without a look at ports.
+/// Datagrams that processes send and hosts receive, regardless of ports.
 struct Hosts {
     sent: Vec<Vec<(Nanos, Shown)>>,
     received: Vec<Vec<Shown>>,
@@ -37,7 +37,7 @@ impl Timeline for Hosts {
     }
 
     fn received(&mut self, _: Nanos, process: usize, frame: &Frame) {
-        // In this world process n is alone on host n.
+        // In this world process n is the only one on host n.
         self.received[process].push(shown(frame));
     }
 }
@@ -47,7 +47,7 @@ fn shown(frame: &Frame) -> Shown {
     ([a, b, c, d], frame.to.port as u16, frame.bytes.to_vec())
 }
 
-/// The records of a capture, each with its time.
+/// Returns the records of a capture, each with its time.
 fn records(path: &Path) -> Vec<(Nanos, Shown)> {
     let bytes = std::fs::read(path).expect("it was written");
     let (header, mut rest) = bytes.split_at(24);
@@ -66,7 +66,7 @@ fn records(path: &Path) -> Vec<(Nanos, Shown)> {
 }
 
 fn capture(link: Link) -> (Vec<(Nanos, Shown)>, Hosts) {
-    // Tests run at the same time, and two of them want the same link.
+    // Tests run in parallel, and two of them capture the same link.
     static CAPTURES: AtomicUsize = AtomicUsize::new(0);
     let nth = CAPTURES.fetch_add(1, Ordering::Relaxed);
     let path: PathBuf = std::env::temp_dir().join(format!("takt-sim-{}-{nth}.pcap", std::process::id()));
@@ -82,28 +82,28 @@ fn capture(link: Link) -> (Vec<(Nanos, Shown)>, Hosts) {
 }
 
 #[test]
-fn a_hosts_link_upwards_carries_what_its_processes_send() {
+fn uplink_of_a_host_carries_all_sent_datagrams() {
     let (records, hosts) = capture(Link::Up(1));
     let payloads = |of: &[(Nanos, Shown)]| of.iter().map(|(_, shown)| shown.clone()).collect::<Vec<_>>();
     assert!(records.len() > 30);
     assert_eq!(payloads(&records), payloads(&hosts.sent[1]));
-    // One class, one queue: what is sent waits, but never leaves before.
+    // With one class and one queue, a frame may wait, but never leaves early.
     assert!(records.iter().zip(&hosts.sent[1]).all(|(left, sent)| left.0 >= sent.0 && left.0 < sent.0 + MILLISECOND));
     assert_eq!(records[0].0, hosts.sent[1][0].0, "the first frame finds the port idle");
 }
 
 #[test]
-fn a_hosts_link_downwards_carries_what_it_receives() {
+fn downlink_of_a_host_carries_all_received_datagrams() {
     let (records, hosts) = capture(Link::Down(2));
     let mut carried: Vec<_> = records.into_iter().map(|(_, shown)| shown).collect();
     assert!(carried.len() > 30);
-    // Before it has started nobody listens.
+    // Before the process starts, its datagrams are dropped.
     let missing = carried.len() - hosts.received[2].len();
     assert_eq!(carried.split_off(missing), hosts.received[2]);
 }
 
 #[test]
-fn all_links_are_up_and_down() {
+fn capture_of_all_links_contains_uplinks_and_downlinks() {
     let (all, hosts) = capture(Link::All);
     let sent: usize = hosts.sent.iter().map(Vec::len).sum();
     let up = (0..HOSTS).map(|host| capture(Link::Up(host)).0.len()).sum::<usize>();

@@ -1,4 +1,4 @@
-//! Worlds in which all promises are kept, though a checker once thought otherwise.
+//! Worlds without violations in which a checker once reported one.
 
 use takt_sim::clock::{MILLISECOND, SECOND};
 use takt_sim::scenario::{Alteration, AlterationPlan, EndpointPlan, Fault, FaultKind, QosPlan, Role, TopicPlan};
@@ -7,9 +7,10 @@ use takt_wire::qos::{AccessScope, Presentation};
 use crate::found::{RELIABLE, reader, scenario, writer};
 use crate::run;
 
-/// A history of large samples whose memory is used up cannot take the next one, though a small one would still fit.
+/// A history of large samples whose memory is used up cannot hold another large sample, although a
+/// small one would fit.
 #[test]
-fn room_for_a_small_sample_is_none_for_a_large_one() {
+fn history_with_space_for_a_small_sample_only_refuses_a_large_one() {
     let history = QosPlan { transient_local: true, ..RELIABLE };
     let report = run(&scenario(200_000, vec![vec![writer(history, MILLISECOND, 200)]]));
     assert!(report.written < 200, "there was room for all {}", report.written);
@@ -22,7 +23,7 @@ fn seldom(qos: QosPlan) -> EndpointPlan {
 
 /// Seed 2142.
 #[test]
-fn a_reader_that_holds_little_and_reads_seldom_gets_all_in_its_own_time() {
+fn reader_with_small_history_and_rare_takes_gets_all_samples() {
     let few = QosPlan { max_samples: Some(20), ..RELIABLE };
     let mut scenario = scenario(100, vec![vec![writer(RELIABLE, MILLISECOND, 2_000)], vec![seldom(few)]]);
     let access_scope = AccessScope::Instance;
@@ -34,7 +35,7 @@ fn a_reader_that_holds_little_and_reads_seldom_gets_all_in_its_own_time() {
 
 /// Seeds 385 and 607.
 #[test]
-fn instances_that_are_read_one_after_another_leave_no_gaps() {
+fn takes_by_instance_are_not_reported_as_gaps() {
     let mut scenario = scenario(100, vec![vec![writer(RELIABLE, 10 * MILLISECOND, 200)], vec![seldom(RELIABLE)]]);
     scenario.topics = vec![TopicPlan { instances: 4, sizes: (100, 100) }];
     let access_scope = AccessScope::Instance;
@@ -44,9 +45,10 @@ fn instances_that_are_read_one_after_another_leave_no_gaps() {
     assert_eq!((report.written, report.taken), (200, 200));
 }
 
-/// Seed 30310. The reader hears the writer all the time, so it need not get again what it has.
+/// Seed 30310. The reader keeps receiving from the writer, so it need not receive again what it
+/// has.
 #[test]
-fn a_reader_that_its_writer_took_for_gone_gets_only_what_it_lacks() {
+fn reader_unmatched_by_its_writer_gets_only_missing_samples() {
     let history = QosPlan { transient_local: true, ..RELIABLE };
     let endpoints = vec![vec![writer(history, 3 * MILLISECOND, 300)], vec![reader(history)]];
     let mut scenario = scenario(100, endpoints);
@@ -60,7 +62,7 @@ fn a_reader_that_its_writer_took_for_gone_gets_only_what_it_lacks() {
 
 /// Seed 80061.
 #[test]
-fn reader_that_is_created_after_the_last_sample_misses_deadlines_from_then_on() {
+fn reader_created_after_last_sample_misses_deadlines_from_creation() {
     let history = QosPlan { transient_local: true, deadline: Some(SECOND / 2), ..RELIABLE };
     let late = EndpointPlan { create: 9 * SECOND, ..reader(history) };
     let report = run(&scenario(100, vec![vec![writer(history, MILLISECOND, 10)], vec![late]]));
@@ -68,10 +70,10 @@ fn reader_that_is_created_after_the_last_sample_misses_deadlines_from_then_on() 
     assert_eq!((report.written, report.taken), (10, 10));
 }
 
-/// Seed 231042. The participant of one writer ignores the reader, and the other writer is deleted. The reader knows nothing of
-/// being ignored, so a writer of its instance lives.
+/// Seed 231042. The participant of one writer ignores the reader, and the other writer is deleted.
+/// The reader does not know that it is ignored, so a writer of its instance is alive for it.
 #[test]
-fn instance_of_an_ignored_reader_lives_as_long_as_the_reader_believes_in_a_writer() {
+fn instance_of_ignored_reader_is_alive_while_reader_has_a_writer() {
     let leaves = EndpointPlan { delete: Some(2 * SECOND), ..writer(RELIABLE, 10 * MILLISECOND, 100) };
     let endpoints = vec![vec![writer(RELIABLE, 10 * MILLISECOND, 100)], vec![leaves], vec![reader(RELIABLE)]];
     let mut scenario = scenario(100, endpoints);

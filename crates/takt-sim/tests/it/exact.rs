@@ -1,4 +1,4 @@
-//! Worlds in which nothing goes wrong, where promises about time are exact.
+//! Exact worlds: without faults, so that rules about time are exact.
 
 use takt_sim::check::Rule;
 use takt_sim::clock::MILLISECOND;
@@ -8,11 +8,11 @@ use takt_sim::timeline::Quiet;
 
 use crate::found::{RELIABLE, reader, scenario, writer};
 
-/// Seeds that every run looks at.
+/// Number of seeds per run.
 const SEEDS: u64 = 20;
 
 #[test]
-fn promises_about_time_are_kept_in_exact_worlds() {
+fn exact_worlds_keep_rules_about_time() {
     let mut exact = 0;
     for seed in 0..SEEDS {
         let scenario = Scenario::exact(seed);
@@ -23,7 +23,7 @@ fn promises_about_time_are_kept_in_exact_worlds() {
     assert!(exact > SEEDS / 2, "only {exact} worlds are exact");
 }
 
-/// A world of one writer and one reader on fast links.
+/// Returns a world of one writer and one reader on fast links.
 fn plain(qos: QosPlan) -> Scenario {
     let mut world = scenario(64, vec![vec![writer(qos, 100 * MILLISECOND, 20)], vec![reader(qos)]]);
     world.network.bits_per_second = 1_000_000_000;
@@ -46,8 +46,8 @@ fn worlds_with_faults_limits_or_bursts_are_not_exact() {
 }
 
 #[test]
-fn sample_that_arrives_late_breaks_the_promise_of_its_budget() {
-    // Links as long as these take longer than a sample may.
+fn late_sample_violates_its_latency_budget() {
+    // Links of this length take longer than the latency budget allows.
     let mut world = plain(RELIABLE);
     world.network.propagation = 6 * MILLISECOND;
     let violation = swarm::run(&world, &mut Quiet).violation.expect("6 ms are too long");

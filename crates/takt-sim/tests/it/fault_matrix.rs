@@ -1,12 +1,12 @@
-//! The fault matrix in the documentation is what the simulation says.
+//! Fault matrix: the committed page equals the result of the simulation.
 
 use takt_sim::matrix::{COMMAND, DOCUMENT, Row, page};
 
-/// Rows that are computed every day: one of so many. The others come with `TAKT_TEST_LONG=1`.
+/// Divisor of the rows in a default run. `TAKT_TEST_LONG=1` runs all rows.
 const EVERY: usize = 9;
 
 #[test]
-fn the_committed_fault_matrix_is_what_the_simulation_says() {
+fn committed_fault_matrix_equals_simulation() {
     let path = format!("{}/../../{DOCUMENT}", env!("CARGO_MANIFEST_DIR"));
     let committed = std::fs::read_to_string(&path).expect("it is committed");
     if std::env::var_os("TAKT_TEST_LONG").is_some_and(|value| value == "1") {

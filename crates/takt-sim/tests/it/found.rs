@@ -1,5 +1,6 @@
-//! What the simulation has found in the core, each as a small world of its own, so that it stays what it is when seeds come
-//! to mean other worlds. Each breaks a promise in the core as it was.
+//! Regression tests of errors that the simulation has found in the core. Each is a small separate
+//! world, so that it stays the same when seeds change their meaning. Each violates a rule with the
+//! code before the fix.
 
 use takt_sim::clock::{MILLISECOND, SECOND};
 use takt_sim::scenario::{
@@ -40,7 +41,7 @@ pub(crate) fn reader(qos: QosPlan) -> EndpointPlan {
     EndpointPlan { topic: 0, qos, create: 0, delete: None, role: Role::Reader { period: 0 } }
 }
 
-/// A process on a host each, one topic of samples of `sample` octets.
+/// Returns a world with one process per host, and one topic with samples of `sample` octets.
 pub(crate) fn scenario(sample: usize, processes: Vec<Vec<EndpointPlan>>) -> Scenario {
     let host = HostPlan { drift_ppb: 0, wall_jumps: vec![], hears_multicast: true, switch: 0 };
     let process = |(host, endpoints)| ProcessPlan { host, start: 0, ends: vec![], stalls: vec![], cost: 0, endpoints };
@@ -72,10 +73,10 @@ pub(crate) fn scenario(sample: usize, processes: Vec<Vec<EndpointPlan>>) -> Scen
     }
 }
 
-/// A volatile reader whose writer keeps history lost the first heartbeat in a partition. What was written meanwhile it took
-/// for history, which it had not asked for, and never got it.
+/// A volatile reader of a writer with history lost the first heartbeat in a partition. It treated
+/// the samples written meanwhile as history, which it had not requested, and never received them.
 #[test]
-fn a_volatile_reader_that_missed_the_first_heartbeat_gets_what_was_written_since() {
+fn volatile_reader_gets_samples_written_after_a_lost_first_heartbeat() {
     let history = QosPlan { transient_local: true, ..RELIABLE };
     let endpoints = vec![vec![writer(history, MILLISECOND, 1_000)], vec![reader(RELIABLE)]];
     let mut scenario = scenario(100, endpoints);
@@ -94,10 +95,11 @@ fn a_volatile_reader_that_missed_the_first_heartbeat_gets_what_was_written_since
     }
 }
 
-/// Three readers ask one writer for large samples that do not fit the queue of a slow link. Repairs drove each other out of
-/// it: hundreds of datagrams for each that arrived.
+/// Three readers request large samples from one writer that exceed the queue of a slow link.
+/// Repairs displaced each other in the queue: hundreds of datagrams were sent for each that
+/// arrived.
 #[test]
-fn repairs_do_not_drive_each_other_out_of_a_queue() {
+fn repairs_do_not_displace_each_other_in_a_queue() {
     let readers = || vec![reader(RELIABLE)];
     let endpoints = vec![vec![writer(RELIABLE, 20 * MILLISECOND, 60)], readers(), readers(), readers()];
     let scenario = scenario(200_000, endpoints);
@@ -108,11 +110,12 @@ fn repairs_do_not_drive_each_other_out_of_a_queue() {
     assert!(report.network.sent < 4 * needed, "{:?} for {needed}", report.network);
 }
 
-/// A burst of repairs was asked for again while it was under way, by each answer to an earlier one, and samples that were asked
-/// for whole counted as one fragment each, so that it seemed as if hardly anything got lost: 17 datagrams of 18 did. Two late
-/// readers fetch the history of a writer over a slow link.
+/// Each answer to an earlier request made the reader request repairs again that were in transit.
+/// Samples requested as a whole counted as one fragment each, so that the loss rate appeared low
+/// although 17 of 18 datagrams were lost. Two late joiners fetch the history of a writer over a
+/// slow link.
 #[test]
-fn late_joiners_fetch_samples_of_many_fragments_at_the_pace_of_the_link() {
+fn late_joiners_fetch_fragmented_samples_at_link_speed() {
     let durable = QosPlan { transient_local: true, ..RELIABLE };
     let late = || vec![EndpointPlan { create: 2 * SECOND, ..reader(durable) }];
     let scenario = scenario(20_000, vec![vec![writer(durable, 2 * MILLISECOND, 800)], late(), late()]);
@@ -123,9 +126,9 @@ fn late_joiners_fetch_samples_of_many_fragments_at_the_pace_of_the_link() {
     assert!(report.network.sent < 4 * needed, "{:?} for {needed}", report.network);
 }
 
-/// Nobody told a participant's own readers that its writers live.
+/// The readers of a participant were not notified of the liveliness of its own writers.
 #[test]
-fn an_automatic_writer_lives_for_readers_of_its_own_process() {
+fn automatic_writer_is_alive_for_readers_of_its_own_process() {
     let liveliness = LivelinessPlan { kind: LivelinessKind::Automatic, lease: 300 * MILLISECOND };
     let qos = QosPlan { liveliness: Some(liveliness), ..RELIABLE };
     let report = run(&scenario(100, vec![vec![writer(qos, 10 * MILLISECOND, 10), reader(RELIABLE)]]));

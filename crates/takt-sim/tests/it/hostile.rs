@@ -1,4 +1,4 @@
-//! Worlds with a host that means harm.
+//! Worlds with a hostile host.
 
 use takt_core::AMPLIFICATION_MAX;
 use takt_sim::scenario::{Scenario, Size};
@@ -8,7 +8,7 @@ use crate::run;
 const SEEDS: u64 = 16;
 
 #[test]
-fn promises_are_kept_beside_a_hostile_host() {
+fn worlds_with_a_hostile_host_keep_their_rules() {
     let (mut taken, mut heard, mut aimed, mut impostors) = (0, 0, 0, 0);
     for seed in 0..SEEDS {
         let scenario = Scenario::within(seed, &Size::SMALL).with_hostile();
@@ -26,7 +26,7 @@ fn promises_are_kept_beside_a_hostile_host() {
 }
 
 #[test]
-fn two_runs_with_a_hostile_host_are_the_same_to_the_byte() {
+fn world_with_a_hostile_host_is_deterministic() {
     let scenario = Scenario::within(3, &Size::SMALL).with_hostile();
     assert_eq!(run(&scenario), run(&scenario));
 }

@@ -1,4 +1,4 @@
-//! The simulated world on a few seeds, and what it has found.
+//! Simulated worlds of a few seeds, and regression tests of earlier findings.
 
 mod capture;
 mod checkers;
@@ -16,7 +16,8 @@ use takt_sim::swarm;
 use takt_sim::timeline::Quiet;
 use takt_sim::world::Report;
 
-/// Seeds of every day; `make test-long` takes many more by `cargo xtask sim --swarm`.
+/// Number of seeds in a default run. `make test-long` runs many more with `cargo xtask sim
+/// --swarm`.
 const SMOKE_SEEDS: u64 = 40;
 
 fn run(scenario: &Scenario) -> Report {
@@ -24,7 +25,7 @@ fn run(scenario: &Scenario) -> Report {
 }
 
 #[test]
-fn promises_are_kept_on_the_smoke_seeds() {
+fn smoke_seeds_keep_all_rules() {
     let mut taken = 0;
     for seed in 0..SMOKE_SEEDS {
         let report = run(&Scenario::within(seed, &Size::SMALL));
@@ -34,9 +35,9 @@ fn promises_are_kept_on_the_smoke_seeds() {
     assert!(taken > 10_000, "only {taken} samples arrived");
 }
 
-/// 20 hosts and 50 topics at least.
+/// A world with at least 20 hosts and 50 topics.
 #[test]
-fn promises_are_kept_in_a_large_world() {
+fn large_world_keeps_all_rules() {
     let scenario = Scenario::within(13, &Size::LARGE);
     assert!(scenario.hosts.len() >= 20 && scenario.topics.len() >= 50);
     let report = run(&scenario);
@@ -45,7 +46,7 @@ fn promises_are_kept_in_a_large_world() {
 }
 
 #[test]
-fn two_runs_of_a_seed_are_the_same_to_the_byte() {
+fn run_of_a_seed_is_deterministic() {
     for seed in [0, 3, 7] {
         let scenario = Scenario::within(seed, &Size::SMALL);
         let (first, second) = (run(&scenario), run(&scenario));

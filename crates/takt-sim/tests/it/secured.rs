@@ -6,7 +6,7 @@ use takt_sim::scenario::{Focus, Scenario};
 use takt_sim::swarm;
 use takt_sim::timeline::Quiet;
 
-/// Seeds that every run looks at.
+/// Number of seeds per run.
 const SEEDS: u64 = 40;
 
 #[test]

@@ -1,4 +1,5 @@
-//! Worlds with a recorded participant of another vendor, a discovery server, or a durability service.
+//! Worlds with a recorded participant of another vendor, a discovery server, or a durability
+//! service.
 
 use takt_sim::recorded::RecordedPlan;
 use takt_sim::recording::Product;
@@ -9,14 +10,14 @@ use crate::found::{RELIABLE, reader, scenario, writer};
 use crate::run;
 use takt_sim::clock::MILLISECOND;
 
-/// Seeds of each kind that every run looks at.
+/// Number of seeds per kind of service in each run.
 const SEEDS: u64 = 12;
 
-/// Changes in each recording.
+/// Number of changes in each recording.
 const RECORDED: u64 = 24;
 
 #[test]
-fn promises_are_kept_in_worlds_with_services() {
+fn worlds_with_services_keep_all_rules() {
     for service in Service::ALL {
         let mut taken = 0;
         for seed in 0..SEEDS {
@@ -29,14 +30,14 @@ fn promises_are_kept_in_worlds_with_services() {
 }
 
 #[test]
-fn two_runs_of_a_world_with_a_service_are_the_same_to_the_byte() {
+fn world_with_a_service_is_deterministic() {
     for service in Service::ALL {
         let scenario = Scenario::served(service, 1);
         assert_eq!(run(&scenario), run(&scenario), "{service:?}");
     }
 }
 
-/// Two processes that exchange 20 samples, and a recorded participant.
+/// Runs a world of two processes that exchange 20 samples, and a recorded participant.
 fn meets(product: Product, partners: usize) -> Report {
     let endpoints = vec![vec![writer(RELIABLE, 10 * MILLISECOND, 20)], vec![reader(QosPlan { ..RELIABLE })]];
     let mut world = scenario(64, endpoints);
@@ -45,12 +46,12 @@ fn meets(product: Product, partners: usize) -> Report {
 }
 
 #[test]
-fn all_changes_of_each_recorded_participant_are_taken_by_each_process_that_reads_them() {
+fn each_reading_process_takes_all_recorded_changes() {
     for product in Product::ALL {
         for partners in 0..=2 {
             let report = meets(product, partners);
             assert_eq!(report.violation, None, "{product:?}, {partners}");
-            // The farewell may end instances once more.
+            // The farewell may end instances again.
             let of_recording = report.taken - 20;
             assert!(of_recording >= partners as u64 * RECORDED, "{product:?}, {partners}: {of_recording}");
         }
@@ -58,7 +59,7 @@ fn all_changes_of_each_recorded_participant_are_taken_by_each_process_that_reads
 }
 
 #[test]
-fn swarm_has_worlds_with_each_service() {
+fn swarm_contains_worlds_with_each_service() {
     let mut kinds: Vec<_> = (0..500).filter_map(Scenario::service_of).collect();
     kinds.sort_unstable();
     kinds.dedup();

@@ -384,10 +384,11 @@ impl DomainParticipant {
 
     /// Leaves the domain, regardless of remaining handles and entities. Remote participants are
     /// notified, sockets are closed, and blocking calls end. Every later call on an entity of this
-    /// participant fails with [`Error::AlreadyDeleted`]. When this returns, the participant's
-    /// thread or executor calls no more listeners. Two cases are excepted: a call within a listener
-    /// or a job, while another thread calls a listener, and listeners that [another
-    /// executor](crate::AnyDataReader::run_listener_on) calls. These may still be running.
+    /// participant fails with [`Error::AlreadyDeleted`].
+    ///
+    /// When this returns, the participant's thread or executor calls no more listeners. If it is
+    /// called within a listener or a job, a listener that another thread is calling may still run.
+    /// So may a listener that [another executor](crate::AnyDataReader::run_listener_on) calls.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] if it was already closed, [`Error::IllegalOperation`] from another

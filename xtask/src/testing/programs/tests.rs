@@ -1,4 +1,5 @@
-//! Which programs run together, and test programs that end in ways that libtest does not report.
+//! Tests of the program schedule, and of test programs that end in ways that libtest does not
+//! report.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -21,7 +22,7 @@ fn program(package: String, name: String) -> Program {
 }
 
 #[test]
-fn modules_that_need_a_lane_of_their_own_run_apart_from_the_others_of_their_program() {
+fn modules_listed_as_apart_run_separately_from_their_program() {
     let parts = |package: &str, name: &str| program(package.into(), name.into()).parts();
     let uses: Vec<_> = parts("takt-cli", "takt-cli::it").iter().map(|part| (part.arguments(), part.uses())).collect();
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
@@ -37,7 +38,7 @@ fn modules_that_need_a_lane_of_their_own_run_apart_from_the_others_of_their_prog
 }
 
 #[test]
-fn program_of_a_crate_that_no_list_names_uses_the_host() {
+fn program_of_an_unlisted_crate_uses_the_host() {
     assert_eq!(uses("takt-core", "it"), Uses::Processor);
     assert_eq!(uses("takt", "it_alloc"), Uses::Processor);
     assert_eq!(uses("takt", "it"), Uses::Host);
@@ -48,18 +49,19 @@ fn program_of_a_crate_that_no_list_names_uses_the_host() {
 }
 
 #[test]
-fn tests_report_to_the_file_that_the_runner_names() {
+fn records_variable_equals_that_of_the_testkit() {
     assert_eq!(super::RECORDS_VARIABLE, takt_testkit::RECORDS_VARIABLE);
 }
 
 #[test]
-fn two_programs_of_one_name_are_refused() {
+fn programs_with_equal_names_are_refused() {
     let programs = ["it", "lib", "it"].map(|target| program("a".into(), format!("a::{target}")));
     assert_eq!(distinct(&programs[..2]), Ok(()));
     assert!(distinct(&programs).is_err_and(|why| why.contains("two test programs are called a::it")));
 }
 
-/// Tests of which each but `works` ends its program, or prints to it, in a way of its own.
+/// Test programs that, except for `works`, end early or print invalid output, each in a different
+/// way.
 const BAD_TESTS: &str = r#"
     use std::io::Write;
     fn print(octets: &[u8]) { std::io::stdout().write_all(octets).unwrap(); }
@@ -71,7 +73,7 @@ const BAD_TESTS: &str = r#"
     #[test] fn repeats_a_result() { print(b"test works ... ok\n") }
 "#;
 
-/// What becomes of a program with these two of [`BAD_TESTS`]. The run fails.
+/// Returns the outcome of a program with these two of [`BAD_TESTS`]. The run fails.
 fn of_bad_tests(names: [&str; 2], limit: Duration) -> Outcome {
     let fixture = Fixture::new(&[("bad.rs", BAD_TESTS)]);
     let executable = fixture.path().join("bad");
@@ -87,7 +89,7 @@ fn of_bad_tests(names: [&str; 2], limit: Duration) -> Outcome {
     outcomes.into_iter().next().expect("there are two")
 }
 
-/// What is wrong with a program that runs two of [`BAD_TESTS`].
+/// Returns the failures of a program that runs two of [`BAD_TESTS`].
 fn faults(names: [&str; 2]) -> Vec<(String, Vec<String>)> {
     let outcome = of_bad_tests(names, Duration::from_secs(600));
     outcome.failures.into_iter().map(|failure| (failure.what, failure.why)).collect()
@@ -102,7 +104,7 @@ fn program_that_aborts_fails_and_its_test_is_named() {
 }
 
 #[test]
-fn program_that_exits_with_success_among_its_tests_fails_and_its_test_is_named() {
+fn program_that_exits_with_success_during_its_tests_fails_and_its_test_is_named() {
     let faults = faults(["works", "exits"]);
     assert_eq!((faults.len(), &faults[0].0[..]), (1, "a::it printed no result"));
     assert!(faults[0].1.iter().any(|why| why == "a::it::exits has no result"), "{faults:?}");
