@@ -390,7 +390,9 @@ fn protected_system(directory: &Directory) -> String {
     let (_, section) = page.split_once("## Protection\n").expect("there is such a section");
     let (_, example) = section.split_once("```toml\n").expect("it has an example");
     let (example, _) = example.split_once("```").expect("it ends");
-    directory.write("system.toml", example).display().to_string()
+    // Measured times grow with other load of the machine.
+    let example = example.replace("min_separation = \"1 ms\"", "min_separation = \"60 s\"");
+    directory.write("system.toml", &example).display().to_string()
 }
 
 #[test]

@@ -60,6 +60,7 @@ impl Renewals {
     /// Marks a participant as done: it has accepted the certificate, or has a new session.
     pub(super) fn settle(&mut self, prefix: GuidPrefix) {
         self.unaccepted.remove(&prefix);
+        self.to_show.retain(|one| *one != prefix);
     }
 }
 
