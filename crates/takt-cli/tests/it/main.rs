@@ -35,6 +35,7 @@ mod sdn_site;
 mod sdn_tutorial;
 #[cfg(feature = "security")]
 mod security;
+#[cfg(feature = "security")]
 mod security_renewal;
 mod signals;
 mod soak;

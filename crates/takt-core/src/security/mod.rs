@@ -13,6 +13,7 @@
 //! 3. The participant is authenticated, and gets a volatile writer.
 //! 4. The participant uses the volatile endpoints itself. Builtin endpoints are matched.
 //! 5. The plugins send key tokens over the volatile endpoints, for each match.
+//!
 //! Invariants:
 //! - a submessage for a protected endpoint reaches it only if the key of its sender opened it;
 //! - a message of a participant reaches endpoints only if it was protected as the governance
