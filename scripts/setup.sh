@@ -12,7 +12,7 @@
 # bench-peers  the systems that `takt bench` compares Takt with (lab/peers): CycloneDDS 0.10 with iceoryx, Fast DDS 2.9 and
 #        ZeroMQ (apt), CycloneDDS 11 and Fast DDS 3.2 (pip), and the agents of lab/peers
 # nightly  the nightly compiler of `make fuzz`, `fuzz-coverage` and `sanitize`, with Miri, llvm-tools and
-#        the sources of the standard library (by rustup)
+#        the sources of the standard library (by rustup), and cargo-fuzz
 #
 # Safe to run again: what is there is left alone, and nothing is downloaded then. Exit code 1 if
 # Takt itself cannot be built, or if an installation was possible and failed; a machine where we may
@@ -188,9 +188,14 @@ setup_nightly() {
     for component in miri rust-src llvm-tools; do
         grep -q "^$component" <<<"$installed" || missing+=(--component "$component")
     done
-    [ ${#missing[@]} -eq 0 ] && return 0
-    say "installing the nightly compiler and:${missing[*]/--component/}"
-    rustup toolchain install nightly --profile minimal "${missing[@]}"
+    if [ ${#missing[@]} -gt 0 ]; then
+        say "installing the nightly compiler and:${missing[*]/--component/}"
+        rustup toolchain install nightly --profile minimal "${missing[@]}"
+    fi
+    if ! command -v cargo-fuzz >/dev/null; then
+        say "installing cargo-fuzz"
+        cargo install --locked cargo-fuzz
+    fi
 }
 
 case "${1:-all}" in
