@@ -20,7 +20,7 @@ pub fn frame_time_ns(frame_len: u64, bits_per_second: u64) -> Option<u64> {
     let octets = frame_len.checked_add(CHECK_SEQUENCE)?.max(FRAME_MIN).checked_add(AROUND)?;
     let bits_ns = u128::from(octets) * 8 * 1_000_000_000;
     let time = bits_ns.checked_add(u128::from(bits_per_second.checked_sub(1)?))? / u128::from(bits_per_second);
-    u64::try_from(time).ok() // tidy-allow(dropped-cause): see the doc comment.
+    u64::try_from(time).ok() // tidy-allow(dropped-cause): beyond u64 there is no bound.
 }
 
 #[cfg(test)]

@@ -69,7 +69,7 @@ fn bound_to<'a>(leaf: usize, number: usize, flow: &Flow, view: &impl Fn(usize) -
             let (burst, rate) = own_bucket(flow, own)?;
             // The backlog grows without limit if the flow's rate exceeds that of the slowest hop.
             let own_ns = (rate <= slowest).then(|| time_ns(burst, slowest))??;
-            return u64::try_from(latency_ns.checked_add(own_ns)?).ok(); // tidy-allow(dropped-cause): see the doc comment.
+            return u64::try_from(latency_ns.checked_add(own_ns)?).ok(); // tidy-allow(dropped-cause): beyond u64 there is no bound.
         }
         next = before;
     }

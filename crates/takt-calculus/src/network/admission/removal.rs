@@ -68,7 +68,7 @@ impl Admission {
                     continue;
                 }
                 let is_kept = |claim: &QueueClaim| claim.delay_ns <= queue.delay_ns;
-                let again = || view.bound_in(class, &queue.intervals).ok(); // tidy-allow(dropped-cause): see the doc comment.
+                let again = || view.bound_in(class, &queue.intervals).ok(); // tidy-allow(dropped-cause): no bound, no removal.
                 self.count_queue();
                 let mut claim = view.bound(class).ok().filter(is_kept).or_else(again).filter(is_kept)?;
                 // The jitter at later hops was computed from the budget.
