@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks built agents against the agent contract (docs/bench-agents.md).
+"""Checks built agents against the agent contract (docs/reference/bench-agents.md).
 
     check.py DIRECTORY [SYSTEM ...]
 

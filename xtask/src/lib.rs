@@ -4,7 +4,7 @@
 //! - [`tidy`] checks project rules that the compiler does not: dependencies between crates, maximum
 //!   file sizes, and forbidden words.
 //! - [`conformance`] collects the specification citations and the `DEVIATION` and `INTEROP` tags
-//!   into `docs/conformance.md`.
+//!   into `docs/reference/conformance.md`.
 //! - [`teeth`] inserts deliberate bugs into a copy of the sources, to test that the simulation
 //!   finds them.
 //! - [`testing`] runs the tests of the workspace, and counts tests that did not run.

@@ -13,11 +13,11 @@ Usage: cargo xtask <command>
 
 Commands:
   tidy                 check the house rules (see CONTRIBUTING.md)
-  conformance          write docs/conformance.md from the citations and tags in the sources
-  conformance --check  fail if docs/conformance.md is not what the sources say
+  conformance          write docs/reference/conformance.md from the citations and tags in the sources
+  conformance --check  fail if docs/reference/conformance.md is not what the sources say
   test [--ci] ...      build and run the tests, and count what did not run; what follows is for `cargo test`
   test --root DIR ...  the same for the workspace in a directory
-  sim ...              Takt in a simulated world; `sim --help` says more (docs/simulation.md)
+  sim ...              Takt in a simulated world; `sim --help` says more (docs/design/simulation.md)
   sim --teeth          whether the simulation finds each deliberate bug of crates/takt-sim/mutations, put into a copy
                        of the sources; --bug NAME for one, --seeds N (500), --from S (0), --jobs N (one a processor)
 ";

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that the agents add no time of their own to a round trip (docs/bench-agents.md).
+"""Checks that the agents add no time of their own to a round trip (docs/reference/bench-agents.md).
 
     bias.py DIRECTORY TAKT [--starts N] [PART ...]
 

@@ -1,4 +1,4 @@
-/* Kit for agents in C and C++ (docs/bench-agents.md).
+/* Kit for agents in C and C++ (docs/reference/bench-agents.md).
  *
  * The kit has the arguments, the roles, the payloads, the statistics and the output. An adapter
  * fills `struct agent_adapter` and calls `agent_main`. `lab/peers/README.md` shows the smallest.

@@ -271,7 +271,8 @@ int serve(int argc, char **argv) {
   const std::string path = std::string(broker.directory) + "/mosquitto.conf";
   FILE *file = fopen(path.c_str(), "w");
   if (!file) agent_fail("cannot write %s", path.c_str());
-  fprintf(file, "listener %d %s\nallow_anonymous true\npersistence false\n", broker.port,
+  // As another user it would not end with the agent: the kernel clears PR_SET_PDEATHSIG on setuid.
+  fprintf(file, "user root\nlistener %d %s\nallow_anonymous true\npersistence false\n", broker.port,
           broker.address);
   if (!strcmp(broker.transport, "tuned"))
     fputs("set_tcp_nodelay true\nmax_inflight_messages 0\nmax_queued_messages 0\n"

@@ -1,5 +1,5 @@
-//! Generation and check of `docs/conformance.md`: cited specification sections by source file,
-//! deviations of Takt with reasons, and observed behavior of other vendors.
+//! Generation and check of `docs/reference/conformance.md`: cited specification sections by source
+//! file, deviations of Takt with reasons, and observed behavior of other vendors.
 //!
 //! The document is collected from the comments of Rust files. A citation is a specification with
 //! its version, a section sign and a number. A tag is `DEVIATION` with a citation, or `INTEROP`
@@ -16,7 +16,7 @@ use crate::tree::SourceTree;
 pub use render::render;
 
 /// Path of the document, relative to the root.
-pub const DOCUMENT: &str = "docs/conformance.md";
+pub const DOCUMENT: &str = "docs/reference/conformance.md";
 
 /// Specification that sources may cite.
 struct Specification {

@@ -111,7 +111,7 @@ fn cell(text: &str) -> String {
 
 fn link(path: &str) -> String {
     let short = path.strip_prefix("crates/").unwrap_or(path);
-    format!("[{short}](../{path})")
+    format!("[{short}](../../{path})")
 }
 
 fn line(out: &mut String, text: &str) {
@@ -130,7 +130,7 @@ mod tests {
             ("crates/b/src/lib.rs", "//! RTPS 2.5 §8.3.9, RTPS 2.5 §8.3.9\n"),
         ]);
         let text = render(&fixture.tree());
-        let nine = text.find("| 8.3.9 | [a/src/lib.rs](../crates/a/src/lib.rs), [b/src/lib.rs]");
+        let nine = text.find("| 8.3.9 | [a/src/lib.rs](../../crates/a/src/lib.rs), [b/src/lib.rs]");
         let ten = text.find("| 8.3.10 |");
         assert!(nine.expect("both files in one row") < ten.expect("a row of its own"));
         assert!(text.contains("formal/2022-04-01 | 2 | 4 |"), "{text}");
@@ -142,7 +142,7 @@ mod tests {
     fn tags_are_written_with_their_file() {
         let source = "//! A.\n// DEVIATION(DDS 1.4 §2.2.3): a | b\n// INTEROP(Fast DDS 2.9.1): seen\n";
         let text = render(&Fixture::new(&[("crates/a/src/lib.rs", source)]).tree());
-        let row = "| DDS 1.4 §2.2.3 | a \\| b | [a/src/lib.rs](../crates/a/src/lib.rs) |";
+        let row = "| DDS 1.4 §2.2.3 | a \\| b | [a/src/lib.rs](../../crates/a/src/lib.rs) |";
         assert!(text.contains(row), "{text}");
         assert!(text.contains("| Fast DDS 2.9.1 | seen | [a/src/lib.rs]"), "{text}");
     }

@@ -26,7 +26,7 @@ const SWITCH: &str = "BUG";
 pub struct Mutation {
     /// File name without the extension.
     pub name: String,
-    /// Guarantee of `docs/simulation.md` that the bug breaks.
+    /// Guarantee of `docs/design/simulation.md` that the bug breaks.
     pub promise: String,
     /// Description of the bug.
     pub bug: String,

@@ -1,5 +1,5 @@
-//! Check that the table "Policy by policy" of `docs/qos-tests.md` names existing deliberate bugs,
-//! code and tests.
+//! Check that the table "Policy by policy" of `docs/reference/qos-tests.md` names existing
+//! deliberate bugs, code and tests.
 //!
 //! In the last column a name in backquotes is a test, `[crate::]module::function`; without a crate
 //! it belongs to `takt-core`. The module is a file of the crate, in its `tests/` or its `src/`. In
@@ -12,7 +12,7 @@ use crate::teeth::mutations::DIRECTORY;
 use crate::tree::{SourceFile, SourceTree};
 
 /// Path of the page.
-const PAGE: &str = "docs/qos-tests.md";
+const PAGE: &str = "docs/reference/qos-tests.md";
 
 /// Heading above the table.
 const HEADING: &str = "## Policy by policy";

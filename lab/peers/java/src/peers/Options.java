@@ -4,7 +4,7 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
 
-/** Keys of the agent contract (docs/bench-agents.md). Unknown keys are ignored. */
+/** Keys of the agent contract (docs/reference/bench-agents.md). Unknown keys are ignored. */
 public final class Options {
     /** How a reader gets its samples. */
     public enum Notify { LISTENER, WAITSET, POLL }
