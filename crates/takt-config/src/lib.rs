@@ -6,6 +6,7 @@
 //!   profiles.
 //! - [`system`] reads the system files of `takt analyze` with job accounts, and derives a
 //!   participant's timing plan.
+//! - [`convert`] reads configuration files of CycloneDDS, Fast DDS and Connext.
 //! - [`show`] writes profiles and settings, each value with its origin; [`reference`] writes the
 //!   documentation.
 //!
@@ -16,6 +17,7 @@
 //! This crate depends on `takt`, which does not depend on it: an application that sets policies in
 //! code compiles no parser.
 
+mod convert;
 mod error;
 mod library;
 pub mod policy;
@@ -32,6 +34,7 @@ mod tree;
 mod value;
 mod xml;
 
+pub use convert::{Conversion, Omission, Vendor, convert, convert_file};
 pub use error::{ConfigError, Origin, Result};
 pub use library::PROFILES_MAX;
 pub use policy::Entity;
@@ -45,6 +48,6 @@ pub use value::{Kind, Value};
 
 /// The examples of the documentation have to compile.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/configuration.md")]
-#[doc = include_str!("../../../docs/discovery.md")]
+#[doc = include_str!("../../../docs/guide/configuration.md")]
+#[doc = include_str!("../../../docs/guide/discovery.md")]
 struct Documents;

@@ -3,6 +3,7 @@
 //! Unknown and repeated elements are errors. A profile inherits only from a profile that precedes
 //! it, in the same file or in one that was read earlier. Inheritance therefore has no cycles.
 
+use crate::convert::Vendor;
 use crate::error::{ConfigError, Origin, Result};
 use crate::policy::{Entity, FIELDS, Field, WITHOUT_EFFECT};
 use crate::tree::{Content, Format, Node, Place, did_you_mean};
@@ -55,8 +56,8 @@ pub(crate) fn read(profiles: &mut Vec<Profile>, source: &str, format: Format, ro
         }
         Format::Xml if root.name == "qos_library" => reader.read_library(root, "")?,
         Format::Xml if root.name == "dds" => {
-            if let Some(whose) = foreign(root) {
-                return Err(root.error(place, format!("a file of another implementation{whose}")));
+            if let Some(vendor) = foreign(root) {
+                return Err(root.error(place, vendor));
             }
             root.check_attributes(place, &[])?;
             root.check_no_text(place)?;
@@ -68,31 +69,18 @@ pub(crate) fn read(profiles: &mut Vec<Profile>, source: &str, format: Format, ro
             }
         }
         Format::Xml => {
-            let whose = foreign(root).unwrap_or_default();
-            return Err(root.error(place, format!("unknown element; expected qos_library or dds{whose}")));
+            let unknown = || "unknown element; expected qos_library or dds".to_owned();
+            return Err(root.error(place, foreign(root).unwrap_or_else(unknown)));
         }
     }
     *profiles = reader.profiles;
     Ok(())
 }
 
-/// Returns the implementation to which the file belongs, if the root element is that of another
-/// implementation.
-fn foreign(root: &Node) -> Option<&'static str> {
-    let has = |name: &str| root.children().iter().any(|child| child.name == name);
-    match root.name.as_str() {
-        "CycloneDDS" => Some(
-            "; this is a configuration of CycloneDDS (CYCLONEDDS_URI): docs/settings.md has what takt calls its settings",
-        ),
-        "profiles" => Some("; this is a file of Fast DDS: docs/qos.md has the policies in the form of DDS-XML"),
-        "dds" if has("profiles") || has("log") => {
-            Some("; this is a file of Fast DDS: docs/qos.md has the policies in the form of DDS-XML")
-        }
-        "dds" if root.attribute("version").is_some() || has("participant_library") || has("application_library") => {
-            Some("; this is a file of Connext: takt reads qos_library alone, in the form of DDS-XML 1.0 (docs/qos.md)")
-        }
-        _ => None,
-    }
+/// Returns the error text for a file of another vendor.
+fn foreign(root: &Node) -> Option<String> {
+    let vendor = Vendor::of_root(root)?;
+    Some(format!("a configuration of {vendor}; `takt config convert FILE` converts it to TOML"))
 }
 
 /// Converts TOML tables named by library and profile to the named elements of XML.
@@ -158,12 +146,11 @@ impl Reader<'_> {
     fn add(&mut self, profile: Profile, node: &Node, path: &str) -> Result<()> {
         let place = self.place(path);
         if let Some(other) = self.profiles.iter().find(|other| other.name == profile.name) {
-            return Err(node.error(place, format!("{} is defined in {} already", profile.name, other.origin)));
+            return Err(node.error(place, format!("{} is already defined in {}", profile.name, other.origin)));
         }
         if let Some(other) = self.profiles.iter().find(|other| other.is_default && profile.is_default) {
-            return Err(
-                node.error(place, format!("the default profile is {} already, in {}", other.name, other.origin))
-            );
+            return Err(node
+                .error(place, format!("the default profile is already {}, defined in {}", other.name, other.origin)));
         }
         if self.profiles.len() == PROFILES_MAX {
             return Err(node.error(place, format!("more than {PROFILES_MAX} profiles")));
@@ -180,7 +167,7 @@ impl Reader<'_> {
             None => false,
             Some(text) => match Kind::Bool.parse_text(text) {
                 Ok(Value::Bool(value)) => value,
-                _ => return Err(node.error(place, format!("is_default_qos is {text:?}, neither true nor false"))),
+                _ => return Err(node.error(place, format!("is_default_qos is {text:?}; expected true or false"))),
             },
         };
         let base = self.base(node, library, place)?;
@@ -211,7 +198,7 @@ impl Reader<'_> {
         let unknown = || {
             let names = self.profiles.iter().map(|profile| profile.name.as_str());
             let meant = did_you_mean(&full, names);
-            node.error(place, format!("base_name {base:?} is no profile that stands before this one{meant}"))
+            node.error(place, format!("base_name {base:?} is not a profile defined before this one{meant}"))
         };
         found.map(Some).ok_or_else(unknown)
     }
@@ -224,7 +211,7 @@ impl Reader<'_> {
         node.check_no_text(place)?;
         let topic_filter = node.attribute("topic_filter").map(|filter| filter.trim().to_owned());
         if topic_filter.as_deref() == Some("") {
-            return Err(node.error(place, "topic_filter is empty; \"*\" is for every topic"));
+            return Err(node.error(place, "topic_filter is empty; use \"*\" for every topic"));
         }
         let base = self.base(node, library, place)?;
         let below = node.below(place);
@@ -283,7 +270,7 @@ impl Reader<'_> {
         };
         if FIELDS[index].name != node.name {
             let text = node.text().unwrap_or_default();
-            let octets = base64(text).ok_or_else(|| node.error(place, "no octets in Base64"))?;
+            let octets = base64(text).ok_or_else(|| node.error(place, "invalid Base64"))?;
             return Ok(Some((index, Value::Octets(octets))));
         }
         FIELDS[index].kind.parse(node, place).map(|value| Some((index, value)))
@@ -294,7 +281,7 @@ fn name<'n>(node: &'n Node, place: Place<'_>) -> Result<&'n str> {
     let name = node.attribute("name").ok_or_else(|| node.error(place, "the attribute name is missing"))?;
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
     if name.is_empty() || name.len() > NAME_LEN_MAX || !name.chars().all(is_allowed) {
-        let what = format!("a name has 1 to {NAME_LEN_MAX} letters, digits, '_' or '.'");
+        let what = format!("a name must have 1 to {NAME_LEN_MAX} letters, digits, '_' or '.'");
         return Err(ConfigError::new(node.origin(place), format!("{}{}", place.path, node.name), what));
     }
     Ok(name)

@@ -128,7 +128,7 @@ impl QosProvider {
     pub fn participant_qos(&self, profile: &str) -> Result<DomainParticipantQos> {
         match self.qos(profile, Entity::Participant, "")? {
             EntityQos::Participant(qos) => Ok(qos),
-            _ => unreachable!("policies are those of the entity that was asked for"),
+            _ => unreachable!("the policies belong to the requested entity"),
         }
     }
 
@@ -140,7 +140,7 @@ impl QosProvider {
     pub fn publisher_qos(&self, profile: &str) -> Result<PublisherQos> {
         match self.qos(profile, Entity::Publisher, "")? {
             EntityQos::Publisher(qos) => Ok(qos),
-            _ => unreachable!("policies are those of the entity that was asked for"),
+            _ => unreachable!("the policies belong to the requested entity"),
         }
     }
 
@@ -152,7 +152,7 @@ impl QosProvider {
     pub fn subscriber_qos(&self, profile: &str) -> Result<SubscriberQos> {
         match self.qos(profile, Entity::Subscriber, "")? {
             EntityQos::Subscriber(qos) => Ok(qos),
-            _ => unreachable!("policies are those of the entity that was asked for"),
+            _ => unreachable!("the policies belong to the requested entity"),
         }
     }
 
@@ -164,7 +164,7 @@ impl QosProvider {
     pub fn topic_qos(&self, profile: &str, topic: &str) -> Result<TopicQos> {
         match self.qos(profile, Entity::Topic, topic)? {
             EntityQos::Topic(qos) => Ok(qos),
-            _ => unreachable!("policies are those of the entity that was asked for"),
+            _ => unreachable!("the policies belong to the requested entity"),
         }
     }
 
@@ -176,7 +176,7 @@ impl QosProvider {
     pub fn datawriter_qos(&self, profile: &str, topic: &str) -> Result<DataWriterQos> {
         match self.qos(profile, Entity::DataWriter, topic)? {
             EntityQos::DataWriter(qos) => Ok(qos),
-            _ => unreachable!("policies are those of the entity that was asked for"),
+            _ => unreachable!("the policies belong to the requested entity"),
         }
     }
 
@@ -188,7 +188,7 @@ impl QosProvider {
     pub fn datareader_qos(&self, profile: &str, topic: &str) -> Result<DataReaderQos> {
         match self.qos(profile, Entity::DataReader, topic)? {
             EntityQos::DataReader(qos) => Ok(qos),
-            _ => unreachable!("policies are those of the entity that was asked for"),
+            _ => unreachable!("the policies belong to the requested entity"),
         }
     }
 
@@ -233,10 +233,10 @@ impl QosProvider {
         self.profiles.iter().position(is_wanted).ok_or_else(|| {
             let known: Vec<&str> = self.profiles().collect();
             let what = match name {
-                "" => "no profile says is_default_qos".to_owned(),
-                _ if known.is_empty() => "there is no such profile, and no other".to_owned(),
+                "" => "no profile sets is_default_qos".to_owned(),
+                _ if known.is_empty() => "no such profile; no profiles are defined".to_owned(),
                 _ => format!(
-                    "there is no such profile; there are {}{}",
+                    "no such profile; defined profiles: {}{}",
                     known.join(", "),
                     did_you_mean(name, self.profiles())
                 ),
@@ -297,16 +297,27 @@ pub(crate) fn parse(source: &str, text: &str, format: Format) -> Result<Node> {
 
 /// Returns name, text and format of a file. Reads at most the longest permitted configuration.
 pub(crate) fn read_file(path: &Path) -> Result<(String, String, Format)> {
+    let source = path.display().to_string();
+    let refuse = || {
+        let origin = Origin { source: source.clone(), line: 0 };
+        ConfigError::new(origin, "", "the name must end in .xml or .toml")
+    };
+    let format = Format::of_name(&source).ok_or_else(refuse)?;
+    let text = read_text(path)?;
+    Ok((source, text, format))
+}
+
+/// Reads a file up to one byte more than [`FILE_BYTES_MAX`]; parsers refuse longer texts.
+pub(crate) fn read_text(path: &Path) -> Result<String> {
     use std::io::Read;
 
-    let source = path.display().to_string();
-    let refuse = |what: String| ConfigError::new(Origin { source: source.clone(), line: 0 }, "", what);
-    let format = Format::of_name(&source).ok_or_else(|| refuse("the name ends neither in .xml nor in .toml".into()))?;
+    let refuse = |error: std::io::Error| {
+        ConfigError::new(Origin { source: path.display().to_string(), line: 0 }, "", error.to_string())
+    };
     let mut text = String::new();
-    let file = std::fs::File::open(path).map_err(|error| refuse(error.to_string()))?;
     let limit = u64::try_from(FILE_BYTES_MAX + 1).expect("a small number");
-    file.take(limit).read_to_string(&mut text).map_err(|error| refuse(error.to_string()))?;
-    Ok((source, text, format))
+    std::fs::File::open(path).and_then(|file| file.take(limit).read_to_string(&mut text)).map_err(refuse)?;
+    Ok(text)
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Generator of the reference documentation `docs/qos.md` and `docs/settings.md` from the tables. A
-//! test compares the files.
+//! Generator of the reference documentation `docs/reference/qos.md` and
+//! `docs/reference/settings.md` from the tables. A test compares the files.
 
 use crate::policy::{Entity, EntityQos, FIELDS, Field, WITHOUT_EFFECT};
 use crate::setting::{self, Setting};
@@ -7,15 +7,15 @@ use crate::value::Value;
 
 const NOTE: &str = "<!-- Written by `cargo run -p takt-config --example reference`. Do not edit. -->\n\n";
 
-/// Returns `docs/qos.md`: every field of every policy.
+/// Returns `docs/reference/qos.md`: every field of every policy.
 #[must_use]
 pub fn policies() -> String {
     let mut text = format!("{NOTE}# QoS policies in profiles\n\n");
     text.push_str(
-        "Every element that [profiles](configuration.md) may have, in XML and in TOML. *default* is of the entities in the \
-         column beside it.\n\nIn XML words have the OMG's endings, such as `RELIABLE_RELIABILITY_QOS`; without them, as here, \
-         they are understood as well. A duration is `<sec>` and `<nanosec>` in XML, and a text such as `\"250 ms\"` in \
-         TOML.\n",
+        "Every element that [profiles](../guide/configuration.md) may have, in XML and in TOML. The column *default* \
+         applies to the entities in the column *of*.\n\nIn XML, words may have the suffixes of the OMG, such as \
+         `RELIABLE_RELIABILITY_QOS`, or omit them, as here. A duration is `<sec>` and `<nanosec>` in XML, and a text \
+         such as `\"250 ms\"` in TOML.\n",
     );
     let mut policy = "";
     for field in FIELDS {
@@ -32,7 +32,7 @@ pub fn policies() -> String {
     }
     let ignored: Vec<String> = WITHOUT_EFFECT.iter().map(|(policy, field)| format!("`{policy}.{field}`")).collect();
     text.push_str(&format!(
-        "\nRead and without effect, because memory is reserved when an endpoint is created: {}.\n",
+        "\nAccepted without effect, because memory is reserved when an endpoint is created: {}.\n",
         ignored.join(", ")
     ));
     text
@@ -52,13 +52,13 @@ fn defaults(field: &Field) -> Vec<(String, String)> {
     groups.into_iter().map(|(value, names)| (shown(&value.to_string()), names.join(", "))).collect()
 }
 
-/// Returns `docs/settings.md`: every setting of a participant.
+/// Returns `docs/reference/settings.md`: every setting of a participant.
 #[must_use]
 pub fn settings() -> String {
     let mut text = format!("{NOTE}# Settings of a participant\n\n");
     text.push_str(
-        "What [configuration files](configuration.md) in TOML may have besides QoS profiles, and the variables of the \
-         environment that come before them. Lists are separated by commas in the environment.\n",
+        "Settings of [configuration files](../guide/configuration.md) in TOML, other than QoS profiles, and the environment \
+         variables that override them. Lists are separated by commas in the environment.\n",
     );
     let mut table = "";
     for setting in setting::all() {

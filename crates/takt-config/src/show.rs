@@ -79,7 +79,7 @@ fn commented(text: &mut String, line: &str, open: &str, comment: &str, close: &s
 }
 
 /// Formats a TOML key, without quotes if possible.
-fn key(name: &str) -> String {
+pub(crate) fn key(name: &str) -> String {
     let is_bare = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
     if is_bare { name.to_owned() } else { quote(name) }
 }

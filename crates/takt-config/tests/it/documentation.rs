@@ -8,7 +8,9 @@ use takt_config::{Entity, Format, QosProvider, Settings, reference, show};
 #[test]
 fn reference_documentation_is_generated_from_the_tables() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-    for (name, expected) in [("qos.md", reference::policies()), ("settings.md", reference::settings())] {
+    for (name, expected) in
+        [("reference/qos.md", reference::policies()), ("reference/settings.md", reference::settings())]
+    {
         let found = std::fs::read_to_string(docs.join(name)).unwrap_or_default();
         assert!(found == expected, "docs/{name} is stale: cargo run -p takt-config --example reference");
     }

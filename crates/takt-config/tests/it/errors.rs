@@ -60,25 +60,22 @@ fn unknown_attributes_are_errors() {
 #[test]
 fn invalid_values_name_the_expected_form() {
     let cases = [
-        (
-            "<reliability><kind>SOMETIMES</kind></reliability>",
-            "\"SOMETIMES\" where BEST_EFFORT or RELIABLE is expected",
-        ),
-        ("<history><depth>0</depth></history>", "\"0\" where a number from 1 to 2147483647 is expected"),
-        ("<history><depth/></history>", "\"\" where a number from 1 to 2147483647 is expected"),
+        ("<reliability><kind>SOMETIMES</kind></reliability>", "found \"SOMETIMES\"; expected BEST_EFFORT or RELIABLE"),
+        ("<history><depth>0</depth></history>", "found \"0\"; expected a number from 1 to 2147483647"),
+        ("<history><depth/></history>", "found \"\"; expected a number from 1 to 2147483647"),
         ("<resource_limits><max_samples>-1</max_samples></resource_limits>", "a number from 1, or LENGTH_UNLIMITED"),
         ("<resource_limits><initial_samples>x</initial_samples></resource_limits>", "a number from 1"),
-        ("<deadline><period>5</period></deadline>", "\"5\" where elements sec and nanosec are expected"),
-        ("<deadline><period/></deadline>", "where elements sec and nanosec are expected"),
+        ("<deadline><period>5</period></deadline>", "found \"5\"; expected elements sec and nanosec"),
+        ("<deadline><period/></deadline>", "expected elements sec and nanosec"),
         (
             "<deadline><period><sec>x</sec></period></deadline>",
-            "\"x\" where a number or DURATION_INFINITE_SEC is expected",
+            "found \"x\"; expected a number or DURATION_INFINITE_SEC",
         ),
         ("<deadline><period><sec>1</sec><nanosec>1000000000</nanosec></period></deadline>", "DURATION_INFINITE_NSEC"),
         ("<deadline><period><sec>1</sec><sec>2</sec></period></deadline>", "sec: given twice"),
         ("<deadline><period><ms>1</ms></period></deadline>", "unknown element; expected sec or nanosec"),
         ("<user_data><value>1, 256</value></user_data>", "octets from 0 to 255"),
-        ("<user_data><valueB64>!</valueB64></user_data>", "no octets in Base64"),
+        ("<user_data><valueB64>!</valueB64></user_data>", "invalid Base64"),
         ("<user_data><value>1</value><valueB64>AA==</valueB64></user_data>", "valueB64: given twice"),
         ("<ownership_strength><value>99999999999</value></ownership_strength>", "a number from -2147483648"),
         (
@@ -90,8 +87,8 @@ fn invalid_values_name_the_expected_form() {
             "<data_representation><value><item>XCDR</item></value></data_representation>",
             "unknown element; expected element",
         ),
-        ("<history><kind><b/></kind></history>", "elements where KEEP_LAST or KEEP_ALL is expected"),
-        ("<history>KEEP_ALL</history>", "\"KEEP_ALL\" where elements are expected"),
+        ("<history><kind><b/></kind></history>", "found elements; expected KEEP_LAST or KEEP_ALL"),
+        ("<history>KEEP_ALL</history>", "found \"KEEP_ALL\"; expected elements"),
     ];
     for (policies, expected) in cases {
         let message = writer(policies);
@@ -108,24 +105,24 @@ fn repeated_elements_are_errors() {
     let message = xml("<datawriter_qos/><datawriter_qos/>");
     assert!(message.contains("datawriter_qos: given twice for the same topics"), "{message}");
     let twice = "<qos_library name='L'>\n<qos_profile name='P'/>\n<qos_profile name='P'/></qos_library>";
-    assert_eq!(refusal(twice, Format::Xml), "f:3: qos_library/qos_profile: L::P is defined in f:2 already");
+    assert_eq!(refusal(twice, Format::Xml), "f:3: qos_library/qos_profile: L::P is already defined in f:2");
     let defaults = "<qos_library name='L'><qos_profile name='P' is_default_qos='1'/>\n<qos_profile name='Q' is_default_qos='true'/></qos_library>";
-    assert!(refusal(defaults, Format::Xml).contains("the default profile is L::P already, in f:1"));
+    assert!(refusal(defaults, Format::Xml).contains("the default profile is already L::P, defined in f:1"));
 }
 
 #[test]
 fn base_profile_must_precede_the_derived_profile() {
     let forward = "<qos_library name='L'><qos_profile name='P' base_name='Q'/>\n<qos_profile name='Q'/></qos_library>";
-    assert!(refusal(forward, Format::Xml).contains("base_name \"Q\" is no profile that stands before this one"));
+    assert!(refusal(forward, Format::Xml).contains("base_name \"Q\" is not a profile defined before this one"));
     let itself = "<qos_library name='L'><qos_profile name='P' base_name='L::P'/></qos_library>";
-    assert!(refusal(itself, Format::Xml).contains("is no profile that stands before"));
+    assert!(refusal(itself, Format::Xml).contains("is not a profile defined before"));
 }
 
 #[test]
 fn invalid_names_are_refused() {
     for name in ["", "a b", "a::b", &"x".repeat(256)] {
         let text = format!("<qos_library name=\"{name}\"/>");
-        assert!(refusal(&text, Format::Xml).contains("a name has 1 to 255 letters"), "{name}");
+        assert!(refusal(&text, Format::Xml).contains("a name must have 1 to 255 letters"), "{name}");
     }
     assert!(refusal("<qos_library/>", Format::Xml).contains("the attribute name is missing"));
     assert!(xml("<datawriter_qos topic_filter=' '/>").contains("topic_filter is empty"));
@@ -144,12 +141,12 @@ fn number_of_profiles_is_bounded() {
 #[test]
 fn missing_profiles_and_files_are_errors() {
     let empty = QosProvider::new();
-    assert!(empty.topic_qos("L::P", "T").expect_err("none").to_string().contains("L::P: there is no such profile"));
-    assert!(empty.topic_qos("", "T").expect_err("none").to_string().contains("no profile says is_default_qos"));
+    assert!(empty.topic_qos("L::P", "T").expect_err("none").to_string().contains("L::P: no such profile"));
+    assert!(empty.topic_qos("", "T").expect_err("none").to_string().contains("no profile sets is_default_qos"));
     let message = QosProvider::from_file("nowhere.xml").expect_err("no file").to_string();
     assert!(message.starts_with("nowhere.xml: "), "{message}");
     let message = QosProvider::from_file("Cargo.lock").expect_err("neither").to_string();
-    assert!(message.contains("neither in .xml nor in .toml"), "{message}");
+    assert!(message.contains("must end in .xml or .toml"), "{message}");
 }
 
 /// No text makes the readers panic: every prefix of a valid text, and every valid text with one
@@ -187,12 +184,12 @@ fn misspelled_name_is_reported_with_a_suggestion() {
         "<qos_library name='L'><qos_profile name='Telemetry'/><qos_profile name='P' base_name='Telemetri'/></qos_library>",
         Format::Xml,
     );
-    let expected = "base_name \"Telemetri\" is no profile that stands before this one; did you mean L::Telemetry?";
+    let expected = "base_name \"Telemetri\" is not a profile defined before this one; did you mean L::Telemetry?";
     assert!(message.ends_with(expected), "{message}");
     let provider = QosProvider::from_text("f", "[qos_library.L.Telemetry]", Format::Toml).expect("a profile");
     let message = provider.topic_qos("L::Telemetri", "T").expect_err("no such profile").to_string();
     assert!(
-        message.ends_with("there is no such profile; there are L::Telemetry; did you mean L::Telemetry?"),
+        message.ends_with("no such profile; defined profiles: L::Telemetry; did you mean L::Telemetry?"),
         "{message}"
     );
 }
@@ -201,9 +198,9 @@ fn misspelled_name_is_reported_with_a_suggestion() {
 fn files_of_other_implementations_are_recognized() {
     for (text, whose) in [
         ("<CycloneDDS><Domain/></CycloneDDS>", "a configuration of CycloneDDS"),
-        ("<profiles/>", "a file of Fast DDS"),
-        ("<dds xmlns='http://www.eprosima.com'><profiles/></dds>", "a file of Fast DDS"),
-        ("<dds version='7.1.0'><qos_library name='L'/></dds>", "a file of Connext"),
+        ("<profiles/>", "a configuration of Fast DDS"),
+        ("<dds xmlns='http://www.eprosima.com'><profiles/></dds>", "a configuration of Fast DDS"),
+        ("<dds version='7.1.0'><qos_library name='L'/></dds>", "a configuration of Connext"),
     ] {
         let message = refusal(text, Format::Xml);
         assert!(message.starts_with("f:1: ") && message.contains(whose), "{message}");

@@ -1,5 +1,6 @@
 //! Profiles and settings as users write them, and the errors of invalid ones.
 
+mod convert;
 mod documentation;
 mod errors;
 mod profiles;
