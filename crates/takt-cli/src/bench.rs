@@ -26,30 +26,30 @@ pub struct Bench {
 enum Experiment {
     /// Measure the workloads of campaign files on all their systems, in interleaved rounds
     Run(Box<run::Run>),
-    /// List the systems that campaigns can measure, and say what is missing
+    /// List the systems that campaigns can measure, and what is missing
     Systems(systems::Systems),
-    /// Print what campaigns record of this machine: processor, kernel, settings, limits
+    /// Print the properties of this machine that campaigns record
     Environment(environment::Environment),
-    /// Measure what other traffic does to real-time traffic, with and without each measure against it (root, iperf3)
+    /// Measure the effect of other traffic on real-time traffic (root, iperf3)
     Isolation(Box<isolation::Isolation>),
-    /// Measure response times under load within a process, beside the bound that is computed beforehand
+    /// Measure response times under load within a process, and compare them with the bound
     Executor(Box<executor::Executor>),
-    /// Measure what an overload does to a pair, with and without the OpenFlow controller (root, Open vSwitch)
+    /// Measure the effect of an overload, with and without the controller (root)
     SdnOverload(Box<sdn_overload::SdnOverload>),
-    /// Write the results of a campaign as a page with plots, as tables, CSV or JSON
+    /// Write the results of a campaign as HTML with plots, Markdown, CSV or JSON
     Report(report::Report),
-    /// Compare two results of a campaign: what became slower
+    /// Compare two results of a campaign, and find the values that became worse
     Compare(compare::Compare),
-    /// Show how one cell of a campaign was measured, and how to measure it again
+    /// Show how a cell of a campaign was measured, and how to repeat the measurement
     Explain(explain::Explain),
-    /// Play a role of an experiment, for the process that measures
+    /// Run one role of an experiment; started by the measuring process
     #[command(hide = true)]
     Side {
-        /// Which
+        /// Role
         role: String,
-        /// What it is to do, as JSON
+        /// Plan of the role, as JSON
         plan: String,
-        /// More, for programs of others in the same role
+        /// Further arguments, for other programs in the same role
         #[arg(trailing_var_arg = true)]
         more: Vec<String>,
     },
@@ -103,6 +103,6 @@ fn two_cpus(given: &[usize]) -> Result<[usize; 2]> {
         ([], 1) => Ok([0, 0]),
         ([], _) => Ok([0, 1]),
         ([a, b], _) => Ok([*a, *b]),
-        _ => Err(Error::Usage("--cpu takes two cores".into())),
+        _ => Err(Error::Usage("--cpu requires two cores, such as --cpu 0,1".into())),
     }
 }

@@ -1,8 +1,8 @@
 //! `takt config`: checks configuration files, shows the effective settings, and explains single
 //! keys.
 
-use crate::output::{out, outln};
-use std::path::PathBuf;
+use crate::output::{note, out, outln};
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use takt_bench::{Error, Result};
@@ -14,11 +14,12 @@ use crate::domain::{read, refused};
 const EXAMPLES: &str = "\
 Examples:
   takt config check robots.xml takt.toml
-  takt config show takt.toml                                     settings, with the environment on top
+  takt config show takt.toml                                     settings of the file and of the environment
   takt config show robots.xml --profile Robots::Telemetry --entity datawriter --topic Pose
   takt config show robots.xml --profile Robots::Telemetry --as toml
   takt config explain history.depth
-  takt config explain network.peers takt.toml";
+  takt config explain network.peers takt.toml
+  takt config convert cyclonedds.xml > takt.toml                 reports elements without equivalent on standard error";
 
 /// `takt config`
 #[derive(Args, Clone, Debug)]
@@ -30,17 +31,25 @@ pub struct Config {
 
 #[derive(Subcommand, Clone, Debug)]
 enum Command {
-    /// Read files, one after the other, and say what is in them or what is wrong
+    /// Check files in order, and print their contents or errors
     Check {
-        /// Files in XML or TOML; profiles may inherit from those of earlier files
+        /// Files in XML or TOML; profiles may inherit from profiles of earlier files
         #[arg(required = true)]
         files: Vec<PathBuf>,
     },
-    /// Print settings, or the policies of a profile, each with where it comes from
+    /// Print settings, or the policies of a profile, each with its source
     Show(Show),
-    /// Say what a setting or a field of a policy means, and what it is
+    /// Convert XML of CycloneDDS, Fast DDS or Connext to TOML
+    Convert {
+        /// XML file of CycloneDDS, Fast DDS or Connext
+        file: PathBuf,
+        /// Exit with code 1 if an element has no equivalent
+        #[arg(long)]
+        strict: bool,
+    },
+    /// Explain a setting or a field of a policy, and print its value
     Explain {
-        /// Such as network.peers, TAKT_PEERS, reliability.kind or reliability
+        /// Setting, variable, policy or field, such as network.peers, TAKT_PEERS, reliability.kind
         key: String,
         #[command(flatten)]
         sources: Sources,
@@ -51,16 +60,16 @@ enum Command {
 struct Show {
     #[command(flatten)]
     sources: Sources,
-    /// Policies of this profile, library::profile, instead of settings
+    /// Print the policies of this profile (library::profile) instead of settings
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
-    /// Only of this entity
+    /// Print only policies of this kind of entity
     #[arg(long, value_enum, requires = "profile")]
     entity: Option<EntityName>,
-    /// Of endpoints of this topic
+    /// Print the policies for endpoints of this topic
     #[arg(long, value_name = "NAME", requires = "profile", default_value = "")]
     topic: String,
-    /// How to write them
+    /// Output format
     #[arg(long = "as", value_enum, requires = "profile", default_value = "toml")]
     form: Form,
 }
@@ -68,9 +77,9 @@ struct Show {
 /// Sources of a configuration: files and the environment.
 #[derive(Args, Clone, Debug)]
 struct Sources {
-    /// Files in XML or TOML; without any, those of `TAKT_CONFIG`
+    /// Files in XML or TOML [default: those of `TAKT_CONFIG`]
     files: Vec<PathBuf>,
-    /// Leave the environment aside
+    /// Ignore the environment
     #[arg(long)]
     no_environment: bool,
 }
@@ -115,6 +124,23 @@ impl Config {
             Command::Check { files } => check(files),
             Command::Show(show) => show.run(),
             Command::Explain { key, sources } => explain(key, sources),
+            Command::Convert { file, strict } => convert(file, *strict),
+        }
+    }
+}
+
+/// Prints the converted file, and each omission to standard error.
+fn convert(file: &Path, is_strict: bool) -> Result<()> {
+    let converted = takt_config::convert_file(file).map_err(refused)?;
+    let vendor = converted.vendor;
+    out!("{}", converted.toml)?;
+    converted.omissions.iter().for_each(|omission| note!("{omission}"));
+    match converted.omissions.len() {
+        0 => Ok(()),
+        count if is_strict => Err(Error::NotKept { what: format!("{count} elements of {vendor} have no equivalent") }),
+        count => {
+            note!("{count} elements of {vendor} have no equivalent");
+            Ok(())
         }
     }
 }
@@ -189,8 +215,7 @@ fn explain(key: &str, sources: &Sources) -> Result<()> {
         let of_table = paths.iter().find(|path| path.split_once('.').is_some_and(|(_, name)| name == key));
         let meant = of_table.map(String::as_str).or_else(|| similar(key, paths.iter().map(String::as_str)));
         let meant = meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
-        let what =
-            format!("there is neither a setting nor a policy {key}; `takt config show` lists the settings{meant}");
+        let what = format!("no setting or policy has the name {key}; `takt config show` lists the settings{meant}");
         return Err(Error::Usage(what));
     }
     Ok(())
@@ -214,7 +239,7 @@ mod tests {
     #[test]
     fn entity_names_are_those_of_their_xml_elements() {
         for name in EntityName::value_variants() {
-            let word = name.to_possible_value().expect("none is hidden");
+            let word = name.to_possible_value().expect("no setting is hidden");
             assert_eq!(Entity::of_name(word.get_name()), Some(name.entity()));
         }
     }
@@ -226,7 +251,7 @@ mod tests {
             assert!(explain(setting.variable, &sources).is_ok(), "{}", setting.variable);
         }
         assert!(matches!(explain("nothing", &sources), Err(Error::Usage(_))));
-        let error = explain("domain", &sources).expect_err("it has a table").to_string();
+        let error = explain("domain", &sources).expect_err("the output has a table").to_string();
         assert!(error.ends_with("did you mean participant.domain?"), "{error}");
     }
 }

@@ -22,8 +22,8 @@ const EXAMPLES: &str = "\
 Examples:
   takt daemon run                                  for all domains, on all interfaces but loopback
   takt daemon run --domain 0 --interface eth0      for one domain, on one interface
-  TAKT_DAEMON=1 my-program                         how an application uses it
-  takt daemon status                               what it has done";
+  TAKT_DAEMON=1 my-program                         run an application through the daemon
+  takt daemon status                               its applications and counters";
 
 /// `takt daemon`
 #[derive(Args, Clone, Debug)]
@@ -35,42 +35,42 @@ pub struct Daemon {
 
 #[derive(Subcommand, Clone, Debug)]
 enum Command {
-    /// Serve the applications of this user in this network namespace until a signal comes
+    /// Serve the applications of this user in this network namespace until a signal arrives
     Run(Run),
-    /// Show what a daemon has done, for each domain and application
+    /// Print the counters of a daemon, for each domain and application
     Status(Status),
 }
 
 #[derive(Args, Clone, Debug)]
 struct Run {
-    /// Its name, if several daemons run; applications use it by TAKT_DAEMON=NAME
+    /// Name of the daemon, if several run; applications select it by TAKT_DAEMON=NAME
     #[arg(long)]
     name: Option<String>,
-    /// A domain that it serves; may be repeated [default: each that an application asks for]
+    /// Domain to serve; may be repeated [default: each domain that an application requests]
     #[arg(long)]
     domain: Vec<u32>,
-    /// A network interface, by name or address; may be repeated [default: all but loopback]
+    /// Network interface by name or address; may be repeated [default: all except loopback]
     #[arg(long, value_name = "IFACE")]
     interface: Vec<String>,
-    /// Use UDPv6 beside UDPv4
+    /// Use UDPv6 in addition to UDPv4
     #[arg(long)]
     ipv6: bool,
-    /// Which messages of several applications share a datagram
+    /// Messages of several applications that share a datagram
     #[arg(long, value_enum, default_value_t = Bundle::Daemons)]
     bundle: Bundle,
-    /// Microseconds to spin before it sleeps
+    /// Time to spin before the daemon sleeps, in microseconds
     #[arg(long, value_name = "US", default_value_t = 0)]
     spin: u64,
-    /// Applications that it serves at most
+    /// Maximum number of applications
     #[arg(long, value_name = "COUNT", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=1024))]
     applications: u32,
-    /// Write the status every so many seconds
+    /// Interval between status lines, in seconds
     #[arg(long, value_name = "SECONDS")]
     stats: Option<u64>,
-    /// End when the last application has gone, or none has come within 30 s
+    /// Exit when the last application leaves, or if none joins within 30 s
     #[arg(long)]
     until_idle: bool,
-    /// One JSON object a line instead of text
+    /// Print one JSON object per line instead of text
     #[arg(long)]
     json: bool,
 }
@@ -79,9 +79,9 @@ struct Run {
 enum Bundle {
     /// None
     Off,
-    /// Those to other daemons, and announcements
+    /// Messages to other daemons, and announcements
     Daemons,
-    /// All to one address; its participants have to follow INFO_SRC
+    /// All messages to one address; its participants have to support INFO_SRC
     All,
 }
 
@@ -90,7 +90,7 @@ struct Status {
     /// The name of the daemon
     #[arg(long)]
     name: Option<String>,
-    /// One JSON object a line instead of text
+    /// Print one JSON object per line instead of text
     #[arg(long)]
     json: bool,
 }

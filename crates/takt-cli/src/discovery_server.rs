@@ -26,9 +26,9 @@ const EXAMPLES: &str = "\
 Examples:
   takt discovery-server                                      on all addresses, port 7400, domain 0
   takt discovery-server --listen 192.0.2.1:7400 --other 192.0.2.2:7400
-                                                             two that back each other up, on two hosts
-  TAKT_DISCOVERY_SERVERS=192.0.2.1:7400,192.0.2.2:7400 ...   how a program becomes their client
-  takt ls --server 192.0.2.1:7400                            who is there";
+                                                             two redundant servers, on two hosts
+  TAKT_DISCOVERY_SERVERS=192.0.2.1:7400,192.0.2.2:7400 ...   run a program as their client
+  takt ls --server 192.0.2.1:7400                            list the participants";
 
 /// `takt discovery-server`
 #[derive(Args, Clone, Debug)]
@@ -36,13 +36,13 @@ Examples:
 pub struct DiscoveryServer {
     #[command(flatten)]
     configuration: DomainConfig,
-    /// Where clients find it
+    /// Address for clients
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:7400", value_parser = address_and_port)]
     listen: SocketAddr,
-    /// Another server, with which it exchanges what it knows; may be repeated
+    /// Other server to exchange participants with; may be repeated
     #[arg(long, value_name = "ADDRESS:PORT")]
     other: Vec<String>,
-    /// One JSON object a line instead of text
+    /// Print one JSON object per line instead of text
     #[arg(long)]
     json: bool,
 }
@@ -123,7 +123,7 @@ impl Log<'_> {
             if self.json {
                 self.output.line(format_args!("{}", json!({ "ev": "silent", "server": server })));
             } else {
-                self.output.line(format_args!("silent {server}: no discovery server answers there"));
+                self.output.line(format_args!("silent {server}: no discovery server answers at this address"));
             }
         }
         self.silent = silent;

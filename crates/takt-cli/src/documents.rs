@@ -9,8 +9,18 @@ use std::path::{Path, PathBuf};
 /// Returns the pages that users read.
 fn pages() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let docs = fs::read_dir(root.join("docs")).expect("the documents are there").flatten().map(|entry| entry.path());
-    let mut pages: Vec<PathBuf> = docs.filter(|path| path.extension().is_some_and(|end| end == "md")).collect();
+    let mut pages = Vec::new();
+    let mut directories = vec![root.join("docs")];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).expect("the directory of the pages exists").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                directories.push(path);
+            } else if path.extension().is_some_and(|end| end == "md") {
+                pages.push(path);
+            }
+        }
+    }
     pages.extend([root.join("README.md"), root.join("interop/README.md")]);
     pages.sort();
     pages

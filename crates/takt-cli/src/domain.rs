@@ -36,7 +36,7 @@ const ROS_DOMAIN_ID: &str = "ROS_DOMAIN_ID";
 /// Domain and configuration files of a command.
 #[derive(Args, Clone, Debug, Default)]
 pub struct DomainConfig {
-    /// DDS domain [default: TAKT_DOMAIN, that of the configuration, or 0]
+    /// DDS domain ID [default: TAKT_DOMAIN, that of the configuration, or 0]
     #[arg(long, value_parser = domain_id)]
     pub domain: Option<u32>,
     /// Configuration file, TOML or XML; may be repeated [default: those of TAKT_CONFIG]
@@ -49,16 +49,16 @@ pub struct DomainConfig {
 pub struct Domain {
     #[command(flatten)]
     pub configuration: DomainConfig,
-    /// Network interface by name or address; may be repeated, or separated by commas [default: all but loopback]
+    /// Network interface by name or address; may be repeated, or separated by commas [default: all except loopback]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub interface: Vec<String>,
-    /// Host to announce to directly, tcp/HOST:PORT by TCP; may be repeated, or separated by commas
+    /// Peer to announce to by unicast, tcp/HOST:PORT for TCP; may be repeated, or separated by commas
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
     pub peer: Vec<String>,
-    /// Discovery server to use in place of multicast; may be repeated, or separated by commas
+    /// Discovery server to use instead of multicast; may be repeated, or separated by commas
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
     pub server: Vec<String>,
-    /// What carries user data, by the names of takt transport ls, such as xdp:eth0; repeated: the first that opens
+    /// Transport of user data, as in takt transport ls, such as xdp:eth0; if repeated, the first that opens
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub transport: Vec<String>,
 }
@@ -181,7 +181,7 @@ fn set_list(settings: &mut Settings, path: &str, items: &[String], option: &str)
 /// The text is no domain ID.
 pub fn domain_id(text: &str) -> std::result::Result<u32, String> {
     let id = text.parse().ok().filter(|id| *id <= 232); // tidy-allow(dropped-cause): the message says what is wanted
-    id.ok_or_else(|| "a domain is a number from 0 to 232".to_owned())
+    id.ok_or_else(|| "expected a domain ID from 0 to 232".to_owned())
 }
 
 /// Longest time that an option accepts, some 31 years. The clock can represent its end.
@@ -194,7 +194,7 @@ pub const MAX_TIME: Duration = Duration::from_secs(1_000_000_000);
 pub fn seconds(text: &str) -> std::result::Result<Duration, String> {
     let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()); // tidy-allow(dropped-cause): the message says what is wanted
     let seconds = seconds.filter(|seconds| *seconds <= MAX_TIME);
-    seconds.ok_or_else(|| "a time is a number of seconds, such as 0.5, from 0 to 1e9".to_owned())
+    seconds.ok_or_else(|| "expected a time in seconds, such as 0.5, from 0 to 1e9".to_owned())
 }
 
 /// Parses a listening address.
@@ -223,10 +223,10 @@ mod tests {
         assert_eq!(domain_id("232"), Ok(232));
         assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
         for wrong in ["abc", "233", "-1", "1.5"] {
-            assert_eq!(domain_id(wrong), Err("a domain is a number from 0 to 232".to_owned()), "{wrong}");
+            assert_eq!(domain_id(wrong), Err("expected a domain ID from 0 to 232".to_owned()), "{wrong}");
         }
         for wrong in ["abc", "-1", "inf", "NaN"] {
-            assert!(seconds(wrong).is_err_and(|text| text.starts_with("a time is a number of seconds")), "{wrong}");
+            assert!(seconds(wrong).is_err_and(|text| text.starts_with("expected a time in seconds")), "{wrong}");
         }
     }
 }

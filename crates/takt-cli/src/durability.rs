@@ -12,10 +12,10 @@ use crate::domain::{Domain, prepare_observer, seconds};
 
 const EXAMPLES: &str = "\
 Examples:
-  takt durability --store /var/lib/takt                   keeps all TRANSIENT and PERSISTENT topics of domain 0
-  takt durability --topic 'Map*' --topic Calibration      these alone, in memory; PERSISTENT ones need --store
+  takt durability --store /var/lib/takt                   serves all TRANSIENT and PERSISTENT topics of domain 0
+  takt durability --topic 'Map*' --topic Calibration      only these topics, in memory; PERSISTENT ones need --store
 
-What is kept of a topic, its writers say by DURABILITY_SERVICE: by default the last sample of each instance.";
+DURABILITY_SERVICE of the writers determines how many samples of a topic are kept: by default the last sample of each instance.";
 
 /// `takt durability`
 #[derive(Args, Clone, Debug)]
@@ -23,25 +23,25 @@ What is kept of a topic, its writers say by DURABILITY_SERVICE: by default the l
 pub struct Durability {
     #[command(flatten)]
     domain: Domain,
-    /// Directory for PERSISTENT samples; made if it is not there [default: none, PERSISTENT topics are left alone]
+    /// Directory for PERSISTENT samples, created if missing [default: none, PERSISTENT topics are not served]
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
-    /// Topic to keep, * for any part of a name; may be repeated [default: all]
+    /// Topic to serve, * matches any part of a name; may be repeated [default: all]
     #[arg(long, value_name = "PATTERN")]
     topic: Vec<String>,
-    /// Payload on disk at most, in MiB
+    /// Maximum payload on disk, in MiB
     #[arg(long, value_name = "MIB", default_value = "1024", value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
     max_disk: u64,
-    /// Payload of each topic in memory at most, in MiB
+    /// Maximum payload of each topic in memory, in MiB
     #[arg(long, value_name = "MIB", default_value = "64", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     max_memory: u64,
-    /// Samples of each topic at most, whatever its DURABILITY_SERVICE says
+    /// Maximum samples of each topic, even if its DURABILITY_SERVICE allows more
     #[arg(long, value_name = "N", default_value = "65536", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     max_samples: u32,
-    /// How long to look for another service before a topic is served
+    /// Time to search for another service before a topic is served
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     settle: Duration,
-    /// How long writers wait for this service after its death
+    /// Time that writers wait for this service after it terminated
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
     lease: Duration,
 }

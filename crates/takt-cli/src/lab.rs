@@ -13,13 +13,13 @@ use takt_lab::{Check, Lab, LabFile, Outcome, Status};
 const EXAMPLES: &str = "\
 Examples:
   takt lab up examples/lab/two-switches.toml
-  takt lab up examples/lab/bridge.toml             a bridge of the kernel, without Open vSwitch
-  takt lab check examples/lab/two-switches.toml    again, after something was changed
+  takt lab up examples/lab/bridge.toml             a kernel bridge, without Open vSwitch
+  takt lab check examples/lab/two-switches.toml    repeats the checks
   takt lab status
-  takt lab exec talker -- takt pub ...             with the namespace's own /sys
+  takt lab exec talker -- takt pub ...             with the /sys of the namespace
   takt lab exec switches -- ovs-ofctl dump-flows unix:/run/takt/lab/two-switches/west.mgmt
   takt lab down
-Needs root; Open vSwitch (apt install openvswitch-switch) for switches of that kind. docs/lab.md describes the file.";
+Needs root; Open vSwitch (apt install openvswitch-switch) for switches of that kind. docs/guide/lab.md describes the file.";
 
 /// `takt lab`
 #[derive(Args, Clone, Debug)]
@@ -31,43 +31,43 @@ pub struct LabCommand {
 
 #[derive(Subcommand, Clone, Debug)]
 enum Action {
-    /// Make the network of a file and check it; it stays until it is taken down
+    /// Create the network of a file and check it; it exists until takt lab down
     Up {
-        /// The network, in TOML
+        /// Network file, in TOML
         file: PathBuf,
-        /// One JSON object instead of text
+        /// Print one JSON object instead of text
         #[arg(long)]
         json: bool,
     },
-    /// Check a lab that is up again, by the file that it was made from; its switches have to forward
+    /// Repeat the checks of a running lab, with the file that created it; its switches have to forward
     Check {
-        /// The network, in TOML
+        /// Network file, in TOML
         file: PathBuf,
-        /// One JSON object instead of text
+        /// Print one JSON object instead of text
         #[arg(long)]
         json: bool,
     },
-    /// Remove a lab whole, also one that was left by a killed process
+    /// Remove a lab, also one that a killed process left behind
     Down {
-        /// The lab; may be left out if there is one
+        /// Name of the lab; may be omitted if exactly one is up
         name: Option<String>,
     },
     /// Show labs: namespaces, processes, switches and their controllers
     Status {
-        /// The lab; all by default
+        /// Name of the lab [default: all labs]
         name: Option<String>,
-        /// One JSON object instead of text
+        /// Print one JSON object instead of text
         #[arg(long)]
         json: bool,
     },
     /// Run a program on a host of a lab; `switches` is the host of the switches
     Exec {
-        /// The lab; may be left out if there is one
+        /// Name of the lab; may be omitted if exactly one is up
         #[arg(long, value_name = "NAME")]
         lab: Option<String>,
-        /// The host
+        /// Host name
         host: String,
-        /// The program and its arguments
+        /// Program and its arguments
         #[arg(last = true, required = true, value_name = "COMMAND")]
         command: Vec<String>,
     },
@@ -115,7 +115,7 @@ fn chosen(name: Option<&str>) -> Result<String> {
         (Some(name), _) => Ok(name.to_owned()),
         (None, [one]) => Ok(one.clone()),
         (None, []) => Err(Error::Usage("no lab is up".to_owned())),
-        (None, names) => Err(Error::Usage(format!("several labs are up, name one of {}", names.join(", ")))),
+        (None, names) => Err(Error::Usage(format!("several labs are up; name one of {}", names.join(", ")))),
     }
 }
 
@@ -173,8 +173,8 @@ fn status(name: Option<&str>, json: bool) -> Result<()> {
 fn print(lab: &Status) -> Result<()> {
     let state = match (lab.is_complete, lab.has_builder) {
         (true, _) => "up".to_owned(),
-        (false, true) => "being made".to_owned(),
-        (false, false) => format!("left incomplete: takt lab down {}", lab.name),
+        (false, true) => "being created".to_owned(),
+        (false, false) => format!("incomplete; remove it with takt lab down {}", lab.name),
     };
     outln!("lab {}: {state}", lab.name)?;
     for place in &lab.places {
@@ -198,7 +198,7 @@ fn print(lab: &Status) -> Result<()> {
 
 /// Replaces this process by the program. Returns only on failure.
 fn exec(lab: Option<&str>, host: &str, command: &[String]) -> Result<()> {
-    let [program, arguments @ ..] = command else { return Err(Error::Usage("a program is missing".to_owned())) };
+    let [program, arguments @ ..] = command else { return Err(Error::Usage("clap requires a program".to_owned())) };
     let namespace = Status::namespace(&chosen(lab)?, host).map_err(failure)?;
     let source = namespace.exec(Program::new(program).args(arguments));
     Err(Error::Os { op: format!("run {program} on {host}"), source })

@@ -30,13 +30,13 @@ const TYPE_TIMEOUT: Duration = Duration::from_secs(2);
 
 const EXAMPLES: &str = "\
 Examples:
-  takt ls                              what is in domain 0, on all interfaces
-  takt ls --domain 7 --wait 5          look for longer
-  takt ls --all                        every pair, not only those that do not match
+  takt ls                              participants and topics of domain 0, on all interfaces
+  takt ls --domain 7 --wait 5          listens longer
+  takt ls --all                        lists every pair, not only those that do not match
   takt ls --interface lo --json
-  takt ls --peer 192.0.2.7             ask a host that multicast does not reach
+  takt ls --peer 192.0.2.7             includes a host that multicast does not reach
 
-Exit code 0 whether or not somebody is there; the findings at the end say what keeps participants apart.";
+Exit code 0 with and without participants; the findings at the end explain why participants do not communicate.";
 
 /// `takt ls`
 #[derive(Args, Clone, Debug)]
@@ -44,13 +44,13 @@ Exit code 0 whether or not somebody is there; the findings at the end say what k
 pub struct Ls {
     #[command(flatten)]
     domain: Domain,
-    /// How long to listen
+    /// Time to listen, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
     wait: Duration,
     /// List every pair of a writer and a reader
     #[arg(long)]
     all: bool,
-    /// One JSON object instead of text
+    /// Print one JSON object instead of text
     #[arg(long)]
     json: bool,
 }

@@ -13,12 +13,14 @@ mod documents;
 mod domain;
 mod durability;
 mod finding;
+mod help;
 mod host;
 mod lab;
 mod ls;
 mod network;
 mod output;
 mod perf;
+mod ps;
 mod sdn;
 #[cfg(feature = "security")]
 mod security;
@@ -26,18 +28,19 @@ mod topic;
 mod transport;
 
 use crate::output::note;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::io::Write;
 use std::process::ExitCode;
 use takt_bench::{Error, signal};
+use topic::measure::Quantity;
 
 const EXIT_CODES: &str = "\
 Exit codes:
   0    done, or standard output was closed
-  1    failed: the configuration, the machine, the network, a limit that is not kept; doctor: findings that matter
+  1    failure of configuration, machine or network, or a limit that is exceeded; doctor: findings other than hints
   2    wrong usage
-  3    nobody answered in time
-  4    the type of a topic cannot be learned
+  3    timeout: no matching endpoint, no sample or no answer
+  4    type of a topic not available
   130  stopped by SIGINT
   143  stopped by SIGTERM";
 
@@ -51,43 +54,55 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Print the samples of a topic, of any vendor and any type that can be learned
+    /// Print the samples of a topic; discovers its type and QoS
     Echo(topic::echo::Echo),
-    /// Print the samples of a topic, with policies of your choice
+    /// Print the samples of a topic, with QoS policies from options
     Sub(topic::subscribe::Sub),
     /// Write samples to a topic
     Pub(topic::publish::Pub),
     /// Print the type of a topic as IDL or Rust
     Type(topic::show_type::ShowType),
-    /// Measure latency and throughput, alone or beside plain UDP and other DDS
+    /// Measure the rate of a topic
+    Hz(topic::measure::Measure),
+    /// Measure the bandwidth of a topic
+    Bw(topic::measure::Measure),
+    /// Measure the delay of a topic, from source timestamp to reception
+    Delay(topic::measure::Measure),
+    /// Measure latency and throughput, and compare with plain UDP and other DDS
     Perf(perf::Perf),
-    /// Experiments that make their own network: what other traffic does to real-time traffic
+    /// Run benchmark campaigns and experiments that create their own network
     Bench(bench::Bench),
-    /// List participants, topics, writers and readers of a domain, and why pairs do not match
+    /// List participants, topics and endpoints of a domain, and unmatched pairs
     Ls(ls::Ls),
-    /// Introduce participants to each other on a network without multicast
+    /// List the processes of a domain
+    Ps(ps::Ps),
+    /// Run a discovery server for networks without multicast
     DiscoveryServer(discovery_server::DiscoveryServer),
-    /// Have one process of a host own the network and discovery, for applications that reach it by shared memory
+    /// Run the daemon that owns network and discovery for applications of a host
     Daemon(daemon::Daemon),
-    /// Keep samples of TRANSIENT and PERSISTENT writers, and serve them to late joiners
+    /// Run the durability service for TRANSIENT and PERSISTENT samples
     Durability(durability::Durability),
-    /// List transports, and say what an interface is good for
+    /// List transports, and probe which ones an interface supports
     Transport(transport::Transport),
     /// Check, show and explain configurations: QoS profiles and settings
     Config(config::Config),
-    /// Make this machine fit for real-time traffic, and undo that
+    /// Configure this machine for real-time traffic, and undo it
     Host(host::Host),
-    /// Say what on this machine stands in the way of real-time traffic, and what mends it
+    /// Find obstacles to real-time traffic on this machine, with remedies
     Doctor(host::Doctor),
     /// Control the switches of a network by OpenFlow
     Sdn(sdn::Sdn),
-    /// Make certificates, keys and signed documents of DDS Security, check and explain them
+    /// Create, check and explain keys, certificates and documents of DDS Security
     #[cfg(feature = "security")]
     Security(security::Security),
-    /// Networks of hosts and OpenFlow switches on this machine
+    /// Create networks of hosts and OpenFlow switches on this machine
     Lab(lab::LabCommand),
-    /// Bound what flows take over executors and links, before any of them flows
+    /// Compute bounds on the end-to-end latency of flows over executors and links
     Analyze(analyze::Analyze),
+    /// Print the completion script of a shell
+    Completions(help::Completions),
+    /// Write manual pages
+    Man(help::Man),
 }
 
 impl Command {
@@ -108,7 +123,7 @@ impl Command {
             Self::Sdn(sdn) => sdn.is_question(),
             #[cfg(feature = "security")]
             Self::Security(security) => security.is_question(),
-            Self::Config(_) | Self::Analyze(_) => true,
+            Self::Config(_) | Self::Analyze(_) | Self::Completions(_) | Self::Man(_) => true,
             _ => false,
         }
     }
@@ -120,7 +135,8 @@ impl Command {
 /// The exit code, if there is no command to run. Help, the version or the error has been written
 /// before.
 fn parse() -> Result<Cli, ExitCode> {
-    Cli::try_parse().map_err(|error| {
+    let matches = help::grouped(Cli::command()).try_get_matches();
+    matches.and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| {
         let written = error.print().and_then(|()| std::io::stdout().flush());
         let exit_code = ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(1));
         if error.use_stderr() {
@@ -151,15 +167,21 @@ fn main() -> ExitCode {
         Command::Sub(sub) => sub.run(),
         Command::Pub(publish) => publish.run(),
         Command::Type(show_type) => show_type.run(),
+        Command::Hz(measure) => measure.run(Quantity::Rate),
+        Command::Bw(measure) => measure.run(Quantity::Bandwidth),
+        Command::Delay(measure) => measure.run(Quantity::Delay),
         Command::Perf(perf) => perf.run(),
         Command::Bench(bench) => bench.run(),
         Command::Ls(ls) => ls.run(),
+        Command::Ps(ps) => ps.run(),
         Command::DiscoveryServer(server) => server.run(),
         Command::Daemon(daemon) => daemon.run(),
         Command::Durability(durability) => durability.run(),
         Command::Transport(transport) => transport.run(),
         Command::Config(config) => config.run(),
         Command::Analyze(analyze) => analyze.run(),
+        Command::Completions(completions) => completions.run(help::grouped(Cli::command())),
+        Command::Man(man) => man.run(Cli::command()),
         Command::Sdn(sdn) => sdn.run(),
         #[cfg(feature = "security")]
         Command::Security(security) => security.run(),

@@ -80,7 +80,7 @@ pub fn presentation(publications: &[PublicationData], subscriptions: &[Subscript
     };
     let finding = |writer: &PublicationData, reader: &SubscriptionData, why: &str| {
         let what = format!("topic '{}': writer {} and reader {} match", writer.topic_name, writer.guid, reader.guid);
-        let mend = "let the writer announce its publisher, or ask for access_scope TOPIC";
+        let mend = "configure the writer to announce PID_GROUP_ENTITYID, or request access_scope TOPIC";
         Finding::of_network(what, why, mend).into_hint()
     };
     pairs
@@ -95,11 +95,11 @@ pub fn silent(participant: &DomainParticipant) -> Result<Vec<Finding>> {
     let finding = |one: &SilentParticipant| {
         Finding::of_network(
             format!(
-                "{} announces itself, and does not answer at {} ({} challenges)",
+                "{} announces itself but does not answer at {} ({} challenges)",
                 one.label, one.locator, one.challenges
             ),
-            "its endpoints are not known, nothing matches: datagrams to it or from it are dropped on the way",
-            "permit UDP of the ports 7400 and above in the firewalls of both hosts (nft list ruleset, ufw status), check the route",
+            "its endpoints are unknown and do not match: the network drops datagrams to it or from it",
+            "permit UDP ports 7400 and above in the firewalls of both hosts (nft list ruleset, ufw status), and check the route",
         )
     };
     Ok(all.iter().map(finding).collect())
@@ -139,14 +139,14 @@ pub fn silent_peers(participant: &DomainParticipant, settings: &Settings) -> Res
         for peer in texts(settings, path) {
             let addresses = addresses_of(host_of(peer));
             let what = match addresses.as_slice() {
-                [] => format!("{role} {peer}: the name has no address"),
+                [] => format!("{role} {peer}: the name does not resolve to an address"),
                 all if all.iter().any(answers) || (peer.starts_with("tcp/") && is_connected) => continue,
                 _ => format!("{role} {peer} does not answer"),
             };
             findings.push(Finding::of_network(
                 what,
-                "participants that are to be found through it stay unknown",
-                format!("start it, check its address, port and domain, and the firewalls; {}", settings_hint(path)),
+                "participants behind it are not discovered",
+                format!("start it, and check its address, port, domain and the firewalls; {}", settings_hint(path)),
             ));
         }
     }
@@ -155,7 +155,7 @@ pub fn silent_peers(participant: &DomainParticipant, settings: &Settings) -> Res
 
 fn settings_hint(path: &str) -> &'static str {
     match path {
-        "network.peers" => "its participants have to be of this domain",
+        "network.peers" => "its participants must be in this domain",
         _ => "takt discovery-server starts one",
     }
 }
@@ -190,17 +190,17 @@ pub fn multicast(participant: &DomainParticipant, settings: &Settings) -> Result
                 is_command: true,
                 ..Finding::of_network(
                     format!("{name} does not carry multicast (no flag MULTICAST)"),
-                    "participants on other hosts are found by peers or discovery servers alone",
+                    "participants on other hosts are discovered only through peers or discovery servers",
                     format!("ip link set {name} multicast on"),
                 )
             });
         } else if !comes_back(participant, source, group)? {
             let address = SocketAddr::new(group.ip(), port);
             findings.push(Finding::of_network(
-                format!("a datagram to {address} by {name} does not come back to this host"),
-                "participants on other hosts are found by peers or discovery servers alone",
+                format!("a multicast datagram to {address} through {name} does not return to this host"),
+                "participants on other hosts are discovered only through peers or discovery servers",
                 format!(
-                    "permit UDP to {network} in the firewall (nft list ruleset), or name hosts: TAKT_PEERS, --peer; seen on {name}"
+                    "permit UDP to {network} in the firewall (nft list ruleset), or configure peers: TAKT_PEERS, --peer; seen on {name}"
                 ),
             ));
         }
@@ -258,9 +258,9 @@ pub fn on_loopback(participant: &DomainParticipant, settings: &Settings) -> Resu
         return Ok(Vec::new());
     }
     Ok(vec![Finding::of_network(
-        format!("{} on loopback alone: {}", count(only.len(), "participant"), only.join(", ")),
-        "participants on other interfaces do not find it, also on this host",
-        "take TAKT_INTERFACES=lo away, or give it to both; --interface lo shows what is there",
+        format!("{} only on loopback: {}", count(only.len(), "participant"), only.join(", ")),
+        "participants on other interfaces do not discover it, even on this host",
+        "remove TAKT_INTERFACES=lo, or set it for both; --interface lo lists the participants on loopback",
     )])
 }
 
@@ -286,7 +286,7 @@ pub fn other_domains(own: u32, settings: &Settings) -> Result<Vec<Finding>> {
             findings.push(
                 Finding::of_network(
                     format!("domain {domain} has {}, such as {}", count(found.len(), "participant"), first.label()),
-                    format!("participants of domain {own} and of domain {domain} do not find each other"),
+                    format!("participants of domain {own} do not discover those of domain {domain}"),
                     format!("takt ls --domain {domain}, TAKT_DOMAIN={domain}"),
                 )
                 .into_hint(),
@@ -300,7 +300,7 @@ pub fn other_domains(own: u32, settings: &Settings) -> Result<Vec<Finding>> {
 /// Returns the warnings of a participant that has just joined: receive buffers limited by the
 /// kernel, missing transports.
 pub fn warnings(participant: &DomainParticipant) -> Vec<Finding> {
-    let why = "samples are lost, or take a slower way";
+    let why = "samples can be lost, or use a slower transport";
     participant.warnings().iter().map(|one| Finding::of_network(&one.what, why, &one.remedy)).collect()
 }
 

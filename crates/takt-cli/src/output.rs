@@ -92,7 +92,7 @@ impl EventLog {
         if let Err(error) = &result
             && !self.is_failing
         {
-            note!("takt: warning: {error}; events are lost, the service goes on");
+            note!("takt: warning: {error}; events are lost, the service continues");
         }
         self.is_failing = result.is_err();
     }

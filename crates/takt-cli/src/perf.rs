@@ -15,22 +15,22 @@ use takt_bench::{Result, agent};
 
 const EXAMPLES: &str = "\
 Examples:
-  takt perf pong                                   answer pings, in one terminal
-  takt perf ping --size 64 --samples 10000         round trips, in another
-  takt perf ping --spin --cpu 1 --fifo 80 --json   spin on core 1 in real time, figures as JSON
+  takt perf pong                                   answers pings, in one terminal
+  takt perf ping --size 64 --samples 10000         measures round trips, in another terminal
+  takt perf ping --spin --cpu 1 --fifo 80 --json   spins on core 1 with SCHED_FIFO, prints JSON
   takt perf ping --rate 1000                       one ping every millisecond
-  takt perf sub                                    receive a stream, report when it ends
-  takt perf pub --size 1024 --max                  send it as fast as possible
-  takt perf compare --size 64 --spin               beside plain UDP, in interleaved rounds
-  takt perf compare --block --peers DIR            beside other DDS too: agents in DIR
-  takt perf transports                             AF_XDP beside sockets, between two namespaces
-  takt perf topics --topics 1,1000                 what a thousand topics cost
-  takt perf within --size 1048576                  a megabyte within a process, serialised and as it is
+  takt perf sub                                    receives a stream, reports at its end
+  takt perf pub --size 1024 --max                  sends a stream at maximum rate
+  takt perf compare --size 64 --spin               compares with plain UDP, in interleaved rounds
+  takt perf compare --block --peers DIR            compares also with other DDS: agents in DIR
+  takt perf transports                             compares AF_XDP with sockets, between two namespaces
+  takt perf topics --topics 1,1000                 measures the cost of a thousand topics
+  takt perf within --size 1048576                  1 MiB within a process, serialized and unserialized
 
-  takt perf pub --interface eth0 --answer-clock 0.0.0.0:7399     on one host, and on another:
-  takt perf sub --interface eth0 --clock 10.0.0.1:7399           one way between them, with a band
+  takt perf pub --interface eth0 --answer-clock 0.0.0.0:7399     on one host; on another:
+  takt perf sub --interface eth0 --clock 10.0.0.1:7399           one-way latency between them, with an uncertainty
 
-Without --clock both sides have to run on one host: latencies are of its clock.";
+Without --clock both sides have to run on one host, since latencies need one clock.";
 
 /// `takt perf`
 #[derive(Args)]
@@ -48,17 +48,17 @@ enum Workload {
     Pong(options::Run),
     /// Send a stream to `takt perf sub`
     Pub(options::Run),
-    /// Receive a stream until its end, or --samples samples, and report loss and one-way latency
+    /// Receive a stream until its end or --samples samples; report loss and latency
     Sub(options::Run),
-    /// Measure round trips beside plain UDP, and beside other middleware, in interleaved rounds
+    /// Compare round trips with plain UDP and other middleware, in interleaved rounds
     Compare(compare::Compare),
-    /// Measure the ways through a network beside each other, between two network namespaces (root)
+    /// Compare transports between two network namespaces (root)
     Transports(transports::Transports),
-    /// Measure what many topics cost, between two participants of this process
+    /// Measure the cost of many topics, between two participants of this process
     Topics(duo::Topics),
-    /// Measure what samples cost within a process, serialised and as they are
+    /// Measure the cost of samples within a process, serialized and unserialized
     Within(duo::Within),
-    /// Run one workload for a benchmark driver: one JSON object per line, ends at SIGTERM
+    /// Run one workload for a benchmark driver: one JSON object per line, until SIGTERM
     Agent(AgentArguments),
 }
 

@@ -19,29 +19,29 @@ Examples:
   takt analyze system.toml --what-if
   takt analyze system.toml --certificate system.json
   takt analyze system.toml --measured sub.json --margin 2
-  takt analyze --verify system.json                    checks each number of a certificate, computes none
-docs/analysis.md explains the file.";
+  takt analyze --verify system.json                    verifies a certificate, does not compute bounds
+docs/guide/analysis.md explains the file.";
 
 /// `takt analyze`
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Analyze {
-    /// Executors, links and flows, in TOML
+    /// System file: executors, links and flows, in TOML
     #[arg(required_unless_present = "verify")]
     system: Option<PathBuf>,
-    /// Check this certificate instead
+    /// Verify this certificate instead of analyzing a system file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["system", "certificate", "what_if", "measured", "margin"])]
     verify: Option<PathBuf>,
-    /// Accounts of what an executor's jobs took, for stages whose time is measured; several, besides those that the file names
+    /// Job statistics of executors, for stages with measured times; added to those that the system file names
     #[arg(long, value_name = "FILE", num_args = 1..)]
     measured: Vec<PathBuf>,
-    /// What measured times are multiplied with, 1 at least [default: that of the file, or 1.5]
+    /// Factor for measured times, at least 1 [default: that of the system file, or 1.5]
     #[arg(long, value_name = "FACTOR")]
     margin: Option<f64>,
-    /// Write the bounds with what proves them, in JSON, if all limits are kept
+    /// Write the certificate, the bounds with their proofs, in JSON, if all limits are kept
     #[arg(long, value_name = "FILE")]
     certificate: Option<PathBuf>,
-    /// Also say how much slower all may become, and how often each flow may come
+    /// Also print the headroom of all times and the shortest period of each flow
     #[arg(long)]
     what_if: bool,
     /// Print JSON
@@ -54,7 +54,7 @@ impl Analyze {
         if let Some(path) = &self.verify {
             return verify_file(path);
         }
-        let path = self.system.as_deref().expect("the command line has one of them");
+        let path = self.system.as_deref().expect("clap requires SYSTEM without --verify");
         let file = read_system(path, &self.measured, self.margin).map_err(|error| Error::Usage(error.to_string()))?;
         let certificate = file.analyse().map_err(|error| Error::NotKept { what: error.to_string() })?;
         let what_if = self.what_if.then(|| report::WhatIf::of(file.system()));
@@ -75,7 +75,7 @@ fn text(path: &Path) -> Result<String> {
 }
 
 fn write(path: &Path, certificate: &Certificate) -> Result<()> {
-    let json = serde_json::to_string_pretty(certificate).expect("it has nothing that JSON has not");
+    let json = serde_json::to_string_pretty(certificate).expect("a certificate is valid JSON");
     std::fs::write(path, json + "\n").map_err(|source| Error::Os { op: path.display().to_string(), source })
 }
 

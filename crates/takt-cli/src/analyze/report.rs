@@ -27,7 +27,7 @@ impl WhatIf {
 
 pub fn table(certificate: &Certificate, what_if: Option<&WhatIf>) -> String {
     let system = &certificate.system;
-    let mut text = format!("{:<24} {:>12} {:>12} {:>12}  spent most on\n", "flow", "bound", "limit", "slack");
+    let mut text = format!("{:<24} {:>12} {:>12} {:>12}  longest stage\n", "flow", "bound", "limit", "slack");
     for (at, (flow, claim)) in system.flows.iter().zip(&certificate.flows).enumerate() {
         let bound = claim.bound_ns.map_or("none".to_owned(), microseconds);
         let limit = flow.limit_ns.map_or("-".to_owned(), microseconds);
@@ -39,26 +39,28 @@ pub fn table(certificate: &Certificate, what_if: Option<&WhatIf>) -> String {
             format!("{} ({})", system.resources[flow.stages[stage].resource].name, microseconds(time_ns))
         });
         let line = format!("{:<24} {bound:>12} {limit:>12} {slack:>12}  {binding}", flow.name);
-        writeln!(text, "{}", line.trim_end()).expect("text takes all");
+        writeln!(text, "{}", line.trim_end()).expect("writing to a String cannot fail");
     }
     for (at, resource) in system.resources.iter().enumerate() {
-        let used = advice::utilisation_ppm(system, at).map_or("as much as there is".to_owned(), percent);
-        writeln!(text, "{:<24} used {used}", resource.name).expect("text takes all");
+        let used = advice::utilisation_ppm(system, at).map_or("up to 100 % (unbounded arrivals)".to_owned(), percent);
+        writeln!(text, "{:<24} used {used}", resource.name).expect("writing to a String cannot fail");
     }
     for time in &certificate.measured {
-        writeln!(text, "{}", measured(system, time)).expect("text takes all");
+        writeln!(text, "{}", measured(system, time)).expect("writing to a String cannot fail");
     }
     let Some(what_if) = what_if else { return text };
     match what_if.headroom_permille {
         Some(permille) => {
             let factor = format!("{}.{:03}", permille / 1000, permille % 1000);
-            writeln!(text, "all may take {factor} times as long").expect("text takes all");
+            writeln!(text, "all limits are kept if all times grow by a factor of {factor}")
+                .expect("writing to a String cannot fail");
         }
-        None => text.push_str("as it is, limits are not kept\n"),
+        None => text.push_str("limits are not kept\n"),
     }
     for (flow, shortest) in system.flows.iter().zip(&what_if.shortest_period_ns) {
         if let Some(shortest) = shortest {
-            writeln!(text, "{:<24} may come every {}", flow.name, microseconds(*shortest)).expect("text takes all");
+            writeln!(text, "{:<24} shortest period {}", flow.name, microseconds(*shortest))
+                .expect("writing to a String cannot fail");
         }
     }
     text

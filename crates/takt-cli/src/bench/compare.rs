@@ -8,8 +8,8 @@ use takt_bench::study::directory::Results;
 use takt_bench::{Error, Result};
 
 const EXAMPLES: &str = "\
-A value is worse if the whole 95 % interval of its ratio, by bootstrap over rounds, is beyond the threshold. Exit code 1 if a value is worse.
-A cell with one round is never decided.
+A value is worse if the whole 95 % interval of its ratio, by bootstrap over rounds, exceeds the threshold. Exit code 1 if a value is worse.
+A cell with one round has no interval and no verdict.
 
 Examples:
   takt bench compare results/before results/after
@@ -22,13 +22,13 @@ pub struct Compare {
     /// Results directory of the first campaign
     #[arg(value_name = "A")]
     before: PathBuf,
-    /// Results directory of the second
+    /// Results directory of the second campaign
     #[arg(value_name = "B")]
     after: PathBuf,
-    /// Change from which a value is worse or better, percent
+    /// Change above which a value counts as worse or better, in percent
     #[arg(long, default_value = "5", value_name = "PERCENT")]
     threshold: f64,
-    /// All values as one JSON object
+    /// Print all values as one JSON object
     #[arg(long)]
     json: bool,
 }

@@ -14,7 +14,7 @@ Examples:
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Environment {
-    /// As one line of JSON
+    /// Print one line of JSON
     #[arg(long)]
     json: bool,
 }

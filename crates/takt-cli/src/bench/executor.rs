@@ -11,16 +11,16 @@ use takt_bench::isolation::load::LoadPlan;
 use takt_bench::{Error, Result};
 
 const EXAMPLES: &str = "\
-On loopback, in a network namespace of its own and with real-time priorities where this user may; what may not be had is told. Exit code 1
-if a critical sample was later than the bound.
+Runs on loopback, in a separate network namespace and with real-time priorities if this user has the privileges; otherwise a note says
+what is missing. Exit code 1 if a critical sample exceeded the bound.
 
 Examples:
   takt bench executor
-  takt bench executor --aside            the long callback on an executor of its own
-  takt bench executor --secure           encrypted, beside participants that authenticate
+  takt bench executor --aside            the long callback on a second executor
+  takt bench executor --secure           encrypted, while participants authenticate
   takt bench executor --out bound        then: takt analyze bound/system.toml, takt analyze --verify bound/certificate.json
-  takt bench executor --trace late.json  ends with the first late sample; what the executor did is for Perfetto
-docs/executor-bound.md explains the figures.";
+  takt bench executor --trace late.json  ends at the first late sample; trace for Perfetto
+docs/results/executor-bound.md explains the figures.";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
@@ -32,49 +32,49 @@ enum Format {
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Executor {
-    /// Phases of 2 s, a tenth of the load
+    /// Phases of 2 s with a tenth of the load
     #[arg(long)]
     quick: bool,
     /// Length of the measurement [default: 30, or 2 with --quick]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: Option<u64>,
-    /// Length of each of the two phases before it [default: 5, or 2 with --quick]
+    /// Length of each of the two preceding phases [default: 5, or 2 with --quick]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
     calibration: Option<u64>,
-    /// What times that were measured beforehand are multiplied with, 1 at least
+    /// Factor for the execution times of the preceding phases, at least 1
     #[arg(long, default_value = "1.5", value_name = "FACTOR")]
     margin: f64,
-    /// Time from one critical sample to the next, us
+    /// Period of the critical samples, us
     #[arg(long, default_value = "1000", value_name = "US", value_parser = clap::value_parser!(u64).range(50..=1_000_000))]
     period: u64,
-    /// Background samples a second [default: 50000, or 5000 with --quick]
+    /// Background samples per second [default: 50000, or 5000 with --quick]
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     samples: Option<u32>,
-    /// Participants that come and go every two seconds [default: 500, or 50 with --quick]
+    /// Participants that join and leave every two seconds [default: 500, or 50 with --quick]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=1000))]
     participants: Option<u64>,
-    /// What the long callback takes, us; 0: there is none
+    /// Execution time of the long callback, us; 0: no long callback
     #[arg(long, default_value = "5000", value_name = "US", value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
     callback: u64,
-    /// Long callbacks a second
+    /// Long callbacks per second
     #[arg(long, default_value = "10", value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=1000))]
     callback_rate: u32,
-    /// Encrypt all messages; of three participants one may take part, one cannot authenticate, and one may not
+    /// Encrypt all messages; of three participants one is permitted, one fails authentication, one has no permission
     #[arg(long)]
     secure: bool,
-    /// Have an executor of its own call the long callback
+    /// Run the long callback on a second executor
     #[arg(long)]
     aside: bool,
     /// Cores of the writers and of the executor [default: 0,1]
     #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 1)]
     cpu: Vec<usize>,
-    /// End with the first late sample, and write the executor's last jobs to this file
+    /// Stop at the first late sample, and write the executor's last jobs to this file
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// Write system.toml, certificate.json and report.json to this directory
     #[arg(long, value_name = "DIRECTORY")]
     out: Option<PathBuf>,
-    /// How to print the report
+    /// Format of the report
     #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
     format: Format,
 }
@@ -95,7 +95,7 @@ impl Executor {
         }
         match outcome.measurement.late {
             0 => Ok(()),
-            late => Err(Error::NotKept { what: format!("{late} critical samples were later than the bound") }),
+            late => Err(Error::NotKept { what: format!("{late} critical samples exceeded the bound") }),
         }
     }
 

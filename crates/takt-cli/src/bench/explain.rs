@@ -9,7 +9,7 @@ use takt_bench::study::directory::Results;
 use takt_bench::study::explain::explain;
 
 const EXAMPLES: &str = "\
-A cell is named by workload, system and parameters. The beginning of the name suffices if no other cell begins so.
+The name of a cell consists of workload, system and parameters. A unique prefix of the name suffices.
 
 Examples:
   takt bench explain results/paper-b latency-rtt/takt-udp/reliability=reliable,size=16
@@ -22,7 +22,7 @@ pub struct Explain {
     /// Results directory of takt bench run
     #[arg(value_name = "DIR")]
     directory: PathBuf,
-    /// Name of the cell, or its beginning
+    /// Name of the cell, or a unique prefix
     #[arg(value_name = "CELL")]
     cell: String,
 }

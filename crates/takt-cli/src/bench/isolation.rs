@@ -15,13 +15,13 @@ use takt_bench::isolation::{Plan, run};
 use takt_bench::{Error, Result};
 
 const EXAMPLES: &str = "\
-Makes three network namespaces, two hosts and the link between them; needs root and iperf3. Everything it makes is
-gone when it ends. Each round measures each configuration once, in a random order from the seed, which is printed.
+Creates three network namespaces: two hosts and the link between them; needs root and iperf3. It removes them at
+its end. Each round measures each configuration once, in a random order from the seed, which is printed.
 
 Examples:
-  takt bench isolation --quick                                  a minute
-  takt bench isolation --out isolation.json                     an hour and less; the result in a file
-  takt bench isolation --from isolation.json --format markdown  its tables again
+  takt bench isolation --quick                                  one minute
+  takt bench isolation --out isolation.json                     up to one hour; writes the result to a file
+  takt bench isolation --from isolation.json --format markdown  prints its tables again
   takt bench isolation --only tables --load samples,callback,storm";
 
 /// Length of the warm-up before the first measured ping.
@@ -36,14 +36,14 @@ enum Part {
     Ablation,
 }
 
-/// Load inside the answering process.
+/// Load inside the process that answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Load {
-    /// 50,000 best-effort samples a second of another topic
+    /// 50,000 best-effort samples per second of another topic
     Samples,
-    /// A callback of 5 ms, ten times a second
+    /// A callback of 5 ms, ten times per second
     Callback,
-    /// 500 participants that come and go every two seconds
+    /// 500 participants that join and leave every two seconds
     Storm,
 }
 
@@ -51,7 +51,7 @@ enum Load {
 enum Format {
     Text,
     Markdown,
-    /// All that was measured, histograms included
+    /// All measurements with histograms
     Json,
 }
 
@@ -74,43 +74,43 @@ pub struct Isolation {
     /// Payloads in bytes [default: 64,512,1024, or 1024 with --quick]
     #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(16..=1200))]
     sizes: Vec<u64>,
-    /// Pings a second
+    /// Pings per second
     #[arg(long, default_value = "2000", value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=20_000))]
     rate: u32,
-    /// Line rate in Mbit/s, each way
+    /// Line rate in Mbit/s, in each direction
     #[arg(long, default_value = "100", value_name = "MBIT", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     line_rate: u32,
-    /// Best-effort frames that wait at the link
+    /// Queue length of the link in best-effort frames
     #[arg(long, default_value = "256", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     queue: u32,
     /// Flows of iperf3 in each direction
     #[arg(long, default_value = "50", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     flows: u32,
-    /// Payload of its datagrams in bytes; 0: as of the pings
+    /// Payload of the iperf3 datagrams in bytes; 0: that of the pings
     #[arg(long, default_value = "1024", value_name = "BYTES", value_parser = clap::value_parser!(u64).range(0..=1400))]
     flow_size: u64,
-    /// Cores of the process that pings and of the one that answers
+    /// Cores of the two processes: the one that sends pings, the one that answers
     #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 1)]
     cpu: Vec<usize>,
-    /// Their SCHED_FIFO priority
+    /// SCHED_FIFO priority of both processes
     #[arg(long, default_value = "80", value_name = "PRIO", value_parser = clap::value_parser!(u8).range(1..=99))]
     fifo: u8,
-    /// They never sleep, but rest 100 ms of each 800
+    /// Both processes spin, with a pause of 100 ms every 800 ms
     #[arg(long)]
     spin: bool,
     /// Load inside the process that answers
     #[arg(long, value_enum, value_name = "LOAD", value_delimiter = ',')]
     load: Vec<Load>,
-    /// Seed of the orders and of the resamples [default: from the clock]
+    /// Seed of the random orders and of the resampling [default: from the clock]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// How to print the result
+    /// Format of the result
     #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
     format: Format,
-    /// Write the result as JSON to this file, too
+    /// Also write the result as JSON to this file
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Measure nothing; print the result of this file
+    /// Print the result of this file without a measurement
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
 }
@@ -139,7 +139,8 @@ impl Isolation {
 
     fn measure(&self) -> Result<Outcome> {
         let plan = self.plan()?;
-        let program = std::env::current_exe().map_err(|e| Error::Os { op: "find this program".into(), source: e })?;
+        let program = std::env::current_exe()
+            .map_err(|e| Error::Os { op: "get the path of this executable".into(), source: e })?;
         note!("seed {}", plan.seed);
         let outcome = run(&plan, program, &["bench", "side"], command_line(), &mut |what| note!("{what}"))?;
         if let Some(path) = &self.out {

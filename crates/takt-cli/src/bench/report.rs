@@ -15,14 +15,14 @@ use takt_bench::study::report::{
 use takt_bench::{Error, Result};
 
 const EXAMPLES: &str = "\
-Without an option it prints the tables as Markdown. The page needs no network, no script and no other file.
+Without an option it prints the tables as Markdown. The HTML page is self-contained, without scripts.
 
 Examples:
   takt bench report results/paper-b
   takt bench report results/paper-b --html report.html
   takt bench report results/paper-b --markdown report.md --csv tables --json report.json
   takt bench report docs/results/performance --markdown docs/performance.md --chart docs/performance.svg
-docs/bench-report.md defines the statistics.";
+docs/guide/bench-report.md defines the statistics.";
 
 /// `takt bench report`
 #[derive(Args, Clone, Debug)]
@@ -31,13 +31,13 @@ pub struct Report {
     /// Results directory of takt bench run
     #[arg(value_name = "DIR")]
     directory: PathBuf,
-    /// Write a page with plots
+    /// Write an HTML page with plots
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Write the tables as Markdown
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
-    /// Write the first plot as SVG, which the Markdown then shows first; in the same directory
+    /// Write the first plot as SVG to the directory of the Markdown file, which shows it first
     #[arg(long, value_name = "FILE", requires = "markdown")]
     chart: Option<PathBuf>,
     /// Write measurements.csv and percentiles.csv to this directory
@@ -63,7 +63,8 @@ impl Report {
             write_file(path, &markdown(&results, name.as_deref())?)?;
         }
         if let Some(path) = &self.chart {
-            let chart = chart(&results)?.ok_or_else(|| Error::Usage("the first figure has no plot".into()))?;
+            let chart = chart(&results)?
+                .ok_or_else(|| Error::Usage("the first figure of the campaign has no plot; omit --chart".into()))?;
             write_file(path, &chart)?;
         }
         if let Some(directory) = &self.csv {

@@ -12,13 +12,13 @@ use takt_bench::{Error, Result};
 
 const EXAMPLES: &str = "\
 Examples:
-  takt bench run lab/campaigns/paper-b.toml --quick               a glance at each figure
-  takt bench run lab/campaigns/paper-b.toml --only takt-udp       one system alone
-  takt bench run --resume results/paper-b-1764200000              go on after a crash or a reboot
-  takt bench run lab/campaigns/paper-a.toml --paper --keep-raw    as long as in the publication
+  takt bench run lab/campaigns/paper-b.toml --quick               a short measurement of each figure
+  takt bench run lab/campaigns/paper-b.toml --only takt-udp       only one system
+  takt bench run --resume results/paper-b-1764200000              resume after a crash or a reboot
+  takt bench run lab/campaigns/paper-a.toml --paper --keep-raw    with the durations of the publication
 
 Progress goes to standard error. The last line on standard output is the results directory.
-Exit codes: 0 measured, 1 it could not be, 2 wrong usage, 130 and 143 stopped by a signal.";
+Exit codes: 0 measured, 1 not measured, 2 wrong usage, 130 and 143 stopped by a signal.";
 
 /// `takt bench run`
 #[derive(Args)]
@@ -27,25 +27,25 @@ pub struct Run {
     /// Campaign files
     #[arg(required_unless_present = "resume")]
     files: Vec<PathBuf>,
-    /// Measure little: a look at each figure
+    /// Short measurement of each figure
     #[arg(long, conflicts_with = "paper")]
     quick: bool,
-    /// Measure as long as the publication did
+    /// Measure with the durations of the publication
     #[arg(long)]
     paper: bool,
-    /// Directory in which each campaign makes its results directory
+    /// Directory in which each campaign creates its results directory
     #[arg(long, default_value = "results", value_name = "DIR")]
     out: PathBuf,
-    /// Go on with the results in this directory
+    /// Resume the campaign of this results directory
     #[arg(long, value_name = "DIR", conflicts_with_all = ["files", "quick", "paper"])]
     resume: Option<PathBuf>,
-    /// Measure this system alone, or those of this class (@dds); may be repeated
+    /// Measure only this system, or the systems of this class (@dds); may be repeated
     #[arg(long, value_name = "SYSTEM")]
     only: Vec<String>,
-    /// A further file of systems, in the form of lab/peers/systems.toml; may be repeated
+    /// Further file of systems, in the format of lab/peers/systems.toml; may be repeated
     #[arg(long, value_name = "FILE")]
     systems: Vec<PathBuf>,
-    /// Keep every latency in files below raw/
+    /// Write every latency to files in raw/
     #[arg(long)]
     keep_raw: bool,
 }
@@ -89,7 +89,10 @@ impl Run {
             let campaign = Campaign::read(file, length)?;
             let directory = run::directory_name(&self.out, &campaign);
             if requests.iter().any(|other: &Request| other.directory == directory) {
-                return Err(Error::Usage(format!("two campaigns are called {}", campaign.name)));
+                return Err(Error::Usage(format!(
+                    "two campaigns have the name {} and thus the same results directory; rename one, or measure them separately",
+                    campaign.name
+                )));
             }
             requests.push(request(campaign, length, directory, false));
         }
@@ -108,7 +111,9 @@ fn tell(progress: Progress<'_>) {
         }
         Progress::Disturbed(Disturbance { foreign, steal, .. }) => {
             let (foreign, steal) = (100.0 * foreign, 100.0 * steal);
-            eprintln!("  disturbed: others used {foreign:.0} %, the hypervisor {steal:.0} % of the processors; again");
+            eprintln!(
+                "  disturbed: other processes used {foreign:.0} %, the hypervisor {steal:.0} % of the processors; repeating"
+            );
         }
         Progress::Failed(why) => eprintln!("  failed: {why}"),
     }

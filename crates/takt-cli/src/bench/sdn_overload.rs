@@ -12,18 +12,18 @@ use takt_bench::sdn_overload::{Plan, html, run};
 use takt_bench::{Error, Result};
 
 const EXAMPLES: &str = "\
-Hosts at switches of Open vSwitch, made by takt lab; needs root and Open vSwitch (apt install openvswitch-switch). Everything it makes is gone
-when it ends. Each pair runs idle, with an overload of twice the links, and with the overload and the controller.
+Creates a lab of hosts and Open vSwitch switches, and removes it at its end; needs root and Open vSwitch (apt install openvswitch-switch).
+Each pair runs idle, with an overload of twice the link rate, and with the overload and the controller.
 
 Examples:
-  takt bench sdn-overload --quick                       a minute
+  takt bench sdn-overload --quick                       one minute
   takt bench sdn-overload --out overload                all categories and sizes, frames of 100 and 1,400 B: 20 minutes
   takt bench sdn-overload --backgrounds all             frames of 100 to 1,500 B: two hours
   takt bench sdn-overload --quick --switches 3          three switches in a row, each link overloaded
   takt bench sdn-overload --quick --ring                a ring of three switches, one link of which fails
-  takt bench sdn-overload --peer cyclonedds=PROGRAM     CycloneDDS, too: PROGRAM from make -C interop/peers cyclone11
+  takt bench sdn-overload --peer cyclonedds=PROGRAM     also CycloneDDS: PROGRAM from make -C interop/peers cyclone11
   takt bench sdn-overload --from overload/overload.json --out overload
-docs/sdn.md explains the figures.";
+docs/guide/sdn.md explains the figures.";
 
 /// Frame lengths of the paper, in octets.
 const ALL_BACKGROUNDS: [usize; 15] = [100, 200, 300, 400, 500, 600, 700, 800, 900, 1000, 1100, 1200, 1300, 1400, 1500];
@@ -32,55 +32,55 @@ const ALL_BACKGROUNDS: [usize; 15] = [100, 200, 300, 400, 500, 600, 700, 800, 90
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct SdnOverload {
-    /// Best effort and reliable-1, one size, runs of 5 s
+    /// Short measurement: best effort and reliable-1, one size, runs of 5 s
     #[arg(long)]
     quick: bool,
     /// best-effort, reliable-DEPTH, reliable-all [default: best-effort and reliable with 1, 50, 100 and all]
     #[arg(long, value_name = "CATEGORY", value_delimiter = ',')]
     categories: Vec<Category>,
-    /// Octets of data in a sample; reliable ones have the largest [default: 100,500,1000,1400, or 1400 with --quick]
+    /// Payload sizes in octets; reliable pairs use the largest [default: 100,500,1000,1400, or 1400 with --quick]
     #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(16..=1400))]
     sizes: Vec<u64>,
-    /// Octets of a frame of the overload, from 60 to 1514, or all: 100 to 1500 [default: 100,1400, or 1400 with --quick]
+    /// Frame sizes of the overload in octets, 60 to 1514, or all: 100 to 1500 [default: 100,1400, or 1400 with --quick]
     #[arg(long, value_name = "BYTES", value_parser = backgrounds)]
     backgrounds: Option<Backgrounds>,
     /// Length of each run [default: 25, or 5 with --quick]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: Option<u64>,
-    /// Time from one sample to the next, us
+    /// Period of the samples, us
     #[arg(long, default_value = "5000", value_name = "US", value_parser = clap::value_parser!(u64).range(500..=1_000_000))]
     period: u64,
-    /// Rate of the links in Mbit/s, each way
+    /// Rate of the links in Mbit/s, in each direction
     #[arg(long, default_value = "100", value_name = "MBIT", value_parser = clap::value_parser!(u32).range(1..=1000))]
     line_rate: u32,
-    /// Frames a second of the overload at most: with small frames the links have a lower rate
+    /// Maximum frames per second of the overload; small frames reduce the rate of the links
     #[arg(long, default_value = "40000", value_name = "N", value_parser = clap::value_parser!(u32).range(1_000..=10_000_000))]
     frame_rate: u32,
-    /// Frames of other traffic that wait at a link
+    /// Queue length of a link in frames of other traffic
     #[arg(long, default_value = "256", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     queue: u32,
-    /// Switches in a row
+    /// Number of switches in a row
     #[arg(long, default_value = "1", value_name = "N", value_parser = clap::value_parser!(u8).range(1..=i64::from(SWITCHES_MAX)))]
     switches: u8,
-    /// Three switches in a ring: idle, with the overload, and with a link that fails in the middle of the run
+    /// Ring of three switches: idle, with the overload, and with a link that fails in the middle of the run
     #[arg(long, conflicts_with = "switches")]
     ring: bool,
-    /// Readers, each on a host of its own
+    /// Number of readers, each on its own host
     #[arg(long, default_value = "1", value_name = "N", value_parser = clap::value_parser!(u64).range(1..=SUBSCRIBERS.len() as u64))]
     readers: u64,
-    /// A program of interop/peers under the name of its product: measures that, too
+    /// Also measure this program of interop/peers, under the name of its product; may be repeated
     #[arg(long = "peer", value_name = "NAME=PROGRAM", value_parser = peer)]
     peers: Vec<(String, PathBuf)>,
-    /// Measure the products of --peer alone
+    /// Measure only the products of --peer
     #[arg(long, requires = "peers")]
     without_takt: bool,
-    /// Leave overload.json (all figures and arrivals), overload.csv (arrivals) and report.html (plots) in this directory
+    /// Write overload.json (figures and arrivals), overload.csv (arrivals) and report.html (plots) to this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Measure nothing: take the figures from an overload.json
+    /// Read the figures from an overload.json instead of measuring
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
-    /// One JSON object with all arrivals instead of a table
+    /// Print one JSON object with all arrivals instead of a table
     #[arg(long)]
     json: bool,
 }
@@ -95,14 +95,14 @@ fn backgrounds(text: &str) -> std::result::Result<Backgrounds, String> {
     let len = |text: &str| text.parse().ok().filter(|len| (60..=1514).contains(len)); // tidy-allow(dropped-cause): the text is named
     let lens: Option<Vec<_>> = text.split(',').map(len).collect();
     lens.map(Backgrounds)
-        .ok_or_else(|| format!("{text:?} is neither all nor numbers from 60 to 1514 with commas between"))
+        .ok_or_else(|| format!("{text:?}: expected all, or frame sizes from 60 to 1514 separated by commas"))
 }
 
 fn peer(text: &str) -> std::result::Result<(String, PathBuf), String> {
     let is_fit = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c));
     match text.split_once('=') {
         Some((name, program)) if is_fit(name) && !program.is_empty() => Ok((name.to_owned(), program.into())),
-        _ => Err(format!("{text:?} is not of the form NAME=PROGRAM, with letters, digits, -, . and _ in the name")),
+        _ => Err(format!("{text:?}: expected NAME=PROGRAM, with letters, digits, -, . and _ in the name")),
     }
 }
 
@@ -128,7 +128,7 @@ impl SdnOverload {
     }
 
     fn measure(&self) -> Result<Outcome> {
-        let program = std::env::current_exe().map_err(|e| Error::os("find this program", e))?;
+        let program = std::env::current_exe().map_err(|e| Error::os("get the path of this executable", e))?;
         run(&self.plan(), program, &["bench", "side"], command_line(), &mut |what| note!("{what}"))
     }
 

@@ -9,10 +9,10 @@ use takt_bench::study::system::{self, Agent, System};
 /// `takt bench systems`
 #[derive(Args)]
 pub struct Systems {
-    /// A further file of systems; may be repeated
+    /// Further file of systems; may be repeated
     #[arg(long, value_name = "FILE")]
     systems: Vec<PathBuf>,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

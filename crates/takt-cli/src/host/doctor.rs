@@ -19,12 +19,12 @@ use crate::output::outln;
 
 const EXAMPLES: &str = "\
 Examples:
-  takt doctor                          the network of domain 0, and this machine
+  takt doctor                          checks the network of domain 0 and this machine
   takt doctor --domain 7 --peer 192.0.2.7 --wait 5
   takt doctor --interface eth0 --dscp 46 --queue 3
-  takt doctor --no-network             this machine alone; nothing is sent
+  takt doctor --no-network             only this machine; sends nothing
 
-Exit code 0: nothing that matters was found; 1: findings that matter. Findings that begin with 'hint:' do not count.";
+Exit code 0: no findings, or only hints ('hint:'); 1: at least one finding that is not a hint.";
 
 /// `takt doctor`
 #[derive(Args, Clone, Debug)]
@@ -34,19 +34,19 @@ pub struct Doctor {
     wish: WishArgs,
     #[command(flatten)]
     domain: DomainConfig,
-    /// Host whose participants have to answer; may be repeated, or separated by commas
+    /// Peer whose participants are expected to answer; may be repeated, or separated by commas
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
     peer: Vec<String>,
-    /// Discovery server that has to answer; may be repeated, or separated by commas
+    /// Discovery server that is expected to answer; may be repeated, or separated by commas
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
     server: Vec<String>,
-    /// How long to listen for participants
+    /// Time to listen for participants, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
     wait: Duration,
-    /// Leave the network aside: join no domain, send nothing
+    /// Skip the network checks: join no domain, send nothing
     #[arg(long)]
     no_network: bool,
-    /// Files below this directory in place of the machine's
+    /// Root directory of /proc, /sys and other files, instead of /
     #[arg(long, hide = true, value_name = "DIRECTORY")]
     root: Option<PathBuf>,
     /// Print JSON
@@ -65,14 +65,16 @@ fn of_clock(clock: &ClockQuality, facts: &Facts, interface: Option<&str>) -> Opt
         None => ("apt-get install chrony".to_owned(), true),
     };
     let why =
-        "times of samples from other hosts are not comparable; one-way latencies need echoes: takt perf sub --clock";
+        "timestamps of other hosts are not comparable; one-way latencies need clock echoes: takt perf sub --clock";
     let what = match clock.offset_uncertainty_ns {
-        None => "the clock is synchronised with no other".to_owned(),
-        Some(ns) if ns > CLOCK_OFF_MAX_NS => format!("the clock can be off by {:.1} ms", ns as f64 / 1e6),
+        None => "the system clock is not synchronized".to_owned(),
+        Some(ns) if ns > CLOCK_OFF_MAX_NS => {
+            format!("the offset of the system clock can be up to {:.1} ms", ns as f64 / 1e6)
+        }
         Some(_) => return None,
     };
     if clock.source == Source::Chrony && own.is_none() {
-        let mend = "a nearer server in chrony.conf, or PTP by an interface with a clock of its own".to_owned();
+        let mend = "configure a nearer server in chrony.conf, or PTP on an interface with a hardware clock".to_owned();
         return Some(Finding { what, why: why.to_owned(), mend, is_command: false, matters: false });
     }
     Some(Finding { what, why: why.to_owned(), mend, is_command, matters: false })
@@ -101,9 +103,9 @@ impl Doctor {
                 outln!("{}{finding}", if finding.matters { "" } else { "hint: " })?;
             }
             match (matter, findings.len()) {
-                (0, 0) => outln!("nothing is in the way")?,
+                (0, 0) => outln!("no findings")?,
                 (matter, all) => outln!(
-                    "{}, {}; takt host plan and apply make the changes of this machine",
+                    "{}, {}; takt host plan and apply make the changes to this machine",
                     count(matter, "finding"),
                     count(all - matter, "hint")
                 )?,
@@ -111,7 +113,7 @@ impl Doctor {
         }
         match matter {
             0 => Ok(()),
-            matter => Err(Error::NotKept { what: format!("{} to mend", count(matter, "finding")) }),
+            matter => Err(Error::NotKept { what: format!("{} to correct", count(matter, "finding")) }),
         }
     }
 
@@ -182,9 +184,12 @@ mod tests {
             of_clock(&ClockQuality { source, offset_uncertainty_ns, cards: Vec::new() }, &facts, None)
         };
         assert!(of(Source::Kernel, Some(CLOCK_OFF_MAX_NS)).is_none());
-        let finding = of(Source::Nobody, None).expect("it is in the way");
+        let finding = of(Source::Nobody, None).expect("a finding");
         assert_eq!((finding.mend.as_str(), finding.is_command), ("apt-get install chrony", true));
-        let finding = of(Source::Chrony, Some(2_500_000)).expect("it is in the way");
-        assert_eq!((finding.what.as_str(), finding.is_command), ("the clock can be off by 2.5 ms", false));
+        let finding = of(Source::Chrony, Some(2_500_000)).expect("a finding");
+        assert_eq!(
+            (finding.what.as_str(), finding.is_command),
+            ("the offset of the system clock can be up to 2.5 ms", false)
+        );
     }
 }

@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn every_knob_has_its_command() {
-        let of = |knob: &str, to: &str| command(&knob.parse().expect("a knob"), to);
+        let of = |knob: &str, to: &str| command(&knob.parse().expect("a valid knob"), to);
         assert_eq!(of("/proc/sys/vm/stat_interval", "120"), "sysctl -w vm.stat_interval=120");
         assert_eq!(of("/sys/class/net/eth0/threaded", "0"), "echo 0 > /sys/class/net/eth0/threaded");
         assert_eq!(of("ethtool/eth0/combined-channels", "4"), "ethtool -L eth0 combined 4");
@@ -72,7 +72,7 @@ mod tests {
         assert_eq!(of("route/eth0/239.255.0.0/16", "here"), "ip route add 239.255.0.0/16 dev eth0");
         let plan = of("qdisc/eth0", "qdisc mq 1: root");
         let json = plan.strip_prefix("echo '").and_then(|rest| rest.strip_suffix("' | takt host apply -"));
-        let plan: takt_host::Plan = serde_json::from_str(json.expect("quoted")).expect("a plan");
+        let plan: takt_host::Plan = serde_json::from_str(json.expect("quoted")).expect("a valid plan");
         assert_eq!(plan.changes[0].to, "qdisc mq 1: root");
     }
 }

@@ -21,14 +21,14 @@ use takt_host::{ClockQuality, Facts, Gate, Groups, Journal, LaunchTime, Machine,
 const EXAMPLES: &str = "\
 Examples:
   takt host inspect
-  takt host plan --cpus 3 --interface eth0 > host.json     changes nothing
-  takt host plan --interface eth0 --queue 3 --dscp 46      marked frames have queue 3
-  takt host plan --interface eth0 --queue 3 --dscp 46 --gates marked:300us,others:700us     each in its time
-  takt host plan --interface eth0 --dscp 46 --line-rate 100Mbit     they go first
+  takt host plan --cpus 3 --interface eth0 > host.json     makes no change
+  takt host plan --interface eth0 --queue 3 --dscp 46      queue 3 for marked frames
+  takt host plan --interface eth0 --queue 3 --dscp 46 --gates marked:300us,others:700us     gate schedule
+  takt host plan --interface eth0 --dscp 46 --line-rate 100Mbit     priority for marked frames
   takt host apply host.json
   takt host verify host.json
-  takt host revert                                         as it was before the first apply
-docs/host.md explains what is changed and why.";
+  takt host revert                                         state before the first apply
+docs/guide/host.md explains the changes and their reasons.";
 
 /// `takt host`
 #[derive(Args, Clone, Debug)]
@@ -36,80 +36,80 @@ docs/host.md explains what is changed and why.";
 pub struct Host {
     #[command(subcommand)]
     command: Command,
-    /// Files below this directory in place of the machine's
+    /// Root directory of /proc, /sys and other files, instead of /
     #[arg(long, global = true, hide = true, value_name = "DIRECTORY")]
     root: Option<PathBuf>,
-    /// Where what was there before is written down
+    /// Journal of the previous values
     #[arg(long, global = true, value_name = "FILE", default_value = Journal::PATH)]
     journal: PathBuf,
 }
 
 #[derive(Subcommand, Clone, Debug)]
 enum Command {
-    /// Print what is there, as JSON
+    /// Print the present settings of this machine, as JSON
     Inspect,
-    /// Print the changes that a wish takes and what cannot be had, as JSON
+    /// Print the necessary changes and what is not available here, as JSON
     Plan(WishArgs),
-    /// Make all changes of a plan, or none
+    /// Apply all changes of a plan, or none
     Apply {
-        /// The plan; - for standard input
+        /// Plan file; - for standard input
         plan: PathBuf,
     },
-    /// Look whether everything is as the plan says
+    /// Check that all settings are those of the plan
     Verify {
-        /// The plan; - for standard input
+        /// Plan file; - for standard input
         plan: PathBuf,
-        /// Send marked frames to a multicast group on the link as well, and count where they leave
+        /// Also send frames to a multicast group on the link, and count those in each queue or class
         #[arg(long)]
         measure: bool,
     },
-    /// Restore what was there before the first apply
+    /// Restore the values before the first apply
     Revert,
 }
 
 /// Settings that real-time traffic requires.
 #[derive(Args, Clone, Debug)]
 pub struct WishArgs {
-    /// Processors that nothing else is to use
+    /// Processors reserved for real-time threads
     #[arg(long, value_name = "N,N...", value_delimiter = ',')]
     cpus: Vec<usize>,
-    /// Give them to a control group of their own, /sys/fs/cgroup/takt, in which programs have to be started
+    /// Move these processors to the control group /sys/fs/cgroup/takt, in which programs have to be started
     #[arg(long, requires = "cpus")]
     control_group: bool,
-    /// The interface that it comes and goes by
+    /// Network interface of the real-time traffic
     #[arg(long, value_name = "NAME")]
     interface: Option<String>,
-    /// The queue of the interface that is for it alone: for what is marked, or else for what the processors send
+    /// Queue of the interface reserved for marked frames, or without marks for frames that the processors send
     #[arg(long, value_name = "N", requires = "interface")]
     queue: Option<u32>,
-    /// DSCPs that it is marked by; a topic's is its TRANSPORT_PRIORITY
+    /// DSCPs that mark the traffic; the DSCP of a topic is its TRANSPORT_PRIORITY
     #[arg(long, value_name = "N,N...", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(0..=63))]
     dscp: Vec<u8>,
-    /// PCPs of 802.1Q tags that it is marked by
+    /// PCPs of 802.1Q tags that mark the traffic
     #[arg(long, value_name = "N,N...", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(0..=7))]
     pcp: Vec<u8>,
-    /// What the link carries, such as 100Mbit: what is marked goes first where the link is full
+    /// Rate of the link, such as 100Mbit: marked frames have priority when the link is congested
     #[arg(long, value_name = "RATE", value_parser = rate)]
     line_rate: Option<u64>,
-    /// Have the network card do it: mqprio with hw 1, taprio with flags 2, etf with offload
+    /// Offload scheduling to the network card: mqprio with hw 1, taprio with flags 2, etf with offload
     #[arg(long, requires = "queue")]
     offload: bool,
-    /// When what is marked, all others, all or none may leave, again and again, such as marked:300us,others:700us
+    /// Cyclic gate schedule of marked frames, others, all or none, such as marked:300us,others:700us
     #[arg(long, value_name = "WHO:TIME,...", value_delimiter = ',', requires = "queue")]
     gates: Vec<Gate>,
-    /// When the first of these begins, or would have begun: TAI, in nanoseconds
+    /// Base time of the gate schedule, TAI in nanoseconds
     #[arg(long, value_name = "NS", default_value_t = 0, requires = "gates", allow_negative_numbers = true)]
     base_time: i64,
-    /// Marked frames have a time to leave (SO_TXTIME), and are handed on so long before it, such as 300us; without one they are dropped
+    /// Time before its launch time (SO_TXTIME) at which a marked frame is sent to the card; frames without one are dropped
     #[arg(long, value_name = "TIME", value_parser = time, requires = "queue")]
     launch_time: Option<u32>,
-    /// Frames without a time to leave are given one by the gates
+    /// The gate schedule determines the launch time of frames that have none
     #[arg(long, requires = "gates", requires = "launch_time")]
     txtime_assist: bool,
-    /// Multicast groups that go by the interface, such as 239.255.0.0/16
+    /// Multicast groups to route through the interface, such as 239.255.0.0/16
     #[arg(long, value_name = "ADDRESS/LENGTH,...", value_delimiter = ',')]
     groups: Vec<Groups>,
-    /// For how long sockets poll the driver before they sleep, in microseconds
+    /// Time that sockets poll the driver before they sleep, in microseconds
     #[arg(long, value_name = "US")]
     busy_poll: Option<u32>,
 }
@@ -124,11 +124,11 @@ fn rate(text: &str) -> std::result::Result<u64, String> {
         _ => None,
     };
     let rate = digits.parse::<u64>().ok().zip(unit).and_then(|(number, unit)| number.checked_mul(unit)); // tidy-allow(dropped-cause): the message says what is wanted
-    rate.ok_or_else(|| "a rate is a number and kbit, Mbit or Gbit".to_owned())
+    rate.ok_or_else(|| "expected a rate such as 100Mbit, with the unit kbit, Mbit or Gbit".to_owned())
 }
 
 fn time(text: &str) -> std::result::Result<u32, String> {
-    nanoseconds(text).ok_or_else(|| "a time is a number and ns, us, ms or s".to_owned())
+    nanoseconds(text).ok_or_else(|| "expected a time such as 300us, with the unit ns, us, ms or s".to_owned())
 }
 
 impl WishArgs {
@@ -170,13 +170,13 @@ impl Host {
                 let plan = read_plan(plan)?;
                 let mut journal = self.open_journal()?;
                 apply(&machine, &plan, &mut journal).map_err(|why| not_applied(&why))?;
-                outln!("{} changes are made; takt host revert takes them back", plan.changes.len())?;
+                outln!("{} changes applied; takt host revert undoes them", plan.changes.len())?;
                 Ok(())
             }
             Command::Verify { plan, measure } => {
                 let plan = read_plan(plan)?;
                 all_well(&verify(&machine, &plan))?;
-                outln!("all {} are as planned", plan.changes.len())?;
+                outln!("all {} settings are as planned", plan.changes.len())?;
                 if *measure { measure_steering(&machine, &plan) } else { Ok(()) }
             }
             Command::Revert => {
@@ -184,7 +184,7 @@ impl Host {
                 let count = journal.formers().len();
                 let left = revert(&machine, journal).map_err(|source| self.journal_error(source))?;
                 all_well(&left)?;
-                outln!("{count} settings are as they were")?;
+                outln!("{count} settings restored")?;
                 Ok(())
             }
         }
@@ -210,21 +210,24 @@ fn not_applied(why: &NotApplied) -> Error {
 }
 
 fn measure_steering(machine: &Machine, plan: &Plan) -> Result<()> {
-    let op = "frames to measure with".to_owned();
+    let op = "send frames to measure the queues".to_owned();
     let counted = takt_host::measure::steering(machine, plan).map_err(|source| Error::Os { op, source })?;
     for Counted { interface, steering, marked, sent, unmarked } in &counted {
-        outln!("{interface}: {steering}: of {sent} marked frames {marked} left there, of {FRAMES} others {unmarked}")?;
+        outln!("{interface}: {steering}: {marked} of {sent} marked frames and {unmarked} of {FRAMES} others")?;
     }
     match counted.iter().find(|counted| !counted.is_well()) {
         None => Ok(()),
-        Some(counted) => {
-            Err(Error::NotKept { what: format!("marked frames of {} leave elsewhere", counted.interface) })
-        }
+        Some(counted) => Err(Error::NotKept {
+            what: format!(
+                "marked frames of {} leave through a different queue or class than planned",
+                counted.interface
+            ),
+        }),
     }
 }
 
 fn print_json(value: &impl serde::Serialize) -> Result<()> {
-    outln!("{}", serde_json::to_string_pretty(value).expect("it has nothing that JSON has not"))?;
+    outln!("{}", serde_json::to_string_pretty(value).expect("a plan is valid JSON"))?;
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 //! and findings.
 
 use crate::finding::{Finding, count};
+use crate::ps::PROGRAM;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Write as _};
@@ -13,9 +14,6 @@ use takt::{
     SubscriptionData, presentation_caution,
 };
 use takt_config::similar;
-
-/// Properties in which vendors announce the program of a participant: CycloneDDS, Connext.
-const PROGRAM: [&str; 2] = ["__ProcessName", "dds.sys_info.executable_filepath"];
 
 /// Discovered entities of a domain.
 #[derive(Debug, Serialize)]
@@ -158,7 +156,7 @@ impl Catalogue {
 
     fn write(&self, text: &mut String, all: bool) -> fmt::Result {
         match self.participants.len() {
-            0 => writeln!(text, "domain {}: nobody there", self.domain)?,
+            0 => writeln!(text, "domain {}: no participants", self.domain)?,
             participants => writeln!(text, "domain {}: {}", self.domain, count(participants, "participant"))?,
         }
         self.participants.iter().try_for_each(|participant| writeln!(text, "  {participant}"))?;
@@ -556,7 +554,7 @@ mod tests {
     fn empty_domain_is_reported_as_empty() {
         assert_eq!(
             Catalogue::new(9, &[], &[], &[], |_, _| TypeComparison::Fit).display(false),
-            "domain 9: nobody there\n"
+            "domain 9: no participants\n"
         );
     }
 }

@@ -47,7 +47,7 @@ pub fn apart(participants: &[ParticipantData]) -> Vec<Finding> {
 /// The participant is closed.
 pub fn refused(participant: &DomainParticipant) -> Result<Vec<Finding>> {
     let finding = |(guid, why): (takt::Guid, String)| {
-        let mend = "takt security check tells what is wrong in an enclave; docs/security.md";
+        let mend = "run takt security check on the enclaves of both; docs/guide/security.md";
         Finding::of_network(format!("{guid} is not authenticated"), why, mend)
     };
     Ok(participant.refused_participants()?.into_iter().map(finding).collect())
@@ -89,9 +89,10 @@ fn difference(one: &Group, other: &Group) -> Option<Finding> {
         (is_secured, _) => {
             let [first, second] = names;
             let (secured, plain) = if is_secured.is_some() { (first, second) } else { (second, first) };
-            let what = format!("{plain} without DDS Security beside {secured} with it");
-            let why = "they match on topics that the governance leaves unprotected, and if it allows unauthenticated participants";
-            let mend = "TAKT_SECURITY names the enclave of a participant; docs/security-tools.md";
+            let what = format!("{plain} without DDS Security, {secured} with it");
+            let why =
+                "they match only on unprotected topics, and only if the governance allows unauthenticated participants";
+            let mend = "set TAKT_SECURITY to the enclave of the participant; docs/guide/security-tools.md";
             return Some(Finding::of_network(what, why, mend).into_hint());
         }
     };
@@ -104,8 +105,8 @@ fn difference(one: &Group, other: &Group) -> Option<Finding> {
         return Some(Finding::of_network(what, format!("\"{a}\" and \"{b}\": each refuses the other"), mend));
     }
     let differences = a.info.differences_of_participants(b.info, [left, right])?;
-    let what = format!("{left} and {right} have governances that differ");
-    let mend = "copy one governance.p7s to the enclaves of both; docs/security-tools.md";
+    let what = format!("{left} and {right} have different governance documents");
+    let mend = "copy one governance.p7s to the enclaves of both; docs/guide/security-tools.md";
     Some(Finding::of_network(what, format!("{differences}: each refuses the other"), mend))
 }
 
@@ -147,7 +148,7 @@ mod tests {
         assert!(found[0].contains("is_rtps_protected on the side of \"one\" only"), "{found:?}");
         for pair in [[one.clone(), participant("two", None, 0)], [participant("two", None, 0), one]] {
             let found = findings(&pair);
-            assert!(found[0].starts_with("\"two\" without DDS Security beside \"one\" with it"), "{found:?}");
+            assert!(found[0].starts_with("\"two\" without DDS Security, \"one\" with it"), "{found:?}");
         }
     }
 

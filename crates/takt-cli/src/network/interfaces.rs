@@ -108,19 +108,21 @@ pub fn ipv6_alone(settings: &Settings) -> Vec<Finding> {
         let name = &interface.name;
         match (is_on, kind?) {
             (false, Ipv6Alone::Routable) => Some(Finding::of_network(
-                format!("{name} has IPv6 addresses alone, and IPv6 is off"),
-                "no participant is found by it",
-                "TAKT_IPV6=1, network.ipv6 = true, or an IPv4 address",
+                format!("{name} has only IPv6 addresses, and IPv6 is off"),
+                "no participant is discovered through it",
+                "set TAKT_IPV6=1 or network.ipv6 = true, or add an IPv4 address",
             )),
             (false, Ipv6Alone::LinkLocal) => Some(Finding::of_network(
-                format!("{name} has a link-local IPv6 address alone, and IPv6 is off"),
-                "participants of this host find each other by loopback; those of other hosts are not found",
-                format!("ip address add ADDRESS/LENGTH dev {name}, or DHCP; TAKT_IPV6=1 at all hosts reaches those of the same link"),
+                format!("{name} has only a link-local IPv6 address, and IPv6 is off"),
+                "participants of this host discover each other over loopback; those of other hosts are not discovered",
+                format!(
+                    "ip address add ADDRESS/LENGTH dev {name}, or DHCP; TAKT_IPV6=1 on all hosts reaches those of the same link"
+                ),
             )),
             (true, Ipv6Alone::LinkLocal) => Some(
                 Finding::of_network(
-                    format!("{name} has a link-local IPv6 address alone"),
-                    "participants of the same link that have IPv6 on are found by multicast; those behind a router are not",
+                    format!("{name} has only a link-local IPv6 address"),
+                    "multicast discovers participants of the same link that use IPv6, but none behind a router",
                     format!("ip address add ADDRESS/LENGTH dev {name}, or DHCP, to reach other links"),
                 )
                 .into_hint(),
@@ -139,8 +141,8 @@ pub fn mtu(settings: &Settings) -> Vec<Finding> {
         Some(
             Finding::of_network(
                 format!("{name} has an MTU of {mtu}"),
-                "hosts of one network whose MTU is smaller than the sender's receive no datagrams above it",
-                format!("ip link set {name} mtu 1500, or the same MTU at all hosts and switches"),
+                "hosts with a smaller MTU do not receive datagrams that exceed it",
+                format!("ip link set {name} mtu 1500, or set the same MTU on all hosts and switches"),
             )
             .into_hint(),
         )
@@ -155,7 +157,7 @@ mod tests {
     #[test]
     fn if_inet6_line_gives_address_scope_and_interface() {
         let line = "fe800000000000000042acfffe110002 0c 40 20 80     eth0";
-        let expected: SocketAddrV6 = "[fe80::42:acff:fe11:2%12]:0".parse().expect("an address");
+        let expected: SocketAddrV6 = "[fe80::42:acff:fe11:2%12]:0".parse().expect("a valid line");
         assert_eq!(ipv6_address(line), Some(("eth0", expected)));
         assert_eq!(ipv6_address(""), None);
         assert_eq!(ipv6_address("fe80 zz 40 20 80 eth0"), None);

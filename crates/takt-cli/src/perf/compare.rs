@@ -21,22 +21,22 @@ const RAW_SHM: &str = "raw-shm";
 const RAW_SHM_SPIN: &str = "raw-shm-spin";
 
 const EXAMPLES: &str = "\
-The ratio in each round is that of a column's median to that of plain UDP in the same round; the table shows the
-median of the ratios and, in brackets, the smallest and the biggest. Columns of other middleware sleep when idle and
-are compared with plain UDP that sleeps.
+The ratio of a round is the median of a column divided by the median of plain UDP in the same round. The table shows
+the median of the ratios and, in brackets, the minimum and the maximum. Columns of other middleware sleep when idle
+and are compared with plain UDP that sleeps.
 
 Examples:
   takt perf compare                                      sleeping and spinning, 64 bytes
   takt perf compare --size 16,64,1024,8192 --spin
-  takt perf compare --shm                                shared memory, too
+  takt perf compare --shm                                also shared memory
   takt perf compare --block --peer cyclone=./cyclone --peer fastdds=./fastdds,transport=udp
-  takt perf compare --rounds 21 --quiet 5 --json         repeat what others disturbed by more than 5 %";
+  takt perf compare --rounds 21 --quiet 5 --json         repeats measurements that other processes disturbed by more than 5 %";
 
 /// `takt perf compare`
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Compare {
-    /// Payloads in bytes, with commas between
+    /// Payloads in bytes, separated by commas
     #[arg(long, default_value = "64", value_name = "BYTES", value_delimiter = ',', value_parser = size)]
     size: Vec<usize>,
     /// Rounds; every column is measured once in each
@@ -45,47 +45,47 @@ pub struct Compare {
     /// Round trips to measure in each round
     #[arg(long, default_value = "10000", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     samples: u64,
-    /// Round trips before those
+    /// Round trips of the warm-up in each round
     #[arg(long, default_value = "1000", value_name = "N")]
     warmup: u64,
-    /// Columns that spin: look for input again and again while there is none
+    /// Measure columns that spin: poll for input without sleeping
     #[arg(long)]
     spin: bool,
-    /// Columns that sleep while there is no input (without --spin and --block: both)
+    /// Measure columns that sleep without input (without --spin and --block: both)
     #[arg(long)]
     block: bool,
-    /// Columns of shared memory as well, beside plain shared memory
+    /// Also measure shared memory, and plain shared memory as its baseline
     #[arg(long)]
     shm: bool,
     #[command(flatten)]
     qos: Qos,
     #[command(flatten)]
     notification: Notification,
-    /// Who drives Takt's participant
+    /// Thread that drives Takt's participant
     #[arg(long, value_enum, default_value = "inline")]
     runtime: RuntimeName,
-    /// Cores of the pinging and of the answering process
+    /// Cores of the process that sends pings and of the process that answers
     #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 1)]
     cpu: Vec<usize>,
-    /// SCHED_FIFO priority of both, in every column
+    /// SCHED_FIFO priority of both processes, in every column
     #[arg(long, value_name = "PRIO", value_parser = clap::value_parser!(u8).range(1..=99))]
     fifo: Option<u8>,
-    /// First DDS domain; 16 are used in turn
+    /// First DDS domain ID; 16 domains are used in turn
     #[arg(long, default_value = "60", value_parser = clap::value_parser!(u32).range(0..=216))]
     domain: u32,
-    /// Network interface that all traffic is on
+    /// Network interface of all traffic
     #[arg(long, value_name = "NAME", default_value = "lo")]
     interface: String,
-    /// Directory of agents of other middleware, a column each [default: $TAKT_AGENTS]
+    /// Directory of agents of other middleware, one column each [default: $TAKT_AGENTS]
     #[arg(long, value_name = "DIR")]
     peers: Option<PathBuf>,
-    /// One such agent with its own arguments; may be repeated
+    /// Agent of other middleware with its arguments; may be repeated
     #[arg(long, value_name = "NAME=PROGRAM[,KEY=VALUE]...")]
     peer: Vec<String>,
-    /// Measure again what other processes disturbed by more than this share of the machine, at most 5 times
+    /// Repeat measurements that other processes disturbed by more than this share of the machine, at most 5 times
     #[arg(long, value_name = "PERCENT")]
     quiet: Option<f64>,
-    /// Everything as one JSON object instead of the table
+    /// Print one JSON object instead of the table
     #[arg(long)]
     json: bool,
 }
@@ -134,7 +134,8 @@ impl Compare {
     }
 
     fn plan(&self) -> Result<Plan> {
-        let no_address = || Error::Usage(format!("no interface {} with an IPv4 address", self.interface));
+        let no_address =
+            || Error::Usage(format!("--interface {}: no interface of this name has an IPv4 address", self.interface));
         let address = interface_ipv4(&self.interface).ok_or_else(no_address)?;
         Ok(Plan {
             sizes: self.size.clone(),
@@ -164,7 +165,7 @@ impl Compare {
             ([], _) => Ok((0, 1)),
             ([both], _) => Ok((*both, *both)),
             ([ping, pong], _) => Ok((*ping, *pong)),
-            _ => Err(Error::Usage("--cpu takes one or two cores".into())),
+            _ => Err(Error::Usage("--cpu requires one or two cores, such as --cpu 0,1".into())),
         }
     }
 
@@ -210,7 +211,8 @@ impl Compare {
 
 /// Creates a column that runs this program.
 pub(super) fn own(name: &str, transport: &str, notify: Option<Notify>) -> Result<Column> {
-    let program = std::env::current_exe().map_err(|source| Error::Os { op: "find this program".into(), source })?;
+    let program =
+        std::env::current_exe().map_err(|source| Error::Os { op: "get the path of this executable".into(), source })?;
     let notify = match notify {
         None => "auto",
         Some(Notify::Listener) => "listener",

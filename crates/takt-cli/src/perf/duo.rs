@@ -22,7 +22,7 @@ struct Meeting {
     /// Bind this process to a core
     #[arg(long, value_name = "CORE")]
     cpu: Option<usize>,
-    /// One JSON object a line instead of the table
+    /// Print one JSON object per line instead of the table
     #[arg(long)]
     json: bool,
 }
@@ -30,7 +30,8 @@ struct Meeting {
 impl Meeting {
     fn place(&self, shared_memory: bool) -> Result<Place> {
         Scheduling { cpu: self.cpu, ..Scheduling::default() }.apply()?;
-        let no_address = || Error::Usage(format!("no interface {} with an IPv4 address", self.interface));
+        let no_address =
+            || Error::Usage(format!("--interface {}: no interface of this name has an IPv4 address", self.interface));
         let address = interface_ipv4(&self.interface).ok_or_else(no_address)?.to_string();
         Ok(Place { domain: self.domain, interface: self.interface.clone(), address, shared_memory })
     }
@@ -52,17 +53,17 @@ impl Meeting {
 /// `takt perf topics`
 #[derive(Args, Clone, Debug)]
 pub struct Topics {
-    /// How many topics, with commas between
+    /// Numbers of topics, separated by commas
     #[arg(long, default_value = "1,10,100,1000", value_name = "N", value_delimiter = ',',
           value_parser = clap::value_parser!(u32).range(1..=10_000))]
     topics: Vec<u32>,
-    /// Samples in all
+    /// Total number of samples
     #[arg(long, default_value = "100000", value_name = "N")]
     samples: usize,
     /// Payload in bytes
     #[arg(long, default_value = "64", value_name = "BYTES", value_parser = size)]
     size: usize,
-    /// Through shared memory
+    /// Use shared memory
     #[arg(long)]
     shm: bool,
     #[command(flatten)]
@@ -92,7 +93,7 @@ impl Topics {
 /// `takt perf within`
 #[derive(Args, Clone, Debug)]
 pub struct Within {
-    /// Payloads in bytes, with commas between
+    /// Payloads in bytes, separated by commas
     #[arg(long, default_value = "64,4096,65536,1048576", value_name = "BYTES", value_delimiter = ',', value_parser = size)]
     size: Vec<usize>,
     /// Samples of each kind
@@ -111,7 +112,7 @@ impl Within {
         let place = self.meeting.place(true)?;
         for (at, size) in self.size.iter().enumerate() {
             let found = duo::within(&place, *size, self.samples)?;
-            let headline = format!("{:>10} {:>20} {:>20}", "bytes", "serialised, us", "as they are, us");
+            let headline = format!("{:>10} {:>20} {:>20}", "bytes", "serialized, us", "unserialized, us");
             let (serialised, shared) = (&found.serialised, &found.shared);
             let figures = |of: &takt_bench::stats::Summary| format!("{:.2} (p99 {:.2})", of.p50, of.p99);
             let row = format!("{:>10} {:>20} {:>20}", found.size, figures(serialised), figures(shared));

@@ -19,9 +19,9 @@ use crate::domain::{DomainConfig, prepare};
 /// Thread that drives the participant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum RuntimeName {
-    /// This thread: no other thread, no lock
+    /// The calling thread: no other thread, no lock
     Inline,
-    /// A receive thread of its own
+    /// A separate receive thread
     Shared,
 }
 
@@ -64,7 +64,7 @@ pub struct Notification {
     /// Wait in a WaitSet, then take
     #[arg(long)]
     waitset: bool,
-    /// Take until there is something
+    /// Call take until it returns a sample
     #[arg(long)]
     poll: bool,
 }
@@ -84,39 +84,39 @@ impl Notification {
 /// `takt perf ping|pong|pub|sub`
 #[derive(Args, Clone, Debug)]
 pub struct Run {
-    /// What carries the samples: udp, shm (discovery stays on UDP), one of takt transport ls, such as xdp:eth0, the first that
-    /// opens of several, as in 'xdp:eth0|udp'; raw-udp and raw-shm, without any middleware, are baselines
+    /// Transport of the samples: udp, shm (discovery uses UDP), one of takt transport ls, such as xdp:eth0, or the first
+    /// of several that opens, as in 'xdp:eth0|udp'; raw-udp and raw-shm are baselines without middleware
     #[arg(long, default_value = "udp", value_name = "NAME", value_parser = transport)]
     transport: Transport,
-    /// Who drives the participant
+    /// Thread that drives the participant
     #[arg(long, value_enum, default_value = "inline")]
     runtime: RuntimeName,
-    /// Payload in bytes, at least 16: a sequence number and a time are in it
+    /// Payload in bytes, at least 16 for sequence number and timestamp
     #[arg(long, default_value = "64", value_name = "BYTES", value_parser = size)]
     size: usize,
     #[command(flatten)]
     qos: Qos,
-    /// Samples that pub writes with one call; sub takes as many at once, or 64
+    /// Samples per write call of pub; sub takes as many per call, or 64
     #[arg(long, value_name = "N", default_value = "1", value_parser = batch)]
     batch: usize,
-    /// Samples per second; for ping one ping per period, whatever comes back
+    /// Samples per second; for ping one ping per period, independent of the answers
     #[arg(long, value_name = "HZ", value_parser = rate)]
     rate: Option<f64>,
-    /// As fast as possible; for ping the next when the last is back (default)
+    /// Maximum rate; for ping, the next ping follows the previous answer (default)
     #[arg(long, conflicts_with = "rate")]
     max: bool,
-    /// Samples to measure [default: ping 10000, pub 100000, pong and sub without end]
+    /// Samples to measure [default: ping 10000, pub 100000, pong and sub unlimited]
     #[arg(long, value_name = "N")]
     samples: Option<u64>,
-    /// Samples before those that are measured
+    /// Samples of the warm-up
     #[arg(long, value_name = "N", default_value = "1000")]
     warmup: u64,
     #[command(flatten)]
     notification: Notification,
-    /// Look for input again and again while there is none, and burn a core
+    /// Spin: poll for input without sleeping; occupies a core
     #[arg(long)]
     spin: bool,
-    /// Sleep while there is no input (default)
+    /// Sleep without input (default)
     #[arg(long, conflicts_with = "spin")]
     block: bool,
     /// Run on this core only
@@ -130,31 +130,31 @@ pub struct Run {
     mlock: bool,
     #[command(flatten)]
     domain: DomainConfig,
-    /// Network interface that all traffic is on [default: that of the transport or of the configuration, or lo]
+    /// Network interface of all traffic [default: that of the transport or of the configuration, or lo]
     #[arg(long, value_name = "NAME")]
     interface: Option<String>,
-    /// Subscribers that pub waits for
+    /// Number of readers that pub waits for
     #[arg(long, value_name = "N", default_value = "1")]
     pub readers: usize,
-    /// Write samples where readers are lent them, and read no more of them than number and time
+    /// Write into loaned samples; readers access only sequence number and timestamp
     #[arg(long)]
     loan: bool,
-    /// pub: answer echoes there, so that a sub on another host knows how late samples are
+    /// pub: answer clock echoes at this address, for the latencies of a sub on another host
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub answer_clock: Option<SocketAddr>,
-    /// sub: take the time from the pub that answers echoes there; latencies have a band then
+    /// sub: measure the clock offset to the pub that answers at this address; latencies have an uncertainty
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub clock: Option<SocketAddr>,
-    /// What accounts and the system file call this side's executor [default: takt-bench]
+    /// Name of this side's executor in job statistics and system file [default: takt-bench]
     #[arg(long, value_name = "NAME")]
     executor: Option<String>,
-    /// System file of takt analyze: the topics Data, Ping and Pong have its priorities, and sub compares each sample with its bound
+    /// System file of takt analyze: priorities of the topics Data, Ping and Pong, and the bound that sub checks
     #[arg(long, value_name = "FILE")]
     system: Option<PathBuf>,
-    /// Write what this side's jobs took to this file, for takt analyze --measured
+    /// Write the job statistics of this side to this file, for takt analyze --measured
     #[arg(long, value_name = "FILE")]
     pub job_accounts: Option<PathBuf>,
-    /// One JSON object instead of text
+    /// Print one JSON object instead of text
     #[arg(long)]
     pub json: bool,
 }
@@ -261,7 +261,7 @@ fn interface_of(transport: &Transport) -> Option<String> {
 pub fn size(text: &str) -> std::result::Result<usize, String> {
     match text.parse() {
         Ok(size) if size >= MARKS_LEN => Ok(size),
-        Ok(_) => Err(format!("a payload has at least {MARKS_LEN} bytes")),
+        Ok(_) => Err(format!("expected a payload of at least {MARKS_LEN} bytes")),
         Err(error) => Err(format!("{error}")),
     }
 }
@@ -269,7 +269,7 @@ pub fn size(text: &str) -> std::result::Result<usize, String> {
 fn batch(text: &str) -> std::result::Result<usize, String> {
     match text.parse() {
         Ok(count) if (1..=BATCH_MAX).contains(&count) => Ok(count),
-        Ok(_) => Err(format!("a batch has 1 to {BATCH_MAX} samples")),
+        Ok(_) => Err(format!("expected a batch of 1 to {BATCH_MAX} samples")),
         Err(error) => Err(format!("{error}")),
     }
 }
@@ -277,7 +277,7 @@ fn batch(text: &str) -> std::result::Result<usize, String> {
 fn rate(text: &str) -> std::result::Result<f64, String> {
     match text.parse() {
         Ok(hz) if (1e-9..=1e9).contains(&hz) => Ok(hz),
-        Ok(_) => Err("a rate is from 1e-9 to 1e9".into()),
+        Ok(_) => Err("expected a rate from 1e-9 to 1e9 samples per second".into()),
         Err(error) => Err(format!("{error}")),
     }
 }

@@ -130,7 +130,7 @@ pub fn subscribe(options: &Run) -> Result<()> {
     let band = clock.zip(outcome.uncertainty_ns).map(|(clock, uncertainty_ns)| clock.band(uncertainty_ns));
     if band.as_ref().is_some_and(|band| band.restarts > 0) {
         note!(
-            "a clock was stepped meanwhile, or drifts by more than 100 parts in a million: do not trust the latencies"
+            "a clock was stepped during the measurement, or drifts by more than 100 ppm: the latencies are not valid"
         );
     }
     let figures = Figures {
@@ -150,7 +150,7 @@ pub fn subscribe(options: &Run) -> Result<()> {
 /// only the receiving side of a stream measures.
 fn refuse_clocks(are_wrong: bool) -> Result<()> {
     if are_wrong {
-        return Err(Error::Usage("pub takes --answer-clock, sub takes --clock; nothing else takes either".into()));
+        return Err(Error::Usage("--answer-clock is valid only for pub, --clock only for sub".into()));
     }
     Ok(())
 }
@@ -211,5 +211,5 @@ fn latency(status: &LatencyExceededStatus) -> String {
     };
     let (count, worst) = (status.ages.count(), microseconds(status.ages.max_ns()));
     let bound = most("bound", status.bound_ns, status.above_bound_count);
-    format!("{count} samples, the oldest {worst}{bound}{}", most("limit", status.limit_ns, status.total_count))
+    format!("{count} samples, maximum age {worst}{bound}{}", most("limit", status.limit_ns, status.total_count))
 }

@@ -20,12 +20,12 @@ use takt_bench::spec::History;
 use takt_bench::{Error, Result};
 
 const EXAMPLES: &str = "\
-Makes two network namespaces at a veth pair; needs root, and iperf3 for tcp. Columns take turns in each round. The round
-trips are reliable, KEEP_ALL, on two topics, one ping each period; who spins rests 100 ms of each 800. A column that fails is
-left out from then on, and its row says why; the exit code is 1 then. Agents of other middleware follow the contract of `takt perf agent`; the address of the other end is `peer=`.
+Creates two network namespaces with a veth pair; needs root, and iperf3 for tcp. Each round measures each column once. Round
+trips are RELIABLE, KEEP_ALL, on two topics, one ping per period; spinning readers pause 100 ms every 800 ms. A column that
+fails is omitted from later rounds, its row contains the reason, and the exit code is 1. Agents implement the contract of `takt perf agent`; `peer=` is the address of the other end.
 
 Examples:
-  takt perf transports                                        everything, some minutes
+  takt perf transports                                        all parts, several minutes
   takt perf transports --only trips --samples 300000 --rounds 1 --columns takt-udp-spin,takt-xdp-spin
   takt perf transports --peer cyclone=./cyclone,notify=waitset --peer cyclone-spin=./cyclone,notify=poll";
 
@@ -34,11 +34,11 @@ Examples:
 enum Part {
     /// Round trips
     Trips,
-    /// Samples a second, one way
+    /// Samples per second, one way
     Rate,
-    /// MB a second, one way
+    /// MB per second, one way
     Bandwidth,
-    /// What a stream of TCP through the same interface is left
+    /// Throughput that remains for a TCP stream on the same interface
     Tcp,
 }
 
@@ -58,16 +58,16 @@ pub struct Transports {
     /// Round trips to measure in each round
     #[arg(long, default_value = "3000", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     samples: u64,
-    /// Round trips before those
+    /// Round trips of the warm-up in each round
     #[arg(long, default_value = "300", value_name = "N")]
     warmup: u64,
-    /// Pings a second
+    /// Pings per second
     #[arg(long, default_value = "1000", value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     rate: u32,
-    /// Payload of a ping in bytes, and of a sample when samples are counted
+    /// Payload of pings in bytes, and of samples in the part that counts samples
     #[arg(long, default_value = "32", value_name = "BYTES", value_parser = super::options::size)]
     size: usize,
-    /// Payload in bytes when MB are counted
+    /// Payload in bytes in the part that counts MB
     #[arg(long, default_value = "1024", value_name = "BYTES", value_parser = super::options::size)]
     bulk: usize,
     /// Length of a stream in seconds
@@ -76,13 +76,13 @@ pub struct Transports {
     /// Cores of the two processes
     #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 1)]
     cpu: Vec<usize>,
-    /// SCHED_FIFO priority of both, for round trips; 0: none
+    /// SCHED_FIFO priority of both processes, for round trips; 0: none
     #[arg(long, default_value = "50", value_name = "PRIO", value_parser = clap::value_parser!(u8).range(0..=99))]
     fifo: u8,
-    /// An agent of other middleware with its own arguments; may be repeated
+    /// Agent of other middleware with its arguments; may be repeated
     #[arg(long, value_name = "NAME=PROGRAM[,KEY=VALUE]...")]
     peer: Vec<String>,
-    /// JSON lines instead of tables
+    /// Print JSON lines instead of tables
     #[arg(long)]
     json: bool,
 }
@@ -118,7 +118,7 @@ impl Transports {
             columns.retain(|column| self.columns.is_empty() || self.columns.contains(&column.name));
             if columns.is_empty() {
                 note!(
-                    "nothing to measure for {}: none of the columns has it",
+                    "no column supports the part {}; select other parts or columns",
                     part.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned())
                 );
                 continue;
@@ -146,7 +146,7 @@ impl Transports {
             ([], 1) => (0, 0),
             ([], _) => (0, 1),
             ([a, b], _) => (*a, *b),
-            _ => return Err(Error::Usage("--cpu takes two cores".into())),
+            _ => return Err(Error::Usage("--cpu requires two cores, such as --cpu 0,1".into())),
         };
         let ends = site.ends();
         Ok(Plan {
@@ -211,7 +211,7 @@ impl Transports {
             |cell: &TcpCell| Figure { column: cell.column.clone(), round: cell.round, value: cell.gigabits_per_second };
         let figures: Vec<Figure> = outcome.cells.iter().map(of).collect();
         let names: Vec<&str> = [ALONE].into_iter().chain(columns.iter().map(|column| column.name.as_str())).collect();
-        let head = ["tcp beside", "Gbit/s", ""];
+        let head = ["tcp with load", "Gbit/s", ""];
         let table = rounds_table(head, &names, &figures, &outcome.failures, |_| String::new());
         let ratios: Vec<Ratio> = columns.iter().filter_map(|c| ratio("tcp", &figures, &c.name, ALONE)).collect();
         self.print("tcp", &table, outcome, &ratios)

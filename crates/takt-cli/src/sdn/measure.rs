@@ -25,53 +25,53 @@ Examples:
                                              a switch that connects to this controller; eth1 and eth2 are cabled to two of its ports
   takt sdn measure --switch unix:/run/takt/lab/measured/s1.mgmt --from takt.measured.left/eth0 --to takt.measured.right/eth0
                                              a switch of takt lab, with probes in the namespaces of two hosts
-The port behind --to has to be slower than what --from sends, and has to have its queues (takt sdn queues apply).
-Needs root. Ends takt sdn run of this switch before. docs/sdn.md says what is measured, and how.";
+The switch port at --to must be slower than the traffic of --from, and must have its queues (takt sdn queues apply).
+Needs root. Stop takt sdn run of this switch before. docs/guide/sdn.md describes the measurement.";
 
 /// `takt sdn measure`
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Measure {
-    /// Where the switch listens for a controller: unix:PATH or tcp:ADDRESS:PORT
+    /// Address at which the switch listens for a controller: unix:PATH or tcp:ADDRESS:PORT
     #[arg(long, value_name = "TARGET", value_parser = target, required_unless_present = "listen", conflicts_with = "listen")]
     switch: Option<Contact>,
-    /// Where the switch connects to
+    /// Address to which the switch connects
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address_and_port)]
     listen: Option<SocketAddr>,
-    /// The interface that sends, in a network namespace of ip netns if one is named
+    /// Interface that sends, optionally in a network namespace of ip netns
     #[arg(long, value_name = "[NAMESPACE/]INTERFACE")]
     from: String,
-    /// The interface that receives
+    /// Interface that receives
     #[arg(long, value_name = "[NAMESPACE/]INTERFACE")]
     to: String,
-    /// The name of the model
+    /// Name of the model
     #[arg(long, value_name = "NAME", default_value = "measured")]
     name: String,
-    /// The model file; standard output by default
+    /// Model file [default: standard output]
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// A model whose queues are looked for, and whose figures stand for what cannot be measured: built in, or a file
+    /// Model, built in or a file, with the queues to search for and the values for what cannot be measured
     #[arg(long, value_name = "MODEL", default_value = "generic-hardware")]
     candidates: String,
-    /// Frames of each measurement of time on the way, one a millisecond
+    /// Frames of each delay measurement, one per millisecond
     #[arg(long, value_name = "FRAMES", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     samples: u32,
-    /// Frames per second that load the switch
+    /// Load on the switch, in frames per second
     #[arg(long, value_name = "FRAMES", default_value_t = 5000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     load: u32,
-    /// The rate of the port behind --to in bit/s; measured by default
+    /// Rate of the switch port at --to, in bit/s [default: measured]
     #[arg(long, value_name = "BIT/S", value_parser = clap::value_parser!(u64).range(64_000..=400_000_000_000))]
     rate: Option<u64>,
-    /// The rate of both cables in bit/s, whose transmission times do not belong to the switch
+    /// Rate of both cables in bit/s; their transmission times are subtracted
     #[arg(long, value_name = "BIT/S", value_parser = clap::value_parser!(u64).range(64_000..=400_000_000_000))]
     cable_rate: Option<u64>,
-    /// Write the 99.9th percentile of the time on the way instead of the maximum: guarantees hold as long as the switch keeps it
+    /// Write the 99.9th percentile of the delay instead of the maximum; bounds hold only while the switch does not exceed it
     #[arg(long)]
     percentile: bool,
-    /// The rate of the meter in kbit/s; half the rate of the port, and 10000 at most, by default
+    /// Rate of the meter in kbit/s [default: half the rate of the port, at most 10000]
     #[arg(long, value_name = "KBIT/S", value_parser = clap::value_parser!(u32).range(100..=10_000_000))]
     meter_rate: Option<u32>,
-    /// Flow entries, groups and meters that are added at most where the switch does not say how many it has room for
+    /// Maximum flow entries, groups and meters to add if the switch does not report its table sizes
     #[arg(long, value_name = "NUMBER", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     table_cap: u32,
 }
@@ -112,7 +112,7 @@ fn candidates(name: &str) -> Result<SwitchModel> {
     let failed = |what: String| Error::Usage(format!("--candidates {name}: {what}"));
     let len = std::fs::metadata(name).map_err(|error| failed(error.to_string()))?.len();
     if len > FILE_MAX {
-        return Err(failed(format!("the file has more than {FILE_MAX} octets")));
+        return Err(failed(format!("the file exceeds {FILE_MAX} octets")));
     }
     let text = std::fs::read_to_string(name).map_err(|error| failed(error.to_string()))?;
     SwitchModel::parse(name, &text).map_err(|error| Error::Usage(error.to_string()))
@@ -134,7 +134,7 @@ impl Measure {
         };
         let probes = Probes::new(probe(&self.from)?, probe(&self.to)?);
         let contact = self.switch.or(self.listen.map(Contact::Listen));
-        let contact = contact.ok_or_else(|| Error::Usage("--switch or --listen is missing".to_owned()))?;
+        let contact = contact.ok_or_else(|| Error::Usage("clap requires --switch or --listen".to_owned()))?;
         let session = Session::open(&contact, &stopped).map_err(failure)?;
         let measured = measure(session, probes, &settings, &stopped, &mut |line| note!("{line}")).map_err(failure)?;
         let text = model_text(&measured, &settings);

@@ -1,4 +1,4 @@
-//! `takt sdn`: the OpenFlow controller of a network, and queries to it (docs/sdn.md).
+//! `takt sdn`: the OpenFlow controller of a network, and queries to it (docs/guide/sdn.md).
 
 mod measure;
 mod queues;
@@ -19,27 +19,27 @@ pub struct Sdn {
 
 #[derive(Subcommand)]
 enum SdnCommand {
-    /// Find switches, links and hosts, make the switches forward, and admit pairs with contracts
+    /// Run the controller: topology, forwarding, and admission of pairs with contracts
     Run(Box<run::Run>),
-    /// The state of the controller in numbers
+    /// Print the counters of the controller
     Status(show::Ask),
-    /// Switches with their ports and queues, links, and hosts
+    /// List switches with their ports and queues, links, and hosts
     Topology(show::Ask),
-    /// Pairs with contracts: decision, bound and limit
+    /// List pairs with contracts: decision, bound and limit
     Flows(show::Ask),
-    /// All that is known of a flow: contract, way, bound, or why it is refused and what would make it fit
+    /// Explain a flow: contract, path and bound, or the reason of its refusal and a remedy
     Explain(show::Explain),
-    /// What would be decided of a pair; nothing changes
+    /// Print the decision about a pair without admitting it
     Admit(show::Admit),
-    /// The whole state as JSON
+    /// Print the whole state as JSON
     Export(show::Export),
-    /// Admit a pair that discovery does not show, as with DDS Security
+    /// Admit a pair that discovery does not show, for example with DDS Security
     Register(Box<register::Register>),
     /// Remove a registered pair
     Unregister(register::Unregister),
-    /// Measure a switch model from a real switch, and write its file
+    /// Measure a real switch, and write its switch model
     Measure(Box<measure::Measure>),
-    /// Make the queues of switch models on the ports of this host, show them, and remove them
+    /// Create, show and remove the queues of switch models on the ports of this host
     Queues(Box<queues::Queues>),
 }
 

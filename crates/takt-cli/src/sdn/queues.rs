@@ -21,17 +21,17 @@ const LIMIT: Duration = Duration::from_secs(30);
 const EXAMPLES: &str = "\
 Examples:
   takt sdn queues plan --network network.toml --ovsdb unix:/run/openvswitch/db.sock
-                                             ports of this host, what they have, and what they would get
+                                             ports of this host with their present and planned queues
   takt sdn queues apply --network network.toml --ovsdb unix:/run/openvswitch/db.sock
                                              HTB with strict priority on each port, by netlink; filters by DSCP
   takt sdn queues apply --network network.toml --ovsdb tcp:192.0.2.9:6640 --by ovsdb
                                              QoS rows of Open vSwitch; the controller chooses a queue by SET_QUEUE
   takt sdn queues apply --network network.toml --port 0000000000000001:2=eth1
-                                             a port of a switch without OVSDB
+                                             port of a switch without OVSDB
   takt sdn queues show --network network.toml --ovsdb unix:/run/openvswitch/db.sock
-                                             classes with what they sent and dropped
+                                             classes with their counters
   takt sdn queues revert --network network.toml --ovsdb unix:/run/openvswitch/db.sock
-Needs root, and with tc the network namespace of the switch. docs/sdn.md says which way a switch needs.";
+Needs root, and with tc the network namespace of the switch. docs/guide/sdn.md says which mode a switch needs.";
 
 /// `takt sdn queues`
 #[derive(Args)]
@@ -43,48 +43,48 @@ pub struct Queues {
 
 #[derive(Subcommand)]
 enum Action {
-    /// What each port has, and what it would get; nothing changes
+    /// Print the present and the planned queues of each port, without a change
     Plan(Options),
-    /// Give each port the queues of its model, and read them back; what is there stays
+    /// Create the queues of its model on each port, and verify them; foreign disciplines stay
     Apply {
         #[command(flatten)]
         options: Options,
-        /// Remove disciplines that other programs made; they do not come back by revert
+        /// Replace disciplines that other programs created; revert does not restore them
         #[arg(long)]
         replace: bool,
     },
-    /// Remove the queues that apply made; disciplines of other programs stay
+    /// Remove the queues that apply created; disciplines of other programs stay
     Revert(Options),
-    /// The classes of each port, with what they sent and dropped
+    /// Print the classes of each port with their counters
     Show(Options),
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum By {
-    /// Disciplines of the kernel on this host, by netlink; frames are sorted by DSCP
+    /// Queueing disciplines of the kernel on this host, by netlink; DSCP selects the queue
     Tc,
-    /// QoS rows of Open vSwitch; frames are sorted by SET_QUEUE
+    /// QoS rows of Open vSwitch; SET_QUEUE selects the queue
     Ovsdb,
 }
 
 #[derive(Args)]
 struct Options {
-    /// Switch models and rates of the network, in TOML (docs/sdn.md)
+    /// Switch models and rates of the network, in TOML (docs/guide/sdn.md)
     #[arg(long, value_name = "FILE")]
     network: PathBuf,
-    /// The database of Open vSwitch, which knows bridges and ports: unix:PATH or tcp:ADDRESS:PORT
+    /// Database of Open vSwitch with bridges and ports: unix:PATH or tcp:ADDRESS:PORT
     #[arg(long, value_name = "TARGET", value_parser = ovsdb)]
     ovsdb: Option<Ovsdb>,
-    /// A port of a switch, and its interface on this host; may be repeated
+    /// Port of a switch and its interface on this host; may be repeated
     #[arg(long = "port", value_name = "SWITCH:PORT=INTERFACE", value_parser = port)]
     ports: Vec<Target>,
-    /// Who makes the queues
+    /// Mechanism that provides the queues
     #[arg(long, value_enum, default_value = "tc")]
     by: By,
-    /// Frames that the queue of everything without a class holds, with tc
+    /// Length in frames of the queue for traffic without a class, with tc
     #[arg(long, value_name = "FRAMES", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     rest_frames: u32,
-    /// One JSON object instead of text
+    /// Print one JSON object instead of text
     #[arg(long)]
     json: bool,
 }
@@ -130,7 +130,7 @@ impl Options {
             && !address.ip().is_loopback()
         {
             let what = format!(
-                "--ovsdb tcp:{address} is another host, and tc makes queues on this one: run it there, or use --by ovsdb"
+                "--ovsdb tcp:{address} is another host, but --by tc creates queues on this host: run it there, or use --by ovsdb"
             );
             return Err(Error::Usage(what));
         }
@@ -145,7 +145,7 @@ impl Options {
         let by = match self.by {
             By::Tc => queues::By::Tc,
             By::Ovsdb if database.is_none() => {
-                return Err(Error::Usage("--by ovsdb needs --ovsdb, which says where the database is".to_owned()));
+                return Err(Error::Usage("--by ovsdb requires --ovsdb TARGET, the address of the database".to_owned()));
             }
             By::Ovsdb => queues::By::Ovsdb,
         };
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn targets_of_the_command_line_are_parsed_or_refused_with_the_expected_form() {
-        let target = port("00000000000000aa:2=eth1").expect("a port");
+        let target = port("00000000000000aa:2=eth1").expect("a valid port");
         assert_eq!((target.dpid, target.port, target.interface.as_str()), (0xaa, 2, "eth1"));
         for wrong in ["", "1:2=eth1", "00000000000000aa:2", "00000000000000aa:x=eth1", "00000000000000aa:2=", "eth1"] {
             assert!(port(wrong).is_err_and(|why| why.contains("SWITCH:PORT=INTERFACE")), "{wrong}");

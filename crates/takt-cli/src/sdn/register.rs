@@ -24,63 +24,63 @@ const PAUSE: Duration = Duration::from_millis(100);
 const EXAMPLES: &str = "\
 Examples:
   takt sdn register Camera --writer robot --reader desk --from 10.0.0.1 --to 10.0.0.2 --port 7421 --separation 5ms --size 1000 --limit 10ms
-                                   admit a best-effort pair for 60 s
+                                   admits a best-effort pair for 60 s
   takt sdn register Arm --writer desk --reader robot --from 10.0.0.2 --to 10.0.0.1 --port 7421 --answer-port 7413 --separation 5ms --size 100 --limit 10ms --hold
-                                   a reliable pair, until the command is stopped
-  takt sdn unregister 1            end it before its lease does";
+                                   admits a reliable pair until the command stops
+  takt sdn unregister 1            removes a registration before its lease expires";
 
 /// `takt sdn register`
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Register {
-    /// The topic, for people
+    /// Topic name, only displayed
     topic: String,
-    /// The writer: its GUID or any name
+    /// Writer: its GUID or any name
     #[arg(long, value_name = "NAME")]
     writer: String,
-    /// The reader: its GUID or any name
+    /// Reader: its GUID or any name
     #[arg(long, value_name = "NAME")]
     reader: String,
-    /// The address that the writer sends from
+    /// Source address of the writer
     #[arg(long, value_name = "ADDRESS")]
     from: IpAddr,
-    /// The address where the reader receives
+    /// Address at which the reader receives
     #[arg(long, value_name = "ADDRESS")]
     to: IpAddr,
-    /// The UDP port where the reader receives samples
+    /// UDP port at which the reader receives samples
     #[arg(long, value_name = "PORT")]
     port: u16,
-    /// The UDP port where the writer receives ACKNACKs, of a reliable pair
+    /// UDP port at which the writer of a reliable pair receives ACKNACKs
     #[arg(long, value_name = "PORT")]
     answer_port: Option<u16>,
-    /// The multicast group by which the writer may send its samples as well, with its UDP port
+    /// Multicast group and UDP port to which the writer may also send samples
     #[arg(long, value_name = "ADDRESS:PORT")]
     group: Option<SocketAddr>,
-    /// Least time between two samples, such as 5ms
+    /// Minimum separation of two samples, such as 5ms
     #[arg(long, value_name = "TIME", value_parser = span)]
     separation: Duration,
-    /// How late a sample may come to the interface of its host; one separation by default
+    /// Maximum delay of a sample before the interface of its host [default: one separation]
     #[arg(long, value_name = "TIME", value_parser = span)]
     jitter: Option<Duration>,
-    /// Octets of the longest serialised sample
+    /// Maximum size of a serialized sample, in octets
     #[arg(long, value_name = "OCTETS")]
     size: u32,
-    /// Longest time from writing to delivery, such as 2ms
+    /// Maximum latency from write to delivery, such as 2ms
     #[arg(long, value_name = "TIME", value_parser = span)]
     limit: Duration,
-    /// Flows of higher importance are kept when not all fit
+    /// Flows of higher importance stay admitted if not all are possible
     #[arg(long, value_name = "NUMBER", default_value_t = 0, allow_negative_numbers = true)]
     importance: i32,
-    /// Reserve second ways, by which samples go on when a link fails
+    /// Reserve second paths, for delivery when a link fails
     #[arg(long)]
     protected: bool,
-    /// Octets that security adds to each datagram
+    /// Octets that DDS Security adds to each datagram
     #[arg(long, value_name = "OCTETS", default_value_t = OVERHEAD_DEFAULT)]
     overhead: u32,
-    /// Seconds after which it ends, unless the same command is given again
+    /// Lease in seconds; the same command renews it
     #[arg(long, value_name = "SECONDS", default_value_t = LEASE_DEFAULT_S)]
     lease: u32,
-    /// Renew the lease until a signal comes, and remove the registration then
+    /// Renew the lease until a signal arrives, then remove the registration
     #[arg(long)]
     hold: bool,
     #[command(flatten)]
@@ -90,7 +90,7 @@ pub struct Register {
 /// `takt sdn unregister`
 #[derive(Args)]
 pub struct Unregister {
-    /// The number of the registration, as `takt sdn explain` shows it
+    /// ID of the registration, as in `takt sdn explain`
     id: u64,
     #[command(flatten)]
     ask: Ask,
@@ -157,12 +157,12 @@ impl Register {
                     }
                     pair = now;
                 }
-                Err(why) => note!("takt: warning: the lease is not renewed: {why}; it is tried again"),
+                Err(why) => note!("takt: warning: the lease is not renewed: {why}; retrying"),
             }
         }
         if let Some(registration) = &pair.registration {
             client.delete(&format!("{PATH}/{}", registration.id)).map_err(failure)?;
-            note!("registration {} is removed", registration.id);
+            note!("registration {} removed", registration.id);
         }
         Ok(())
     }
@@ -192,6 +192,6 @@ impl Unregister {
         if self.ask.json {
             return outln!("{}", to_json(&pair)?);
         }
-        outln!("registration {} ({}) is removed", self.id, pair.topic.escape_debug())
+        outln!("registration {} ({}) removed", self.id, pair.topic.escape_debug())
     }
 }

@@ -33,71 +33,71 @@ const EXAMPLES: &str = "\
 Examples:
   takt sdn run                                               on all addresses, port 6653, without TLS
   takt sdn run --listen 192.0.2.1:6653 --certificate own.pem --key own.key --authorities switches.pem
-                                                             TLS 1.3; switches show certificates, too
+                                                             mutual TLS 1.3
   takt sdn run --network network.toml --contracts contracts.toml
-                                                             pairs with contracts are admitted by proof, or refused
-  takt sdn run --isolation isolation.toml                    drop what flows between participants that it separates
+                                                             admits pairs with contracts if their bounds are proven
+  takt sdn run --isolation isolation.toml                    drops traffic between participants that the policy separates
   takt sdn run --cluster etcd:http://10.0.0.1:2379,http://10.0.0.2:2379,http://10.0.0.3:2379
                                                              one of several controllers: a leader, or a standby that takes over
   takt sdn run --api 127.0.0.1:8080 --api-token token        REST, metrics and a web page (openssl rand -hex 32 > token)
   takt sdn run --api 127.0.0.1:8080 --api-token token --api-write-token gateway
-                                                             callers with the other token register pairs that discovery does not show
+                                                             clients with the second token register pairs that discovery does not show
   ovs-vsctl set bridge s1 protocols=OpenFlow13,OpenFlow14 fail_mode=secure -- set-controller s1 tcp:192.0.2.1:6653
-                                                             how a bridge of Open vSwitch becomes one of its switches";
+                                                             connects a bridge of Open vSwitch to the controller";
 
 /// `takt sdn run`
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Run {
-    /// Where switches connect
+    /// Address to which switches connect
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:6653", value_parser = address_and_port)]
     listen: SocketAddr,
-    /// The certificate of the controller, in PEM: TLS instead of plain TCP
+    /// Certificate of the controller, in PEM; enables TLS instead of plain TCP
     #[arg(long, value_name = "FILE", requires_all = ["key", "authorities"])]
     certificate: Option<PathBuf>,
-    /// The key of the certificate, in PEM
+    /// Private key of the certificate, in PEM
     #[arg(long, value_name = "FILE", requires = "certificate")]
     key: Option<PathBuf>,
-    /// The authorities that sign certificates of switches, in PEM
+    /// Certificate authorities of the switches, in PEM
     #[arg(long, value_name = "FILE", requires = "certificate")]
     authorities: Option<PathBuf>,
-    /// The DDS domains whose discovery is intercepted, as in 0-9,42; pairs of other domains match without admission
+    /// DDS domains whose discovery is intercepted, such as 0-9,42; pairs of other domains match without admission
     #[arg(long, value_name = "DOMAINS", default_value = "0-9", value_parser = parse_domains)]
     domains: BTreeSet<u16>,
-    /// Let fragments of UDP pass, although discovery may pass by the controller in them
+    /// Forward UDP fragments, although discovery in fragments bypasses the controller
     #[arg(long)]
     allow_udp_fragments: bool,
-    /// Switch models and rates of the network, in TOML: pairs with contracts are admitted by proof, or refused (docs/sdn.md)
+    /// Network file with switch models and rates, in TOML; enables admission of pairs with contracts (docs/guide/sdn.md)
     #[arg(long, value_name = "FILE")]
     network: Option<PathBuf>,
-    /// Contracts by topic, in TOML, for applications that declare none
+    /// Contracts of topics, in TOML, for applications that declare none
     #[arg(long, value_name = "FILE")]
     contracts: Option<PathBuf>,
-    /// Labels of participants, and which flows between them may exist, in TOML; everything is allowed without it
+    /// Isolation policy, in TOML: labels of participants and permitted flows [default: all flows permitted]
     #[arg(long, value_name = "FILE")]
     isolation: Option<PathBuf>,
-    /// Keep hosts, participants, verdicts and admitted pairs in this file, and take up what an earlier run kept there
+    /// Store hosts, participants, verdicts and admitted pairs in this file, and restore them at the start
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
-    /// Be one of several controllers, with the leader's office and its records in etcd: etcd:http://HOST:PORT, with commas between its members
+    /// Run as one of several controllers that elect a leader through etcd: etcd:http://HOST:PORT,http://HOST:PORT...
     #[arg(long, value_name = "etcd:URLS", conflicts_with = "store")]
     cluster: Option<Cluster>,
-    /// The control socket, by which takt sdn status and others ask; /run/takt/sdn/PID.sock by default
+    /// Control socket for takt sdn status and other queries [default: /run/takt/sdn/PID.sock]
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
-    /// Serve REST, metrics and the web page at this loopback address, by HTTP
+    /// Serve REST, metrics and the web page over HTTP at this loopback address
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address_and_port)]
     api: Option<SocketAddr>,
-    /// The token of callers of --api, in a file that only its owner can read
+    /// File with the read token of --api; only its owner may have access
     #[arg(long, value_name = "FILE", requires = "api")]
     api_token: Option<PathBuf>,
-    /// A token of callers of --api that register pairs, in a file that only its owner can read; may be repeated, and its file names the owner of what it registers
+    /// File with a token of --api that may register pairs; its file name is the owner of the registrations; may be repeated
     #[arg(long, value_name = "FILE", requires = "api")]
     api_write_token: Vec<PathBuf>,
-    /// Let callers of --api read without the token
+    /// Permit reads of --api without a token
     #[arg(long, requires = "api")]
     api_open_read: bool,
-    /// One JSON object a line instead of text
+    /// Print one JSON object per line instead of text
     #[arg(long)]
     json: bool,
 }
@@ -116,12 +116,13 @@ impl Run {
     /// Opens the control socket. If opening the default socket fails, the controller runs without
     /// one.
     fn control(&self, service: Service) -> Result<Option<Server>> {
-        let at = |path: &Path, source| Error::Os { op: format!("make the control socket {}", path.display()), source };
+        let at =
+            |path: &Path, source| Error::Os { op: format!("create the control socket {}", path.display()), source };
         if let Some(path) = &self.control {
             return Server::unix(path, service).map(Some).map_err(|source| at(path, source));
         }
         let made = control::own_path().and_then(|path| Server::unix(&path, service));
-        Ok(made.map_err(|error| note!("no control socket: {error}; name one by --control")).ok()) // tidy-allow(dropped-cause): the note says it.
+        Ok(made.map_err(|error| note!("no control socket: {error}; select another path by --control")).ok()) // tidy-allow(dropped-cause): the note says it.
     }
 
     fn token(&self) -> Result<Option<Token>> {
@@ -139,10 +140,12 @@ impl Run {
             let token = Token::load(path).map_err(|why| fail(&why))?;
             let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             if reader.is_some_and(|reader| reader.is(&token)) {
-                return Err(fail(&"it is the token of --api-token, which reads; make another one"));
+                return Err(fail(&"the same token as --api-token, which only reads; create another one"));
             }
             if tokens.iter().any(|(other, known)| *other == name || known.is(&token)) {
-                return Err(fail(&"another --api-write-token has this token or name; each owner needs its own"));
+                return Err(fail(
+                    &"another --api-write-token has the same token or file name; each owner needs its own",
+                ));
             }
             tokens.push((name, token));
         }
@@ -154,7 +157,7 @@ impl Run {
         let token = self.token()?;
         let writers = self.write_tokens(token.as_ref())?;
         if token.is_none() && !self.api_open_read {
-            let what = "--api needs --api-token FILE, or --api-open-read for reading without one";
+            let what = "--api requires --api-token FILE, or --api-open-read for reads without a token";
             return Err(Error::Usage(what.to_owned()));
         }
         let service = Service { access: Access::Token { token, writers, is_open: self.api_open_read }, ..service };
@@ -219,7 +222,7 @@ impl Run {
                 self.report(&event, &mut output);
             }
             if let Some(why) = runtime.take_store_failure() {
-                note!("takt: warning: the store keeps nothing any more: {why}");
+                note!("takt: warning: the store no longer saves changes: {why}");
             }
         }
         note!("{}", summary(runtime.controller()));

@@ -26,10 +26,10 @@ use crate::output::outln;
 /// Control socket of the queried controller, and output format.
 #[derive(Args)]
 pub struct Ask {
-    /// The control socket of the controller; may be left out if one runs here
+    /// Control socket of the controller; may be omitted if exactly one runs on this host
     #[arg(long, value_name = "PATH")]
     pub(super) control: Option<PathBuf>,
-    /// One JSON object instead of text
+    /// Print one JSON object instead of text
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -37,7 +37,7 @@ pub struct Ask {
 /// `takt sdn explain`
 #[derive(Args)]
 pub struct Explain {
-    /// A topic, or a part of the GUID of its writer or reader
+    /// Topic, or part of the GUID of a writer or reader
     flow: String,
     #[command(flatten)]
     ask: Ask,
@@ -46,37 +46,37 @@ pub struct Explain {
 /// `takt sdn admit`
 #[derive(Args)]
 pub struct Admit {
-    /// Decide on a copy of the network: pairs are admitted by discovery alone
+    /// Decide on a copy of the network; only discovery admits pairs
     #[arg(long, required = true)]
     what_if: bool,
-    /// The address of the writer's host
+    /// Address of the host of the writer
     #[arg(long, value_name = "ADDRESS")]
     from: IpAddr,
-    /// The address of the reader's host
+    /// Address of the host of the reader
     #[arg(long, value_name = "ADDRESS")]
     to: IpAddr,
-    /// The multicast group by which the writer may send its samples as well, with its UDP port
+    /// Multicast group and UDP port to which the writer may also send samples
     #[arg(long, value_name = "ADDRESS:PORT")]
     group: Option<SocketAddr>,
-    /// The address of the host of another reader, to which it sends by the group; may be repeated
+    /// Address of the host of another reader of the group; may be repeated
     #[arg(long = "other", value_name = "ADDRESS", requires = "group")]
     others: Vec<IpAddr>,
-    /// Least time between two samples, such as 5ms
+    /// Minimum separation of two samples, such as 5ms
     #[arg(long, value_name = "TIME", value_parser = span)]
     separation: Duration,
-    /// How late a sample may come to the interface of its host; one separation by default
+    /// Maximum delay of a sample before the interface of its host [default: one separation]
     #[arg(long, value_name = "TIME", value_parser = span)]
     jitter: Option<Duration>,
-    /// Octets of the longest serialised sample
+    /// Maximum size of a serialized sample, in octets
     #[arg(long, value_name = "OCTETS")]
     size: u32,
-    /// Longest time from writing to delivery, such as 2ms
+    /// Maximum latency from write to delivery, such as 2ms
     #[arg(long, value_name = "TIME", value_parser = span)]
     limit: Duration,
-    /// The reader is reliable
+    /// Assume a reliable reader
     #[arg(long)]
     reliable: bool,
-    /// Flows of higher importance are kept when not all fit
+    /// Flows of higher importance stay admitted if not all are possible
     #[arg(long, value_name = "NUMBER", default_value_t = 0, allow_negative_numbers = true)]
     importance: i32,
     #[command(flatten)]
@@ -86,16 +86,16 @@ pub struct Admit {
 /// `takt sdn export`
 #[derive(Args)]
 pub struct Export {
-    /// All admitted flows with what proves their bounds, instead of the state
+    /// Print the certificate, all admitted flows with the proofs of their bounds, instead of the state
     #[arg(long)]
     certificate: bool,
-    /// Certificates of `takt analyze` of the hosts: for each pair whose hosts have stages the whole bound with its proof, which is checked
+    /// Certificates of `takt analyze` for the hosts: prints the verified end-to-end bound of each pair with host stages
     #[arg(long, value_name = "FILE", requires = "certificate", num_args = 1..)]
     hosts: Vec<PathBuf>,
-    /// The control socket of the controller; may be left out if one runs here
+    /// Control socket of the controller; may be omitted if exactly one runs on this host
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
-    /// As without: the export is JSON
+    /// No effect: the export is always JSON
     #[arg(long, hide = true)]
     json: bool,
 }
@@ -114,7 +114,7 @@ pub(super) fn failure(error: ControlError) -> Error {
 
 pub(super) fn parsed<T: DeserializeOwned>(content: &[u8]) -> Result<T> {
     let of_other_version =
-        |why| Error::NotKept { what: format!("the controller is of another version of Takt: {why}") };
+        |why| Error::NotKept { what: format!("the controller has a different version of Takt: {why}") };
     serde_json::from_slice(content).map_err(of_other_version)
 }
 
@@ -224,7 +224,8 @@ impl Export {
             let name = format!("{} {} to {}", pair.topic.escape_debug(), pair.writer, pair.reader);
             let unproven = |why: &dyn std::fmt::Display| Error::NotKept { what: format!("{name}: {why}") };
             let flow = network.flows.iter().position(|flow| flow.name == name);
-            let flow = flow.ok_or_else(|| unproven(&"its flow has left the network meanwhile"))?;
+            let flow =
+                flow.ok_or_else(|| unproven(&"its flow was removed between the two queries; repeat the command"))?;
             let separation_ns = pair.contract.as_ref().map_or(0, |contract| contract.separation_ns);
             let claim = compose(&pair.announced_stages(), separation_ns, (network.clone(), flow), &hosts);
             let claim = claim.map_err(|why| unproven(&why))?;

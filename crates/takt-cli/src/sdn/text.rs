@@ -51,7 +51,7 @@ pub fn status(status: &Status) -> Result<()> {
     let state = if status.is_settled { "settled" } else { "changing switches" };
     outln!("controller up for {}, {state}", span(status.uptime_ns))?;
     let admission = status.network_version.map_or_else(
-        || "off: there is no description of the network".to_owned(),
+        || "off: no network description (takt sdn run --network)".to_owned(),
         |version| format!("on, version {version} of the network"),
     );
     outln!("  admission      {admission}")?;
@@ -166,7 +166,7 @@ pub fn flows(view: &View, flows: &[&Pair]) -> Result<()> {
             pair.to
         )?;
         if of_meter.is_some_and(|traffic| traffic.breaks_contract) {
-            outln!("             it breaks its contract: its meter drops samples")?;
+            outln!("             the writer violates its contract: the meter drops samples")?;
         }
         if let Some(reason) = pair.reason.as_ref().filter(|_| pair.decision == Decision::Refused) {
             outln!("             {}", reason.escape_debug())?;
@@ -193,13 +193,13 @@ fn protection(own: &Protection) -> String {
     let Protection { links, of, .. } = own;
     match own.state {
         ProtectionState::Protected | ProtectionState::Partly => {
-            format!("{links} of {of} links of its way have a detour")
+            format!("{links} of {of} links of its path have a detour")
         }
-        ProtectionState::Searching => "second ways are searched".to_owned(),
-        ProtectionState::FallenBack => "a link failed: it goes by one way, without protection".to_owned(),
+        ProtectionState::Searching => "searching second paths".to_owned(),
+        ProtectionState::FallenBack => "a link failed: one path remains, without protection".to_owned(),
         ProtectionState::Unprotected => {
-            let reason = own.reason.as_deref().unwrap_or("no second way fits");
-            format!("it is not protected: {}", reason.escape_debug())
+            let reason = own.reason.as_deref().unwrap_or("no second path is admissible");
+            format!("not protected: {}", reason.escape_debug())
         }
     }
 }
@@ -216,13 +216,13 @@ fn traffic(own: &FlowTraffic) -> Result<()> {
         format!("{} frames, {} dropped by the meter", traffic.frames.unwrap_or(0), traffic.dropped.unwrap_or(0))
     };
     let others = own.sharers.saturating_sub(1);
-    let shared = if others == 0 { String::new() } else { format!(", shared with {others} more pairs") };
+    let shared = if others == 0 { String::new() } else { format!(", shared with {others} other pairs") };
     outln!("  sent        {}, {}{shared}", sent(&own.samples), frames(&own.samples))?;
     if let Some(answers) = &own.answers {
         outln!("  answers     {}, {}", sent(answers), frames(answers))?;
     }
     if own.breaks_contract {
-        outln!("  broken      the meter drops samples: a writer of the flow breaks its contract")
+        outln!("  broken      the meter drops samples: a writer of the flow violates its contract")
     } else {
         Ok(())
     }
@@ -274,12 +274,12 @@ pub fn explain(pair: &Pair) -> Result<()> {
         traffic(own)?;
     }
     if pair.stages.is_empty() {
-        pair.hops.iter().try_for_each(|own| outln!("  goes by     {}", hop(own)))?;
+        pair.hops.iter().try_for_each(|own| outln!("  hop         {}", hop(own)))?;
     }
     if let Some(own) = &pair.protection {
         outln!("  protection  {}", protection(own))?;
         for way in &own.second_ways {
-            outln!("  second way  {}", way.iter().map(hop).collect::<Vec<String>>().join("; "))?;
+            outln!("  second path {}", way.iter().map(hop).collect::<Vec<String>>().join("; "))?;
         }
     }
     for stage in &pair.stages {
@@ -303,7 +303,7 @@ pub fn explain(pair: &Pair) -> Result<()> {
 pub fn verdict(verdict: &Verdict, limit_ns: u64) -> Result<()> {
     if let Some(bound_ns) = verdict.bound_ns {
         outln!("would be admitted: {} at most of {}", span(bound_ns), span(limit_ns))?;
-        verdict.hops.iter().try_for_each(|own| outln!("  goes by     {}", hop(own)))?;
+        verdict.hops.iter().try_for_each(|own| outln!("  hop         {}", hop(own)))?;
         if verdict.moved > 0 {
             outln!("  moves       {} admitted flows to other classes", verdict.moved)?;
         }

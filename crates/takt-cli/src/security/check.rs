@@ -22,31 +22,31 @@ use crate::output::outln;
 
 const EXAMPLES: &str = "\
 Examples:
-  takt security check keys                      the keystore and all its enclaves
-  takt security check keys/enclaves/talker      an enclave, as on the host of its participant
+  takt security check keys                      checks the keystore and all its enclaves
+  takt security check keys/enclaves/talker      checks one enclave, for example on the host of its participant
   takt security check keys --days 90 --json
-  takt security check keys --at 2027-06-30      as on that day
+  takt security check keys --at 2027-06-30      checks validity on that day
 
-Exit code 0: nothing is wrong; 1: something is. Findings that begin with 'warning:' do not count.";
+Exit code 0: no findings, or only warnings ('warning:'); 1: at least one finding that is not a warning.";
 
 const REFUSED: &str = "remote participants refuse this participant";
 const NOT_CREATED: &str = "the participant cannot be created";
-const STALE: &str = "its participant does not match the others, or trusts what they do not";
+const STALE: &str = "its participant does not match the others, or trusts certificates that they refuse";
 
 /// `takt security check`
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Check {
-    /// A keystore, or an enclave
+    /// Directory of a keystore or of an enclave
     #[arg(value_name = "DIR|ENCLAVE")]
     directory: PathBuf,
-    /// Warn of what expires within so many days
+    /// Warn if a certificate, grant or list expires within this number of days
     #[arg(long, value_name = "DAYS", default_value = "30")]
     days: u32,
-    /// Check as at this time [default: now]
+    /// Time of the check [default: now]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     at: Option<UnixSeconds>,
-    /// One JSON object instead of text
+    /// Print one JSON object instead of text
     #[arg(long)]
     json: bool,
 }
@@ -91,7 +91,7 @@ impl Check {
         }
         match wrong {
             0 => Ok(()),
-            wrong => Err(Error::NotKept { what: format!("{} to mend", count(wrong, "finding")) }),
+            wrong => Err(Error::NotKept { what: format!("{} to correct", count(wrong, "finding")) }),
         }
     }
 }
@@ -118,7 +118,7 @@ impl Checker {
     /// Checks a keystore and returns the names of its enclaves.
     fn keystore(&mut self, keystore: &Keystore) -> Result<Vec<String>> {
         let path = keystore.path().display().to_string();
-        let replaced = Mend::Advice("restore the file, or make another keystore".to_owned());
+        let replaced = Mend::Advice("restore the file, or create a new keystore".to_owned());
         for (key, issuer) in
             [(IDENTITY_CA_KEY, keystore.identity_issuer()), (PERMISSIONS_CA_KEY, keystore.permissions_issuer())]
         {
@@ -153,7 +153,7 @@ impl Checker {
             let Some(subject) = subject else { continue };
             if let Some((_, other)) = subjects.iter().find(|(known, _)| *known == subject) {
                 let what = format!("{name} and {other} have the same subject \"{subject}\"");
-                let mend = Mend::Advice("make one of them again, with a name of its own".to_owned());
+                let mend = Mend::Advice("create one of them again, with a unique name".to_owned());
                 self.findings.wrong(what, "each of them has the permissions of both", &mend);
             }
             subjects.push((subject, name));
@@ -173,9 +173,13 @@ impl Checker {
         if let (Some(one), Some(other)) = (&identity, &permissions)
             && one.certificates().first().map(Certificate::pem) == other.certificates().first().map(Certificate::pem)
         {
-            let what = format!("{}: one authority for identities and permissions", enclave.path().display());
+            let what = format!("{}: identities and permissions have the same authority", enclave.path().display());
             let why = "CycloneDDS 0.10 and Fast DDS 2.9 accept permissions that a participant signs with its own key";
-            self.findings.warn(what, why, &Mend::Advice("a keystore with two, as takt security init makes".to_owned()));
+            self.findings.warn(
+                what,
+                why,
+                &Mend::Advice("use a keystore with two authorities, as takt security init creates".to_owned()),
+            );
         }
         let certificate = certificate?;
         self.check_identity(enclave, &certificate, identity.as_ref(), &renew);
@@ -201,12 +205,17 @@ impl Checker {
         let Some(authority) = authority else { return };
         if let (Some(time), Some(first)) = (authority.revocation_expiry(), authority.certificates().first()) {
             let what = format!("revocation list of \"{}\"", first.subject());
-            self.findings.expires(what, time, "all certificates of the authority are refused then", &self.revoke());
+            self.findings.expires(
+                what,
+                time,
+                "from then on, participants refuse all certificates of the authority",
+                &self.revoke(),
+            );
         }
         let checked = authority.check(certificate, self.findings.now()).map_err(|error| refused(&path, error));
         if self.findings.keep(checked, REFUSED, renew).is_some() {
             let what = format!("certificate of \"{}\"", certificate.subject());
-            self.findings.expires(what, certificate.not_after(), "remote participants refuse it then", renew);
+            self.findings.expires(what, certificate.not_after(), "from then on, remote participants refuse it", renew);
         }
     }
 
@@ -235,12 +244,12 @@ impl Checker {
         let grant = permissions.grant(subject, now).map_err(|error| refused(&signed, error));
         let Some(grant) = self.findings.keep(grant, REFUSED, &prolong) else { return };
         let what = format!("grant \"{}\" of \"{subject}\"", grant.name);
-        self.findings.expires(what, grant.not_after, "remote participants refuse it then", &prolong);
+        self.findings.expires(what, grant.not_after, "from then on, remote participants refuse it", &prolong);
         if let Some(governance) = governance.filter(|governance| !joins_any(governance, |id| grant.joins(id))) {
             let domains: Vec<_> = governance.domain_rules.iter().map(|rule| rule.domains.to_string()).collect();
             let what =
-                format!("{}: no allow_rule for domains {} of the governance", signed.display(), domains.join(", "));
-            self.findings.wrong(what, "the participant may join no domain", &self.grant(enclave));
+                format!("{}: no allow_rule for the domains {} of the governance", signed.display(), domains.join(", "));
+            self.findings.wrong(what, "the participant may not join any domain", &self.grant(enclave));
         }
     }
 
@@ -248,8 +257,13 @@ impl Checker {
         // An authority that renewed its certificate has several.
         if let Some(last) = authority.certificates().iter().max_by_key(|one| one.not_after()) {
             let what = format!("certificate of \"{}\"", last.subject());
-            let mend = Mend::Advice("make a keystore with other authorities, and participants in it".to_owned());
-            self.findings.expires(what, last.not_after(), "all that it signed is refused then", &mend);
+            let mend = Mend::Advice("create a keystore with new authorities, and its participants".to_owned());
+            self.findings.expires(
+                what,
+                last.not_after(),
+                "from then on, participants refuse everything that it signed",
+                &mend,
+            );
         }
     }
 
@@ -257,8 +271,8 @@ impl Checker {
     fn check_access(&mut self, path: &Path) {
         let mend = Mend::Command(format!("chmod 600 {}", path.display()));
         if self.findings.keep(is_open_to_others(path), NOT_CREATED, &mend) == Some(true) {
-            let what = format!("{}: other users have access", path.display());
-            self.findings.wrong(what, "they can act as its owner", &mend);
+            let what = format!("{}: other users have access to the private key", path.display());
+            self.findings.wrong(what, "they can impersonate its owner", &mend);
         }
     }
 
@@ -273,7 +287,7 @@ impl Checker {
             && !is_same_text(&text, &signed_text)
         {
             let what = format!("{} differs from {}", document.display(), signed.display());
-            self.findings.warn(what, "participants read the signed one", sign);
+            self.findings.warn(what, "participants read the signed document", sign);
         }
     }
 
@@ -290,7 +304,7 @@ impl Checker {
             if let Some((content, copied)) = self.findings.keep(contents, NOT_CREATED, &mend)
                 && content != copied
             {
-                let what = format!("{} is not {}", copy.display(), path.display());
+                let what = format!("{} differs from {}", copy.display(), path.display());
                 self.findings.wrong(what, STALE, &mend);
             }
         }
@@ -307,7 +321,7 @@ impl Checker {
     }
 
     fn copy(&self) -> Mend {
-        Mend::Advice("mend the enclave in its keystore (takt security check DIR), and copy it from there".to_owned())
+        Mend::Advice("correct the enclave in its keystore (takt security check DIR), and copy it from there".to_owned())
     }
 
     fn copy_from(&self, path: &Path, copy: &Path) -> Mend {

@@ -32,7 +32,7 @@ impl Enclave {
         if self.exists() {
             return Ok(self);
         }
-        Err(Error::Usage(format!("{} is no enclave: it has no {CERTIFICATE}", self.0.display())))
+        Err(Error::Usage(format!("{} is not an enclave: the file {CERTIFICATE} is missing", self.0.display())))
     }
 
     /// Reports whether the enclave has a certificate.

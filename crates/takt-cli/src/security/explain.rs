@@ -22,34 +22,34 @@ Examples:
   takt security explain keys/enclaves/talker --topic HelloWorld
   takt security explain keys/enclaves/talker --topic HelloWorld --publish --json
   takt security explain keys/enclaves/arm --topic Pose --subscribe --partition left --domain 3
-Lines are those of permissions.xml.";
+Line numbers refer to permissions.xml.";
 
 /// `takt security explain`
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Explain {
-    /// The enclave of the participant
+    /// Enclave of the participant
     #[arg(value_name = "ENCLAVE")]
     enclave: PathBuf,
-    /// The topic
+    /// Topic name
     #[arg(long, value_name = "TOPIC")]
     topic: String,
-    /// Only writing
+    /// Explain only writing
     #[arg(long)]
     publish: bool,
-    /// Only reading
+    /// Explain only reading
     #[arg(long)]
     subscribe: bool,
     /// Partition of the publisher or subscriber; may be repeated [default: the default partition]
     #[arg(long, value_name = "PARTITION")]
     partition: Vec<String>,
-    /// The domain [default: the first of the governance]
+    /// Domain ID [default: the first of the governance]
     #[arg(long, value_name = "ID")]
     domain: Option<u32>,
-    /// Explain as at this time [default: now]
+    /// Time of the evaluation [default: now]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     at: Option<UnixSeconds>,
-    /// One JSON object instead of text
+    /// Print one JSON object instead of text
     #[arg(long)]
     json: bool,
 }
@@ -116,7 +116,10 @@ impl Explain {
             AccessControl::new(authority, &read(&path)?, domain, now).map_err(|error| refused(&path, error))?;
         let identity = enclave.identity_authority()?.check(&certificate, now).map(|()| Decision {
             is_allowed: true,
-            reason: format!("the identity CA vouches until {}", format_date_time(certificate.not_after())),
+            reason: format!(
+                "certificate of the identity CA, valid until {}",
+                format_date_time(certificate.not_after())
+            ),
         });
         let mut answers = vec![Answer::new("authenticate", identity)];
         answers.push(Answer::new("join", join(&access, &permissions, subject, domain, now)));
@@ -156,9 +159,9 @@ fn join(
     access.check_participant(permissions, subject, now)?;
     let reason = if access.domain_rule().enable_join_access_control {
         let grant = permissions.grant(subject, now)?;
-        format!("grant \"{}\" has a rule that allows something in domain {domain}", grant.name)
+        format!("grant \"{}\" has an allow_rule for domain {domain}", grant.name)
     } else {
-        format!("governance does not control joining of domain {domain}")
+        format!("the governance does not restrict joining of domain {domain}")
     };
     Ok(Decision { is_allowed: true, reason })
 }
@@ -170,7 +173,7 @@ fn print(explanation: &Explanation) -> Result<()> {
         outln!("  {question:<13} {:<8} {reason}", if *is_allowed { "allowed" } else { "denied" })?;
     }
     let Some(Protection { topic_rule, layers, samples }) = protection else {
-        return outln!("no topic_rule of the governance has the topic: it has no writers and no readers");
+        return outln!("no topic_rule of the governance matches the topic: no endpoint of it can be created");
     };
     outln!("on the wire, by topic_rule \"{topic_rule}\"")?;
     for Layer { layer, kind, covers, effect } in layers {

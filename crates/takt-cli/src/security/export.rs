@@ -19,7 +19,7 @@ const EXAMPLES: &str = "\
 Examples:
   takt security export keys/enclaves/listener --for cyclonedds
   takt security export keys/enclaves/listener --for fastdds
-Write the text to a file, and name that in CYCLONEDDS_URI (file:///PATH) or FASTRTPS_DEFAULT_PROFILES_FILE (PATH).";
+Write the output to a file, and set CYCLONEDDS_URI (file:///PATH) or FASTRTPS_DEFAULT_PROFILES_FILE (PATH) to it.";
 
 /// Directory in which Debian installs the plugins of CycloneDDS, in a subdirectory for each
 /// architecture.
@@ -30,10 +30,10 @@ const PLUGINS: &str = "libddsc0debian";
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Export {
-    /// The enclave of the participant
+    /// Enclave of the participant
     #[arg(value_name = "ENCLAVE")]
     enclave: PathBuf,
-    /// Whose programs read the configuration
+    /// Product that reads the configuration
     #[arg(long = "for", value_enum, value_name = "VENDOR")]
     vendor: Vendor,
 }
@@ -60,7 +60,7 @@ impl Export {
         let files = Files { path: &path, has_revocation_list, key_uri };
         match self.vendor {
             Vendor::Cyclonedds if files.key_uri.is_some() => {
-                Err(refused(&uri, "CycloneDDS 0.10 reads private keys from files alone"))
+                Err(refused(&uri, "CycloneDDS 0.10 reads private keys only from files"))
             }
             Vendor::Cyclonedds => out!("{}", cyclonedds(&files, &plugins(Path::new(LIBRARIES)))),
             Vendor::Fastdds => out!("{}", fast_dds(&files)),

@@ -35,7 +35,7 @@ pub fn read(path: &Path) -> Result<Vec<u8>> {
     let read = File::open(path).and_then(|file| file.take(FILE_LEN_MAX + 1).read_to_end(&mut content));
     let len = read.map_err(|source| os_error(path, source))?;
     if len as u64 > FILE_LEN_MAX {
-        return Err(refused(path, format_args!("more than {FILE_LEN_MAX} octets")));
+        return Err(refused(path, format_args!("the file exceeds {FILE_LEN_MAX} octets")));
     }
     Ok(content)
 }
@@ -106,19 +106,19 @@ mod tests {
     fn written_file_replaces_the_old_one_with_its_mode() {
         let directory = Directory::with("security-files", &[("key.pem", "old")]);
         let path = directory.file("key.pem");
-        write(&path, b"new", Readers::Owner).expect("it can be written");
+        write(&path, b"new", Readers::Owner).expect("the directory is writable");
         assert_eq!(directory.read("key.pem"), "new");
-        assert!(!is_open_to_others(&path).expect("it is there"));
-        write(&path, b"open", Readers::All).expect("it can be written");
-        assert!(is_open_to_others(&path).expect("it is there"));
-        assert_eq!(fs::read_dir(directory.path()).expect("a directory").count(), 1, "nothing else stays");
+        assert!(!is_open_to_others(&path).expect("the file exists"));
+        write(&path, b"open", Readers::All).expect("the directory is writable");
+        assert!(is_open_to_others(&path).expect("the file exists"));
+        assert_eq!(fs::read_dir(directory.path()).expect("a directory").count(), 1, "no temporary file remains");
     }
 
     #[test]
     fn file_that_is_too_long_is_refused() {
         let directory = Directory::with("security-files", &[("long", &"x".repeat((1 << 20) + 1))]);
         let error = read(&directory.file("long")).expect_err("too long").to_string();
-        assert!(error.ends_with("long: more than 1048576 octets"), "{error}");
-        assert_eq!(read_optional(&directory.file("none")).expect("it may be missing"), None);
+        assert!(error.ends_with("long: the file exceeds 1048576 octets"), "{error}");
+        assert_eq!(read_optional(&directory.file("none")).expect("the file may be missing"), None);
     }
 }

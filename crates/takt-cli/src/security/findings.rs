@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn expiry_within_the_warning_days_is_a_warning() {
-        let mend = Mend::Advice("renew it".to_owned());
+        let mend = Mend::Advice("renew the certificate".to_owned());
         let mut findings = Findings::new(100 * DAY, 30);
         for (what, day) in [("past", 99), ("soon", 129), ("soon", 129), ("later", 130)] {
             findings.expires(what.to_owned(), day * DAY, "why", &mend);
@@ -131,8 +131,8 @@ mod tests {
         let mut findings = Findings::new(0, 30);
         let mend = Mend::Command("takt security check keys".to_owned());
         assert_eq!(findings.keep(Ok(7), "why", &mend), Some(7));
-        let error = Error::NotKept { what: "a.pem: it is none".to_owned() };
+        let error = Error::NotKept { what: "a.pem: not a certificate".to_owned() };
         assert_eq!(findings.keep::<()>(Err(error), "why", &mend), None);
-        assert_eq!((findings.found[0].what.as_str(), findings.found[0].matters), ("a.pem: it is none", true));
+        assert_eq!((findings.found[0].what.as_str(), findings.found[0].matters), ("a.pem: not a certificate", true));
     }
 }

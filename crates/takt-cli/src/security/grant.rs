@@ -20,17 +20,17 @@ Examples:
   takt security grant keys talker --publish Status
   takt security grant keys listener --subscribe Pose --partition left --partition right
   takt security grant keys listener --deny-subscribe 'Diagnostics*'
-  takt security grant keys talker --replace --publish HelloWorld      this rule alone
+  takt security grant keys talker --replace --publish HelloWorld      only this rule
   takt security grant keys talker --days 30                           valid for 30 days from now
 
-The first rule that applies decides: rules that deny are put first, rules that allow last.
-The participant reads permissions.p7s when it starts: copy the enclave to its host, then start it again.";
+The first rule that applies decides: deny rules are inserted first, allow rules last.
+The participant reads permissions.p7s when it starts: copy the enclave to its host, then restart it.";
 
 /// `takt security grant`
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Grant {
-    /// The keystore
+    /// Directory of the keystore
     #[arg(value_name = "DIR")]
     directory: PathBuf,
     /// Name of the enclave
@@ -38,10 +38,10 @@ pub struct Grant {
     name: String,
     #[command(flatten)]
     rules: RuleArgs,
-    /// Remove all rules that were there before
+    /// Remove all previous rules
     #[arg(long)]
     replace: bool,
-    /// Days that the permissions are valid from now, at most as long as the certificate [default: as before]
+    /// Validity of the permissions in days from now, at most that of the certificate [default: unchanged]
     #[arg(long, value_name = "DAYS", value_parser = days())]
     days: Option<u32>,
 }
@@ -99,7 +99,7 @@ pub fn own_grant(enclave: &Enclave, permissions: &Permissions, subject: &Subject
     let is_own = |grant: &documents::Grant| grant.subject == *subject;
     let valid = permissions.grants.iter().position(|grant| is_own(grant) && grant.validity(now()).is_ok());
     valid.or_else(|| permissions.grants.iter().position(is_own)).ok_or_else(|| {
-        let reason = format!("no grant for \"{subject}\", the subject of {CERTIFICATE}");
+        let reason = format!("no grant for \"{subject}\", the subject name of {CERTIFICATE}");
         refused(&enclave.file(PERMISSIONS), reason)
     })
 }
@@ -114,7 +114,7 @@ pub fn signed_permissions(keystore: &Keystore, enclave: &Enclave) -> Result<Perm
     let signed = signed_text(&path, &keystore.permissions_authority()?, now())?;
     let document = enclave.file(PERMISSIONS_XML);
     if document.exists() && !is_same_text(&read_text(&document)?, &signed) {
-        let advice = "sign it by takt security sign, or remove it";
+        let advice = "sign it with takt security sign, or remove it";
         return Err(refused(&document, format_args!("differs from the signed {PERMISSIONS}; {advice}")));
     }
     Permissions::parse(&signed).map_err(|error| refused(&path, error))

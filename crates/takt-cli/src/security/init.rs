@@ -27,18 +27,18 @@ Examples:
 Protection on the wire:
             rtps  discovery  liveliness  metadata  data
   none      NONE  NONE       NONE        NONE      NONE    participants authenticate and need permissions
-  sign      SIGN  SIGN       SIGN        SIGN      NONE    messages cannot be forged; samples can be read
-  encrypt   SIGN  ENCRYPT    ENCRYPT     ENCRYPT   NONE    samples, topics and QoS cannot be read either
-Protection of metadata covers the payload. For other rules edit enclaves/governance.xml, then use takt security sign.";
+  sign      SIGN  SIGN       SIGN        SIGN      NONE    third parties can read samples, but not forge messages
+  encrypt   SIGN  ENCRYPT    ENCRYPT     ENCRYPT   NONE    third parties cannot read samples, topics and QoS either
+Metadata protection covers the payload. For other rules edit enclaves/governance.xml, then use takt security sign.";
 
 /// `takt security init`
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Init {
-    /// The directory to make
+    /// Directory to create
     #[arg(value_name = "DIR")]
     directory: PathBuf,
-    /// Beginning of the names of both authorities
+    /// Prefix of the names of both authorities
     #[arg(long, value_name = "NAME", default_value = "Takt")]
     ca_name: String,
     /// Protection of all topics on the wire
@@ -47,10 +47,10 @@ pub struct Init {
     /// Domain, or a range such as 0-10; may be repeated, or separated by commas
     #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = parse_domains, default_value = "0")]
     domain: Vec<DomainRange>,
-    /// RSA keys of 2,048 bits instead of EC keys on P-256, for participants as well
+    /// Use RSA keys of 2,048 bits instead of EC keys on P-256, also for participants
     #[arg(long)]
     rsa: bool,
-    /// Days that the authorities are valid
+    /// Validity of the authorities in days
     #[arg(long, value_name = "DAYS", default_value = "3650", value_parser = days())]
     days: u32,
 }
@@ -106,7 +106,10 @@ impl Init {
         let keystore = Keystore::at(&self.directory);
         let there = ["public", "private", "enclaves"].map(|name| self.directory.join(name));
         if let Some(path) = there.iter().find(|path| path.exists()) {
-            return Err(Error::Usage(format!("{} exists; a keystore is never overwritten", path.display())));
+            return Err(Error::Usage(format!(
+                "{} exists; select another directory, since a keystore is never overwritten",
+                path.display()
+            )));
         }
         let algorithm = if self.rsa { KeyAlgorithm::Rsa2048 } else { KeyAlgorithm::EcP256 };
         let validity = validity(self.days);
@@ -128,7 +131,7 @@ impl Init {
         outln!("  valid until {}", format_date_time(validity.not_after))?;
         let kind = self.protect.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned());
         outln!("  domains {domains}: {kind}")?;
-        outln!("  {path}/private signs identities and permissions: keep it off the hosts of participants")
+        outln!("  {path}/private signs identities and permissions: do not copy it to the hosts of participants")
     }
 }
 
@@ -150,7 +153,7 @@ mod tests {
         ] {
             let governance = protect.governance(DomainSet(vec![(0, 0), (3, 7)]));
             assert_eq!(Governance::parse(&governance_xml(&governance)).as_ref(), Ok(&governance));
-            let rule = governance.domain_rule(5).expect("it is in the range");
+            let rule = governance.domain_rule(5).expect("the domain is in the range");
             let topic = rule.topic_rule("any").expect("all topics have a rule");
             let kinds = [
                 rule.rtps_protection_kind.name(),
@@ -160,9 +163,9 @@ mod tests {
                 topic.data_protection_kind.name(),
             ];
             assert_eq!(kinds, expected, "{protect:?}");
-            let name = protect.to_possible_value().expect("it is not hidden");
+            let name = protect.to_possible_value().expect("the option is not hidden");
             let row = EXAMPLES.lines().find(|line| line.starts_with(&format!("  {} ", name.get_name())));
-            let row: Vec<_> = row.expect("the help has it").split_whitespace().skip(1).take(5).collect();
+            let row: Vec<_> = row.expect("the help contains the table").split_whitespace().skip(1).take(5).collect();
             assert_eq!(row, expected, "{protect:?}");
         }
     }

@@ -52,7 +52,7 @@ impl Keystore {
             Some(missing) => {
                 let (path, missing) = (path.display(), missing.display());
                 Err(Error::Usage(format!(
-                    "{path} is no keystore: there is no {missing}; `takt security init {path}` makes one"
+                    "{path} is not a keystore: {missing} is missing; `takt security init {path}` creates one"
                 )))
             }
         }
@@ -226,7 +226,7 @@ pub fn parse_name(text: &str) -> std::result::Result<String, String> {
     }
     Err(format!(
         "expected a name of at most {NAME_LEN_MAX} letters, digits, '_', '-' and '.', \
-         or several that are separated by '/' and do not begin with '.'"
+         or several that are separated by '/'; a name may not begin with '.'"
     ))
 }
 
@@ -252,7 +252,7 @@ mod tests {
         let files = files.each_ref().map(|name| (name.as_str(), ""));
         let directory = Directory::with("security-keystore", &files);
         let keystore = Keystore::at(directory.path());
-        let found = keystore.all_enclaves().expect("it can be read");
+        let found = keystore.all_enclaves().expect("the directory is readable");
         let names: Vec<String> = found.iter().map(|enclave| keystore.name_of(enclave)).collect();
         assert_eq!(names, ["a", "a/b", "c/d"]);
         assert_eq!(keystore.name_of(&keystore.enclave("/c/d")), "c/d");
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn directory_without_authorities_is_no_keystore() {
         let directory = Directory::new("security-keystore");
-        let error = Keystore::existing(directory.path()).expect_err("it is empty").to_string();
-        assert!(error.contains("is no keystore: there is no ") && error.contains("takt security init"), "{error}");
+        let error = Keystore::existing(directory.path()).expect_err("the directory is empty").to_string();
+        assert!(error.contains("is not a keystore: ") && error.contains("takt security init"), "{error}");
     }
 }

@@ -1,5 +1,5 @@
 //! `takt security measure`: execution times of protection on this machine, for `takt analyze`
-//! (docs/analysis.md, "Protection").
+//! (docs/guide/analysis.md, "Protection").
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -18,10 +18,10 @@ use crate::output::outln;
 const EXAMPLES: &str = "\
 Examples:
   takt security measure
-  takt security measure --output controller.json       for protection = \"controller.json\" of an executor in system.toml
-  chrt -f 80 takt security measure --each 1000         as urgent as a thread of an executor, one second for each line
+  takt security measure --output controller.json       writes the file for protection = \"controller.json\" of an executor in system.toml
+  chrt -f 80 takt security measure --each 1000         with the priority of an executor, one second per line
 
-Keys have 256 bits. Codes for single receivers (origin authentication) are not in the times.";
+Keys have 256 bits. The times exclude receiver-specific MACs (origin authentication).";
 
 /// Lengths of the protected plaintext, in octets.
 const SIZES: [usize; 9] = [64, 256, 1_024, 1_472, 4_096, 16_384, DATAGRAM_LEN_MAX, 262_144, 1_048_576];
@@ -36,10 +36,10 @@ const COUNT_MAX: u64 = 1_000_000;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Measure {
-    /// Write the times to this file, in JSON, for `takt analyze`
+    /// Write the execution times to this file, in JSON, for `takt analyze`
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Milliseconds for each protection and size; at least 100 operations are measured
+    /// Milliseconds per protection and size; measures at least 100 operations
     #[arg(long, value_name = "MS", default_value = "200", value_parser = clap::value_parser!(u64).range(1..=60_000))]
     each: u64,
 }
@@ -53,7 +53,7 @@ impl Measure {
         let each = Duration::from_millis(self.each);
         let mut costs = Vec::new();
         outln!(
-            "{:<17}{:>9}{:>9}  seal: median, longest, us   open: median, longest, us",
+            "{:<17}{:>9}{:>9}  seal: median, maximum, us   open: median, maximum, us",
             "protection",
             "octets",
             "runs"
@@ -185,7 +185,7 @@ fn content(form: Form, octets: usize) -> Vec<u8> {
         Form::Message => RTPS_HEADER.len(),
     };
     content[..start].copy_from_slice(&RTPS_HEADER[..start]);
-    let len = u16::try_from(octets - start - 4).expect("it fits into a datagram");
+    let len = u16::try_from(octets - start - 4).expect("the content fits into a datagram");
     let [low, high] = len.to_le_bytes();
     content[start..start + 4].copy_from_slice(&[0x15, 1, low, high]);
     content

@@ -1,5 +1,5 @@
 //! `takt security`: authorities, identities and signed documents of DDS Security, in the layout of
-//! an SROS2 keystore (docs/security-tools.md).
+//! an SROS2 keystore (docs/guide/security-tools.md).
 
 mod check;
 mod enclave;
@@ -28,16 +28,16 @@ use takt_security::tools::{Issuer, sign_document};
 
 const EXAMPLES: &str = "\
 Examples:
-  takt security init keys                                         authorities and governance of domain 0
-  takt security participant keys talker --publish HelloWorld      files of a participant: keys/enclaves/talker
+  takt security init keys                                         creates authorities and governance of domain 0
+  takt security participant keys talker --publish HelloWorld      creates the enclave keys/enclaves/talker
   takt security participant keys listener --subscribe HelloWorld
-  takt security explain keys/enclaves/talker --topic HelloWorld   what it may do, and by which rule
-  takt security check keys                                        signatures, keys, and what expires soon
-  takt security grant keys talker --publish Status                one more topic
-  takt security export keys/enclaves/talker --for cyclonedds      for a program of another vendor
-  takt security revoke keys talker                                its certificate is refused from now on
-  takt security measure                                           what protection takes on this machine
-docs/security-tools.md describes the files.";
+  takt security explain keys/enclaves/talker --topic HelloWorld   permitted actions with their rules
+  takt security check keys                                        signatures, keys and expiry dates
+  takt security grant keys talker --publish Status                permits one more topic
+  takt security export keys/enclaves/talker --for cyclonedds      configuration for another vendor
+  takt security revoke keys talker                                revokes its certificate
+  takt security measure                                           execution times of protection on this machine
+docs/guide/security-tools.md describes the files.";
 
 /// `takt security`
 #[derive(Args)]
@@ -49,23 +49,23 @@ pub struct Security {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Make a keystore: an identity CA, a permissions CA and a signed governance document
+    /// Create a keystore: identity CA, permissions CA and signed governance document
     Init(init::Init),
-    /// Make a participant: certificate, private key and signed permissions, in an enclave of their own
+    /// Create a participant: an enclave with certificate, private key and permissions
     Participant(participant::Participant),
-    /// Change the permissions of a participant, and sign them
+    /// Change and sign the permissions of a participant
     Grant(grant::Grant),
-    /// Check and sign a governance or permissions document that was edited by hand
+    /// Check and sign a manually edited governance or permissions document
     Sign(sign::Sign),
-    /// Verify a keystore or an enclave, and list what expires soon
+    /// Check a keystore or an enclave, and list what expires soon
     Check(check::Check),
-    /// Say what a participant may do on a topic, by which rule, and how the topic is protected on the wire
+    /// Explain the permissions of a participant on a topic, and the protection of the topic
     Explain(explain::Explain),
-    /// Print the configuration by which programs of other vendors load an enclave
+    /// Print the configuration with which products of other vendors load an enclave
     Export(export::Export),
-    /// Revoke certificates of participants by a revocation list
+    /// Revoke certificates of participants with a revocation list
     Revoke(revoke::Revoke),
-    /// Measure what protection takes on this machine, for `takt analyze`
+    /// Measure execution times of protection on this machine, for `takt analyze`
     Measure(measure::Measure),
 }
 
@@ -101,7 +101,10 @@ impl Security {
 fn signed(issuer: &Issuer, text: &str) -> Result<Vec<u8>> {
     let signed = sign_document(issuer, text).map_err(failed)?;
     if signed.len() > DOCUMENT_LEN_MAX {
-        return Err(failed(format_args!("signed document of {} octets, at most {DOCUMENT_LEN_MAX}", signed.len())));
+        return Err(failed(format_args!(
+            "the signed document has {} octets, but readers accept at most {DOCUMENT_LEN_MAX}",
+            signed.len()
+        )));
     }
     Ok(signed)
 }
@@ -114,7 +117,7 @@ fn refused(path: &Path, why: impl Display) -> Error {
 /// Returns the refusal of a private key.
 fn key_refused(path: &Path, pem: &[u8], why: impl Display) -> Error {
     if String::from_utf8_lossy(pem).contains("ENCRYPTED") {
-        return refused(path, "the private key is encrypted; openssl pkey writes it without encryption");
+        return refused(path, "the private key is encrypted; decrypt it with openssl pkey");
     }
     refused(path, why)
 }

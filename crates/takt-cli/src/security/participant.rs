@@ -25,14 +25,14 @@ Examples:
   takt security participant keys /robot/arm --subscribe Pose --partition left --domain 0 --days 30
   takt security participant keys talker --renew      new key and certificate, same rules
 
-Without --publish and --subscribe the participant may join the domain, and has no topic.
-The host of the participant needs the enclave's directory and nothing else of the keystore.";
+Without --publish and --subscribe the participant may join the domain, but has no permission for a topic.
+Copy only the directory of the enclave to the host of the participant.";
 
 /// `takt security participant`
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Participant {
-    /// The keystore
+    /// Directory of the keystore
     #[arg(value_name = "DIR")]
     directory: PathBuf,
     /// Name of the enclave, and common name of the certificate
@@ -40,10 +40,10 @@ pub struct Participant {
     name: String,
     #[command(flatten)]
     rules: RuleArgs,
-    /// Days that certificate and permissions are valid, at most as long as the identity CA
+    /// Validity of certificate and permissions in days, at most that of the identity CA
     #[arg(long, value_name = "DAYS", default_value = "365", value_parser = days())]
     days: u32,
-    /// Replace key and certificate of an enclave that is there; its rules stay
+    /// Replace key and certificate of an existing enclave; its rules stay
     #[arg(long, conflicts_with_all = ["publish", "subscribe", "deny_publish", "deny_subscribe", "partition", "domain"])]
     renew: bool,
 }
@@ -105,7 +105,7 @@ impl Participant {
         }
         if enclave.exists() {
             let path = enclave.path().display();
-            let advice = "takt security grant changes its rules, --renew its key and certificate";
+            let advice = "takt security grant changes its rules, --renew replaces its key and certificate";
             return Err(Error::Usage(format!("{path} exists; {advice}")));
         }
         let domains = self.rules.domains(keystore.domains(now())?);
@@ -124,7 +124,7 @@ fn renewed(keystore: &Keystore, enclave: &Enclave, subject: &SubjectName, validi
     if let Ok(old) = enclave.clone().existing()?.certificate()
         && old.subject() != subject
     {
-        let advice = "only a certificate with the name of the enclave is renewed";
+        let advice = "--renew requires a certificate with the name of the enclave";
         let reason = format!("subject \"{}\", expected \"{subject}\": {advice}", old.subject());
         return Err(refused(&enclave.file(CERTIFICATE), reason));
     }

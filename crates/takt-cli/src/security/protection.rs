@@ -42,7 +42,7 @@ pub fn layers(domain: &DomainRule, topic: &TopicRule) -> [Layer; 5] {
             "liveliness assertions",
         ),
         layer("metadata", topic.metadata_protection_kind, "submessages: samples, heartbeats, acknowledgements"),
-        layer("data", topic.data_protection_kind.widened(), "payloads of samples alone"),
+        layer("data", topic.data_protection_kind.widened(), "payloads of samples"),
     ]
 }
 
@@ -51,8 +51,8 @@ fn layer(layer: &'static str, kind: ProtectionKind, covers: &'static str) -> Lay
         ProtectionKind::None => "neither authenticated nor encrypted",
         ProtectionKind::Sign => "authenticated, not encrypted",
         ProtectionKind::Encrypt => "authenticated and encrypted",
-        ProtectionKind::SignWithOriginAuthentication => "authenticated, with a code for each receiver; not encrypted",
-        ProtectionKind::EncryptWithOriginAuthentication => "authenticated and encrypted, with a code for each receiver",
+        ProtectionKind::SignWithOriginAuthentication => "authenticated, with receiver-specific MACs; not encrypted",
+        ProtectionKind::EncryptWithOriginAuthentication => "authenticated and encrypted, with receiver-specific MACs",
     };
     Layer { layer, kind: kind.name(), covers, effect }
 }

@@ -20,10 +20,10 @@ const EXAMPLES: &str = "\
 Examples:
   takt security revoke keys talker
   takt security revoke keys talker listener
-  takt security revoke keys --days 90      the same list with another validity
+  takt security revoke keys --days 90      renews the list with another validity
 
-Each participant reads crl.pem of its enclave: copy it to all hosts. When the list is no longer valid, all certificates of the identity CA are refused.
-takt security participant DIR NAME --renew makes another certificate for a participant whose certificate is revoked.";
+Each participant reads crl.pem of its enclave: copy it to all hosts. When the list has expired, participants refuse all certificates of the identity CA.
+takt security participant DIR NAME --renew creates a new certificate for a participant whose certificate is revoked.";
 
 /// Octets of a fingerprint in a file name.
 const NAME_OCTETS: usize = 8;
@@ -32,13 +32,13 @@ const NAME_OCTETS: usize = 8;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Revoke {
-    /// The keystore
+    /// Directory of the keystore
     #[arg(value_name = "DIR")]
     directory: PathBuf,
-    /// Names of enclaves; without any, the list is made again with the certificates that are revoked already
+    /// Names of enclaves [default: renew the list with the already revoked certificates]
     #[arg(value_name = "NAME", value_parser = parse_name)]
     names: Vec<String>,
-    /// Days that the list is valid [default: as long as the identity CA]
+    /// Validity of the list in days [default: that of the identity CA]
     #[arg(long, value_name = "DAYS", value_parser = days())]
     days: Option<u32>,
 }
@@ -65,7 +65,7 @@ impl Revoke {
             }
         }
         if certificates.is_empty() {
-            return Err(Error::Usage("no certificate is revoked; name the enclave of one".to_owned()));
+            return Err(Error::Usage("no certificate is revoked yet; name at least one enclave".to_owned()));
         }
         let authority = Certificate::from_pem(&read(&keystore.public(IDENTITY_CA))?).map_err(failed)?;
         let mut validity = validity(self.days.unwrap_or(DAYS_MAX));

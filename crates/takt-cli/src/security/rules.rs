@@ -25,19 +25,19 @@ pub type DomainRange = (u32, u32);
 /// Rules of one command.
 #[derive(Args, Clone, Debug, Default)]
 pub struct RuleArgs {
-    /// Topic that it may write, or a pattern such as 'rt/*'; may be repeated
+    /// Topic that the participant may write, or a pattern such as 'rt/*'; may be repeated
     #[arg(long, value_name = "TOPIC", value_parser = parse_topic)]
     publish: Vec<String>,
-    /// Topic that it may read, or a pattern; may be repeated
+    /// Topic that the participant may read, or a pattern; may be repeated
     #[arg(long, value_name = "TOPIC", value_parser = parse_topic)]
     subscribe: Vec<String>,
-    /// Topic that it must not write, or a pattern, whatever other rules allow; may be repeated
+    /// Topic that the participant must not write, or a pattern; overrides allow rules; may be repeated
     #[arg(long, value_name = "TOPIC", value_parser = parse_topic)]
     deny_publish: Vec<String>,
-    /// Topic that it must not read, or a pattern, whatever other rules allow; may be repeated
+    /// Topic that the participant must not read, or a pattern; overrides allow rules; may be repeated
     #[arg(long, value_name = "TOPIC", value_parser = parse_topic)]
     deny_subscribe: Vec<String>,
-    /// Partition of these rules, or a pattern; may be repeated [default: the default partition; all, for rules that deny]
+    /// Partition of these rules, or a pattern; may be repeated [default: the default partition; all for deny rules]
     #[arg(long, value_name = "PARTITION", value_parser = parse_partition)]
     partition: Vec<String>,
     /// Domain of these rules, or a range such as 0-10; may be repeated, or separated by commas [default: those of the governance]
@@ -167,7 +167,7 @@ fn quoted(texts: &[String]) -> String {
 }
 
 fn parse_topic(text: &str) -> std::result::Result<String, String> {
-    if text.is_empty() { Err("a topic has a name".to_owned()) } else { parse_partition(text) }
+    if text.is_empty() { Err("expected a topic name that is not empty".to_owned()) } else { parse_partition(text) }
 }
 
 fn parse_partition(text: &str) -> std::result::Result<String, String> {
@@ -185,7 +185,7 @@ pub fn parse_domains(text: &str) -> std::result::Result<DomainRange, String> {
     let id = |text: &str| text.parse::<u32>().ok().filter(|id| *id <= DOMAIN_ID_MAX);
     match (id(low), id(high)) {
         (Some(low), Some(high)) if low <= high => Ok((low, high)),
-        _ => Err(format!("expected a domain id from 0 to {DOMAIN_ID_MAX}, or a range as 0-10")),
+        _ => Err(format!("expected a domain ID from 0 to {DOMAIN_ID_MAX}, or a range such as 0-10")),
     }
 }
 
@@ -241,7 +241,7 @@ mod tests {
         RuleArgs::default().add_to(&mut rules, &domains());
         assert_eq!(rules, [empty_rule(Effect::Allow, &domains())]);
         RuleArgs { deny_subscribe: texts(&["A"]), ..RuleArgs::default() }.add_to(&mut rules, &domains());
-        assert_eq!(rules.len(), 2, "the rule that allows is there already");
+        assert_eq!(rules.len(), 2, "the allow rule already exists");
     }
 
     #[test]

@@ -16,18 +16,18 @@ use crate::output::outln;
 
 const EXAMPLES: &str = "\
 Examples:
-  takt security sign keys keys/enclaves/governance.xml              governance.p7s, there and in each enclave
-  takt security sign keys keys/enclaves/talker/permissions.xml      permissions.p7s there
-A document that is malformed is not signed: the error names its line and its element.";
+  takt security sign keys keys/enclaves/governance.xml              writes governance.p7s, there and to each enclave
+  takt security sign keys keys/enclaves/talker/permissions.xml      writes permissions.p7s there
+A malformed document is not signed: the error names its line and element.";
 
 /// `takt security sign`
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Sign {
-    /// The keystore
+    /// Directory of the keystore
     #[arg(value_name = "DIR")]
     directory: PathBuf,
-    /// The document in XML; the signed one is written to the same directory, with the extension p7s
+    /// Document in XML; the signed document is written to the same directory, with the extension p7s
     #[arg(value_name = "FILE")]
     document: PathBuf,
 }
@@ -39,7 +39,7 @@ enum Document {
 
 impl Document {
     fn parse(text: &str) -> std::result::Result<Self, SecurityError> {
-        let empty = |element| SecurityError::new(ErrorKind::Document, format!("there is no <{element}>"));
+        let empty = |element| SecurityError::new(ErrorKind::Document, format!("the element <{element}> is missing"));
         match (Governance::parse(text), Permissions::parse(text)) {
             (Ok(governance), _) if governance.domain_rules.is_empty() => Err(empty("domain_rule")),
             (Ok(_), _) => Ok(Self::Governance),
@@ -90,7 +90,7 @@ impl Sign {
         }
         Err(refused(
             &self.document,
-            format_args!("no grant for \"{subject}\", the subject of cert.pem in its directory"),
+            format_args!("no grant for \"{subject}\", the subject name of cert.pem in its directory"),
         ))
     }
 }

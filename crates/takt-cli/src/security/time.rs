@@ -33,7 +33,7 @@ pub fn days() -> RangedI64ValueParser<u32> {
 /// Parses a time. A date stands for its beginning in UTC.
 pub fn parse_time(text: &str) -> std::result::Result<UnixSeconds, String> {
     let time = parse_date_time(text).or_else(|| parse_date_time(&format!("{text}T00:00:00Z")));
-    time.ok_or_else(|| "expected a date as 2026-01-31, or a time as 2026-01-31T12:00:00Z".to_owned())
+    time.ok_or_else(|| "expected a date such as 2026-01-31, or a time such as 2026-01-31T12:00:00Z".to_owned())
 }
 
 #[cfg(test)]
@@ -44,7 +44,7 @@ mod tests {
     fn date_stands_for_its_beginning() {
         assert_eq!(parse_time("2026-01-31"), parse_time("2026-01-31T00:00:00Z"));
         assert_eq!(parse_time("1970-01-01T00:01:00Z"), Ok(60));
-        assert!(parse_time("tomorrow").expect_err("no time").contains("2026-01-31T12:00:00Z"));
+        assert!(parse_time("tomorrow").expect_err("not a time").contains("2026-01-31T12:00:00Z"));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! the writers.
 
 use super::learning::{find_writer, hint, learn};
+use super::output::Format;
 use super::policies::reader_for;
 use super::receive::{Limits, Selection, receive};
 use super::type_source::TypeSource;
@@ -14,23 +15,23 @@ use takt_bench::{Error, Result};
 
 const EXAMPLES: &str = "\
 Examples:
-  takt echo Square                      what anybody writes to Square, as it comes
+  takt echo Square                      the samples of all writers of Square
   takt echo Square --json --count 10    ten samples, one JSON object a line
-  takt echo Square --filter 'x > 5'     those samples only; writers that can do not send the rest
-  takt echo Square --raw                the bytes, whatever the type
+  takt echo Square --filter 'x > 5'     only matching samples; filtered by the writer if possible
+  takt echo Square --raw                payloads in hexadecimal, of any type
   takt echo State --idl robots.idl --type robots::State
   takt echo /chatter --msg std_msgs/msg/String
   takt echo Square --interface lo --peer 127.0.0.1 --timeout 5
 
-It waits for the first writer of the topic: the type is learned from the topic's endpoints, reliability, durability and
-partitions are those of the writers that are there then. Peers that announce no type (Fast DDS 2 without type information, for one) can be read with --raw, with
---idl, or with --type if takt has the type.";
+It waits for the first writer of the topic, obtains the type from the endpoints of the topic, and uses reliability, durability and
+partitions of the writers discovered by then. If writers announce no type (such as Fast DDS 2 without type information), use --raw,
+--idl, or --type with a built-in type.";
 
 /// `takt echo`
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Echo {
-    /// The topic
+    /// Topic name
     topic: String,
     #[command(flatten)]
     source: TypeSource,
@@ -40,12 +41,11 @@ pub struct Echo {
     selection: Selection,
     #[command(flatten)]
     limits: Limits,
-    /// Print bytes in hexadecimal, without learning the type
+    /// Print payloads in hexadecimal, without the type
     #[arg(long, conflicts_with_all = ["filter", "type_name", "source"])]
     raw: bool,
-    /// One JSON object a line instead of text
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: Format,
 }
 
 impl Echo {
@@ -60,8 +60,8 @@ impl Echo {
         let endpoints = find_writer(&participant, topic, self.limits.deadline())?;
         let Some(writer) = endpoints.writers.first() else {
             let what = match endpoints.readers.len() {
-                0 => format!("nobody writes or reads {topic}{}", hint(&participant, topic)?),
-                readers => format!("nobody writes {topic}, which has {}", count(readers, "reader")),
+                0 => format!("no writer or reader of topic {topic} found{}", hint(&participant, topic)?),
+                readers => format!("no writer of topic {topic} found, only {}", count(readers, "reader")),
             };
             return Err(Error::NoAnswer { what });
         };
@@ -72,9 +72,9 @@ impl Echo {
             None => learn(&participant, topic, self.limits.deadline()).map_err(with_hint)?,
         };
         if type_.type_name() != type_name {
-            note!("takt: warning: {topic} has the type {type_name}, {} does not match it", type_.type_name());
+            note!("takt: warning: topic {topic} has the type {type_name}; {} does not match", type_.type_name());
         }
-        receive(&participant, topic, type_, reader_for(&endpoints), &self.selection, &self.limits, self.json)
+        receive(&participant, topic, type_, reader_for(&endpoints), &self.selection, &self.limits, &self.format)
     }
 }
 
@@ -82,7 +82,7 @@ fn with_hint(error: Error) -> Error {
     match error {
         Error::Dds(takt::Error::TypeUnavailable(reason)) => Error::NoType {
             what: reason.to_string(),
-            hint: "--raw prints the bytes, --idl FILE reads the type from IDL, --type NAME is a type that takt has",
+            hint: "use --raw to print payloads in hexadecimal, --idl FILE for a type in IDL, or --type NAME for a built-in type",
         },
         error => error,
     }

@@ -75,7 +75,7 @@ mod tests {
     fn values_round_trip_in_member_order() {
         let value = json!({ "a": [1, -2, u64::MAX, 1.5, "x", null, true], "b": {} });
         let text = Ordered(from_serde(value.clone())).to_string();
-        assert_eq!(serde_json::from_str::<Value>(&text).expect("it is JSON"), value);
+        assert_eq!(serde_json::from_str::<Value>(&text).expect("valid JSON"), value);
         let members = ["z", "a"].map(|name| (name.to_owned(), JsonValue::Null));
         assert_eq!(Ordered(JsonValue::Object(members.into())).to_string(), r#"{"z":null,"a":null}"#);
     }

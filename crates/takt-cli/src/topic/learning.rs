@@ -39,8 +39,8 @@ pub fn endpoints(participant: &DomainParticipant, topic: &str) -> Result<Endpoin
     Ok(Endpoints { writers, readers })
 }
 
-/// Returns a hint at a topic of a similar name, for a topic without endpoints: `; there is
-/// Temperature (1 writer)`.
+/// Returns a hint at a topic of a similar name, for a topic without endpoints: `; did you mean
+/// Temperature (1 writer, 0 readers)?`.
 pub fn hint(participant: &DomainParticipant, topic: &str) -> Result<String> {
     let publications = participant.discovered_publications()?;
     let subscriptions = participant.discovered_subscriptions()?;
@@ -49,7 +49,7 @@ pub fn hint(participant: &DomainParticipant, topic: &str) -> Result<String> {
     let Some(found) = similar(topic, names.filter(|name| *name != topic)) else { return Ok(String::new()) };
     let writers = publications.iter().filter(|data| data.topic_name == found).count();
     let readers = subscriptions.iter().filter(|data| data.topic_name == found).count();
-    Ok(format!("; there is {found} ({}, {})", count(writers, "writer"), count(readers, "reader")))
+    Ok(format!("; did you mean {found} ({}, {})?", count(writers, "writer"), count(readers, "reader")))
 }
 
 /// Drives the participant until `done`, a signal or the deadline. Returns whether `done` returned
@@ -87,7 +87,7 @@ pub fn find_writer(participant: &DomainParticipant, topic: &str, deadline: Optio
     // Endpoints of processes that end may disappear shortly after their discovery.
     while found.writers.is_empty() && deadline.is_none_or(|deadline| Instant::now() < deadline) {
         if !found.readers.is_empty() {
-            note!("takt: {topic} has {}, waiting for a writer", count(found.readers.len(), "reader"));
+            note!("takt: topic {topic} has {}, waiting for a writer", count(found.readers.len(), "reader"));
         }
         found = find_until(participant, topic, deadline, |found| !found.writers.is_empty())?;
     }

@@ -34,7 +34,7 @@ pub fn find(name: &str) -> Result<DynamicTypeSupport> {
     match name {
         "ShapeType" => Ok(DynamicTypeSupport::of::<ShapeType>()?),
         "takt::Text" => Ok(DynamicTypeSupport::of::<Text>()?),
-        _ => Err(Error::Usage(format!("no type {name}; there are {}", NAMES.join(", ")))),
+        _ => Err(Error::Usage(format!("no built-in type {name}; the built-in types are {}", NAMES.join(", ")))),
     }
 }
 
@@ -45,9 +45,9 @@ mod tests {
     #[test]
     fn every_built_in_type_is_found_and_no_other() {
         for name in NAMES {
-            assert_eq!(find(name).expect("it is there").type_name(), name);
+            assert_eq!(find(name).expect("a built-in type").type_name(), name);
         }
-        let error = find("Sphere").expect_err("it is not there").to_string();
+        let error = find("Sphere").expect_err("not a built-in type").to_string();
         assert!(error.contains("Sphere") && error.contains("ShapeType"), "{error}");
     }
 }

@@ -35,7 +35,7 @@ pub struct PolicyOptions {
     /// PARTITION; may be repeated
     #[arg(long, value_name = "NAME")]
     partition: Vec<String>,
-    /// Encoding
+    /// Data representation
     #[arg(long, value_name = "VERSION", value_parser = ["xcdr1", "xcdr2"])]
     representation: Option<String>,
 }

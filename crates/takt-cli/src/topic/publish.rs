@@ -22,15 +22,15 @@ use takt_bench::{Error, Result};
 
 const EXAMPLES: &str = r#"Examples:
   takt pub Square '{"color":"RED","x":10,"y":20,"shapesize":30}' --type ShapeType
-  takt pub Square '{"color":"RED"}' --rate 10 --count 100    the type is learned from a reader or writer of Square
-  takt pub Square < values.jsonl                             one JSON value a line
+  takt pub Square '{"color":"RED"}' --rate 10 --count 100    the type of a reader or writer of Square
+  takt pub Square < values.jsonl                             one JSON value per line
   takt pub State '{"robot":3}' --idl robots.idl --type robots::State
   takt pub /chatter '{"data":"hello"}' --msg std_msgs/msg/String --reliable
-  takt pub Square '{"color":"RED"}' --dispose                the instance exists no more
+  takt pub Square '{"color":"RED"}' --dispose                disposes the instance
 
-Members that are left out have their defaults. Policies are those that the first reader requests, unless options say
-otherwise. With --type or --idl the writer is there from the start, and is replaced if it does not match the first reader; its
-OWNERSHIP is SHARED unless --exclusive says otherwise. It waits for a reader before it writes, and for acknowledgements before it ends."#;
+Omitted members have their default values. The policies are those that the first reader requests, unless an option sets
+them. With --type or --idl the writer is created at once, and is replaced if it does not match the first reader; its
+OWNERSHIP is SHARED without --exclusive. It waits for a reader before it writes, and for acknowledgments before it exits."#;
 
 /// Time that readers have to acknowledge the last samples.
 const LAST_WORDS: Duration = Duration::from_secs(10);
@@ -41,32 +41,32 @@ const LAST_WORDS_STOPPED: Duration = Duration::from_millis(500);
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Pub {
-    /// The topic
+    /// Topic name
     topic: String,
-    /// The value as JSON [default: values from standard input, one a line]
+    /// Value as JSON [default: values from standard input, one per line]
     value: Option<String>,
     #[command(flatten)]
     source: TypeSource,
-    /// Samples a second [default: 1 for a value that is repeated, as they come from standard input]
+    /// Samples per second [default: 1 for a repeated value, unlimited from standard input]
     #[arg(long = "rate", value_name = "HZ", value_parser = period)]
     period: Option<Duration>,
-    /// How often to write the value; 0 is until a signal [default: once]
+    /// Number of times to write the value; 0: until a signal arrives [default: 1]
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// End the instance instead of writing the value
+    /// Dispose the instance instead of writing the value
     #[arg(long)]
     dispose: bool,
-    /// Write at once, whether or not anybody reads
+    /// Write at once, without waiting for a reader
     #[arg(long)]
     no_wait: bool,
-    /// How long to wait for a reader, and for a type [default: for ever]
+    /// Time to wait for a reader and for the type, in seconds [default: unlimited]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<Duration>,
     #[command(flatten)]
     policies: PolicyOptions,
     #[command(flatten)]
     domain: Domain,
-    /// Print one JSON object about what was done
+    /// Print one JSON object with the result
     #[arg(long)]
     json: bool,
 }
@@ -85,7 +85,7 @@ struct Report<'a> {
 
 /// Parses a rate and returns its period.
 fn period(text: &str) -> std::result::Result<Duration, String> {
-    let wrong = || "a rate is a number of samples a second, more than 0 and at least 1e-9".to_owned();
+    let wrong = || "expected a rate in samples per second, at least 1e-9".to_owned();
     let rate: f64 = text.parse().map_err(|_| wrong())?;
     let period = Duration::try_from_secs_f64(1.0 / rate).map_err(|_| wrong())?;
     if rate.is_finite() && period <= MAX_TIME { Ok(period) } else { Err(wrong()) }
@@ -143,7 +143,7 @@ impl Lines {
 }
 
 fn no_value() -> Error {
-    Error::Usage("standard input has no value; expected one JSON value a line there, or VALUE as an argument".into())
+    Error::Usage("standard input has no value; expected one JSON value per line, or VALUE as an argument".into())
 }
 
 impl Pub {
@@ -251,8 +251,8 @@ impl Pub {
         }
         let there = endpoints(participant, &self.topic)?.readers.len();
         let what = match there {
-            0 => format!("nobody reads {}{}", self.topic, hint(participant, &self.topic)?),
-            _ => format!("{} of {}, and none matches", count(there, "reader"), self.topic),
+            0 => format!("no reader of topic {} found{}", self.topic, hint(participant, &self.topic)?),
+            _ => format!("{} of topic {} found, but none matches", count(there, "reader"), self.topic),
         };
         Err(Error::NoAnswer { what })
     }
@@ -346,7 +346,7 @@ impl Pub {
             let fate = match acknowledged {
                 Some(true) => "; all acknowledged",
                 Some(false) => "",
-                None => "; no reliable reader, arrival is not known",
+                None => "; no reliable reader, delivery is not confirmed",
             };
             note!("takt: wrote {samples} of {type_name} to {to} of {}{fate}", self.topic);
         }
@@ -356,7 +356,7 @@ impl Pub {
         if stopped() {
             return Err(Error::Stopped);
         }
-        Err(Error::NoAnswer { what: format!("some readers of {} have not acknowledged everything", self.topic) })
+        Err(Error::NoAnswer { what: format!("not all readers of topic {} have acknowledged all samples", self.topic) })
     }
 }
 
@@ -378,18 +378,20 @@ fn await_acknowledgments(writer: &DynamicDataWriter) -> Result<bool> {
 }
 
 fn parse(type_: &DynamicTypeSupport, text: &str) -> Result<DynamicData> {
-    let value = serde_json::from_str(text).map_err(|error| Error::Usage(format!("the value is no JSON: {error}")))?;
-    let known = type_.dynamic_type().ok_or_else(|| Error::Usage("the type is not known".to_owned()))?;
+    let value = serde_json::from_str(text).map_err(|error| Error::Usage(format!("the value is not JSON: {error}")))?;
+    let known = type_.dynamic_type().ok_or_else(|| {
+        Error::Usage("the definition of the type is not available; use --idl FILE or --type NAME".to_owned())
+    })?;
     known
         .from_json(&from_serde(value))
-        .map_err(|error| Error::Usage(format!("the value is no {}: {error}", type_.type_name())))
+        .map_err(|error| Error::Usage(format!("the value is not a valid {}: {error}", type_.type_name())))
 }
 
 fn with_hint(error: Error) -> Error {
     match error {
         Error::Dds(DdsError::TypeUnavailable(reason)) => Error::NoType {
             what: reason.to_string(),
-            hint: "--idl FILE reads it from IDL, --type NAME uses a type that takt has",
+            hint: "use --idl FILE for a type in IDL, or --type NAME for a built-in type",
         },
         error => error,
     }

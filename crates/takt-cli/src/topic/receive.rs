@@ -1,7 +1,7 @@
 //! Receive loop of `takt echo` and `takt sub`.
 
 use super::learning::spin_until;
-use super::output::Printer;
+use super::output::{Format, Printer};
 use crate::output::note;
 use clap::Args;
 use std::time::{Duration, Instant};
@@ -16,10 +16,10 @@ use crate::domain::seconds;
 /// Limits after which the command ends.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Limits {
-    /// End after this many samples
+    /// Exit after this number of samples
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// End when nothing happens for so long [default: never]
+    /// Exit after this time without a sample, in seconds [default: never]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub timeout: Option<Duration>,
 }
@@ -27,10 +27,10 @@ pub struct Limits {
 /// Content filter of the samples.
 #[derive(Args, Clone, Debug)]
 pub struct Selection {
-    /// Only samples that pass this filter, in the SQL of DDS: --filter "x > 5 AND color = 'RED'"
+    /// Content filter in DDS SQL, such as "x > 5 AND color = 'RED'"
     #[arg(long, value_name = "EXPRESSION")]
     filter: Option<String>,
-    /// What %0, %1, ... of the filter stand for
+    /// Values of the filter parameters %0, %1, ...
     #[arg(long = "parameter", value_name = "VALUE", requires = "filter", allow_hyphen_values = true)]
     parameters: Vec<String>,
 }
@@ -73,12 +73,12 @@ pub fn receive(
     (qos, subscriber): (DataReaderQos, SubscriberQos),
     selection: &Selection,
     limits: &Limits,
-    json: bool,
+    format: &Format,
 ) -> Result<()> {
     let subscriber = participant.create_subscriber(subscriber)?;
     let reader = selection.create(&subscriber, topic, &type_, qos)?;
     note!("takt: reading {topic}, {}, {}", type_.type_name(), policies(&reader));
-    let printer = Printer { topic: topic.to_owned(), type_, json };
+    let printer = Printer { topic: topic.to_owned(), type_, format: format.clone(), names_topic: false };
     let mut printed = 0;
     let mut reported = 0;
     loop {
@@ -95,7 +95,7 @@ pub fn receive(
             Ok(false) if printed > 0 && complete => return Ok(()),
             Ok(false) => {
                 return Err(Error::NoAnswer {
-                    what: format!("{printed} samples of {topic} in time; nothing came for {} s", limits.seconds()),
+                    what: format!("{printed} samples of topic {topic}; none within {} s after that", limits.seconds()),
                 });
             }
             Err(Error::Stopped) if printed > 0 && complete => return Ok(()),

@@ -13,9 +13,9 @@ use takt_bench::{Error, Result};
 
 const EXAMPLES: &str = "\
 Examples:
-  takt type Square                 the type of topic Square, learned from whoever has it
-  takt type Square --rust          as Rust with the derive of takt
-  takt type --own ShapeType        a type that takt has
+  takt type Square                 the type of topic Square, as its endpoints announce it
+  takt type Square --rust          as Rust with #[derive(takt::DdsType)]
+  takt type --own ShapeType        a built-in type
   takt type --idl robots.idl --type robots::State --rust
   takt type --msg std_msgs/msg/String
   takt type Square --json";
@@ -24,26 +24,26 @@ Examples:
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct ShowType {
-    /// The topic
+    /// Topic name
     #[arg(required_unless_present_any = ["own", "source"], conflicts_with = "source")]
     topic: Option<String>,
-    /// Print a type that takt has instead: ShapeType, takt::Text
+    /// Print a built-in type instead: ShapeType, takt::Text
     #[arg(long, value_name = "NAME", conflicts_with_all = ["topic", "source"])]
     own: Option<String>,
     #[command(flatten)]
     file: TypeFile,
-    /// The type of the file of --idl [default: the only one that no other type contains]
+    /// Type in the file of --idl [default: the only one that no other type contains]
     #[arg(long = "type", value_name = "NAME", requires = "idl")]
     type_name: Option<String>,
     #[command(flatten)]
     domain: Domain,
-    /// How long to look for the topic and to wait for its type
+    /// Time to wait for the topic and its type, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
     timeout: Duration,
-    /// Rust with #[derive(takt::DdsType)] instead of IDL: the derived type has the same type identifier
+    /// Print Rust with #[derive(takt::DdsType)] instead of IDL; the type identifier stays the same
     #[arg(long)]
     rust: bool,
-    /// One JSON object instead of the text
+    /// Print one JSON object instead of text
     #[arg(long)]
     json: bool,
 }
@@ -77,7 +77,7 @@ impl ShowType {
                 let endpoints = find(&participant, topic, deadline)?;
                 if endpoints.writers.is_empty() && endpoints.readers.is_empty() {
                     return Err(Error::NoAnswer {
-                        what: format!("nobody writes or reads {topic}{}", hint(&participant, topic)?),
+                        what: format!("no writer or reader of topic {topic} found{}", hint(&participant, topic)?),
                     });
                 }
                 learn(&participant, topic, deadline)?

@@ -2,6 +2,7 @@
 //! chooses.
 
 use super::learning::{Endpoints, find, learn};
+use super::output::Format;
 use super::policies::{PolicyOptions, reader_for};
 use super::receive::{Limits, Selection, receive};
 use super::type_source::TypeSource;
@@ -11,18 +12,18 @@ use takt_bench::{Error, Result};
 
 const EXAMPLES: &str = "\
 Examples:
-  takt sub Square --type ShapeType                        a type that takt has
-  takt sub Square --reliable --transient-local            a type that is learned; exactly these policies
-  takt sub State --idl robots.idl --type robots::State    a type of a file of IDL
+  takt sub Square --type ShapeType                        a built-in type
+  takt sub Square --reliable --transient-local            the announced type; exactly these policies
+  takt sub State --idl robots.idl --type robots::State    a type in an IDL file
   takt sub Square --partition left --partition right --json --count 1
 
-Without options a reader is BEST_EFFORT, VOLATILE and KEEP_LAST 256, in no partition. takt echo asks for what there is.";
+Without options the reader is BEST_EFFORT, VOLATILE and KEEP_LAST 256, in the default partition. takt echo adopts the QoS of the writers.";
 
 /// `takt sub`
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Sub {
-    /// The topic
+    /// Topic name
     topic: String,
     #[command(flatten)]
     source: TypeSource,
@@ -34,9 +35,8 @@ pub struct Sub {
     selection: Selection,
     #[command(flatten)]
     limits: Limits,
-    /// One JSON object a line instead of text
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: Format,
 }
 
 impl Sub {
@@ -58,7 +58,7 @@ impl Sub {
         let (mut qos, mut subscriber) = reader_for(&Endpoints { writers: Vec::new(), readers: Vec::new() });
         qos.history = takt::qos::History::KeepLast(256);
         self.policies.apply_to_reader(&mut qos, &mut subscriber);
-        receive(&participant, topic, type_, (qos, subscriber), &self.selection, &self.limits, self.json)
+        receive(&participant, topic, type_, (qos, subscriber), &self.selection, &self.limits, &self.format)
     }
 }
 
@@ -66,7 +66,7 @@ fn with_hint(error: Error) -> Error {
     match error {
         Error::Dds(takt::Error::TypeUnavailable(reason)) => Error::NoType {
             what: reason.to_string(),
-            hint: "--idl FILE reads the type from IDL, --type NAME is a type that takt has; takt echo --raw prints the bytes",
+            hint: "use --idl FILE for a type in IDL, --type NAME for a built-in type, or takt echo --raw to print payloads in hexadecimal",
         },
         error => error,
     }

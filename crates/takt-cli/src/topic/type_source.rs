@@ -15,7 +15,7 @@ use takt_idl::{Idl, Options, ros2};
 /// Built-in type, or type of a file.
 #[derive(Args, Clone, Debug)]
 pub struct TypeSource {
-    /// A type that takt has: ShapeType, takt::Text; with --idl a type of the file [default: learned]
+    /// Built-in type: ShapeType, takt::Text; with --idl a type of the file [default: as announced by endpoints]
     #[arg(long = "type", value_name = "NAME")]
     pub type_name: Option<String>,
     #[command(flatten)]
@@ -25,16 +25,16 @@ pub struct TypeSource {
 /// File that defines the type.
 #[derive(Args, Clone, Debug)]
 pub struct TypeFile {
-    /// Read the type from a file of IDL
+    /// Read the type from an IDL file
     #[arg(long, value_name = "FILE", group = "source")]
     idl: Option<PathBuf>,
-    /// Read the type of a ROS 2 message, such as std_msgs/msg/String; the topic is that of ROS 2
+    /// Use the type of this ROS 2 message, such as std_msgs/msg/String, and the topic name of ROS 2
     #[arg(long, value_name = "MESSAGE", group = "source", conflicts_with = "type_name")]
     msg: Option<String>,
-    /// Directory of files that the file of --idl includes, or of messages; may be repeated [messages: AMENT_PREFIX_PATH, too]
+    /// Include directory of --idl, or directory of ROS 2 messages, in addition to AMENT_PREFIX_PATH; may be repeated
     #[arg(short = 'I', long = "include", value_name = "DIRECTORY", requires = "source")]
     include: Vec<PathBuf>,
-    /// Extensibility of types of the file without annotation
+    /// Extensibility of types without annotation in the file
     #[arg(long, value_name = "KIND", value_enum, default_value = "appendable", requires = "idl")]
     default_extensibility: Kind,
 }
@@ -135,16 +135,17 @@ fn type_of(idl: &Idl, name: &str) -> Result<DynamicTypeSupport> {
 fn only<'a>(path: &Path, idl: &'a Idl) -> Result<&'a str> {
     match idl.topic_type_names()[..] {
         [name] => Ok(name),
-        [] if idl.type_names().is_empty() => {
-            Err(Error::Usage(format!("{} has no struct and no union: a topic has one of these", path.display())))
-        }
+        [] if idl.type_names().is_empty() => Err(Error::Usage(format!(
+            "{} has no struct and no union: the type of a topic must be one of them",
+            path.display()
+        ))),
         [] => Err(Error::Usage(format!(
-            "{} has no type that no other type contains; --type NAME chooses one: {}",
+            "{}: every type is contained in another one; select one with --type NAME: {}",
             path.display(),
             idl.type_names().join(", ")
         ))),
         ref names => Err(Error::Usage(format!(
-            "{} has {} types of topics; --type NAME chooses one: {}",
+            "{} has {} possible topic types; select one with --type NAME: {}",
             path.display(),
             names.len(),
             names.join(", ")

@@ -10,7 +10,7 @@ use takt_bench::report::to_json;
 /// `takt transport ls`
 #[derive(Args)]
 pub struct List {
-    /// One JSON object instead of text
+    /// Print one JSON object instead of text
     #[arg(long)]
     json: bool,
 }
@@ -48,10 +48,10 @@ impl List {
             return Ok(());
         }
         for Row { form, summary, needs, .. } in &report.transports {
-            outln!("{form}\n    {summary}\n    takes: {needs}")?;
+            outln!("{form}\n    {summary}\n    requires: {needs}")?;
         }
         if !report.absent.is_empty() {
-            outln!("not in this program: {}", report.absent.join(", "))?;
+            outln!("not in this build: {}", report.absent.join(", "))?;
         }
         Ok(())
     }

@@ -8,10 +8,10 @@ use takt_bench::Result;
 
 const EXAMPLES: &str = "\
 Examples:
-  takt transport ls                    what this program has, and what it takes
-  takt transport probe eth0            what interface, kernel and permissions are good for
+  takt transport ls                    transports of this build, and their requirements
+  takt transport probe eth0            transports that interface, kernel and permissions allow
   takt transport probe eth0 --json
-  takt echo Square --transport xdp:eth0 --transport udp    the first that opens";
+  takt echo Square --transport xdp:eth0 --transport udp    uses the first transport that opens";
 
 /// `takt transport`
 #[derive(Args)]
@@ -23,9 +23,9 @@ pub struct Transport {
 
 #[derive(Subcommand)]
 enum What {
-    /// List the transports that this program has, and what they take
+    /// List the transports of this build and their requirements
     Ls(list::List),
-    /// Say what an interface, this kernel and these permissions are good for, and what is missing. Changes nothing
+    /// Check which transports an interface supports, and what is missing
     Probe(probe::Probe),
 }
 

@@ -12,9 +12,9 @@ use takt_bench::{Error, Result};
 /// `takt transport probe`
 #[derive(Args)]
 pub struct Probe {
-    /// The network interface
+    /// Network interface
     interface: String,
-    /// One JSON object instead of text
+    /// Print one JSON object instead of text
     #[arg(long)]
     json: bool,
 }
@@ -83,7 +83,7 @@ impl Probe {
         if report.transports.iter().any(|judged| judged.usable) {
             return Ok(());
         }
-        let source = std::io::Error::new(std::io::ErrorKind::Unsupported, "no transport can use it");
+        let source = std::io::Error::new(std::io::ErrorKind::Unsupported, "no transport supports this interface");
         Err(Error::Os { op: format!("probe {}", self.interface), source })
     }
 }
