@@ -69,7 +69,7 @@ bench: ## latency beside plain UDP (and the agents in $TAKT_AGENTS), and what th
 	$(call say,nanoseconds per sample of each step in the core)
 	@cargo bench --quiet -p takt-core --bench data_path
 
-omg-suite: ## the OMG's interoperability suite, Takt against itself (needs root, python3 and a network; docs/interop.md)
+omg-suite: ## the OMG's interoperability suite, Takt against itself (needs root, python3 and a network; docs/reference/interop.md)
 	@scripts/setup.sh build
 	@scripts/omg-suite.sh
 
@@ -88,7 +88,7 @@ sanitize: ## the crates with unsafe under AddressSanitizer, ThreadSanitizer and 
 	$(call say,sanitizers)
 	@scripts/sanitize.sh
 
-mutants: ## what no test of the QoS policies notices; MUTANTS="--shard 0/20 --sharding round-robin" for a sample (docs/qos-tests.md)
+mutants: ## what no test of the QoS policies notices; MUTANTS="--shard 0/20 --sharding round-robin" for a sample (docs/reference/qos-tests.md)
 	$(call say,mutants of takt-wire)
 	@mkdir -p target/mutation/{wire,core,takt,durability}
 	@cargo mutants -p takt-wire -o target/mutation/wire $(MUTANTS) -- --locked --lib --test it || [[ $$? == [23] ]]

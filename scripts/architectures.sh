@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Discovery in the three architectures of docs/daemon.md, on two hosts that are network namespaces: the time in which one newcomer
+# Discovery in the three architectures of docs/guide/daemon.md, on two hosts that are network namespaces: the time in which one newcomer
 # matches all participants of the other host, and the frames of UDP on the link, while nothing changes and while it joins.
 #
 #   scripts/architectures.sh TAKT [COUNT]...      a built takt, and participants of the other host [1 10 50]

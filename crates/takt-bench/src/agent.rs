@@ -1,4 +1,4 @@
-//! Bench agent: a process that runs one workload for a driver (docs/bench-agents.md).
+//! Bench agent: a process that runs one workload for a driver (docs/reference/bench-agents.md).
 //!
 //! An agent is called as `<program> <role> [key=value ...]`. It prints one JSON object per line and
 //! ends at SIGTERM. [`ROLES`] lists the roles. Unknown keys are ignored, so that one command line
@@ -89,7 +89,7 @@ fn play(role: &str, arguments: &[String], lines: &mut Lines<'_>) -> Result<()> {
         "join" => late::join(options, lines),
         "keep" => keep::keep(&options, lines),
         "broker" => architecture::serve_discovery(&options, lines),
-        _ => Err(Error::Usage(format!("no role {role}: there are {}", ROLES.join(", ")))),
+        _ => Err(Error::Usage(format!("unknown role {role}; expected one of {}", ROLES.join(", ")))),
     }
 }
 

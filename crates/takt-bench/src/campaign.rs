@@ -277,7 +277,7 @@ fn cells(plan: &Plan, column: &Column, results: &[Value], recorded: &[u8], forei
         });
     }
     if cells.len() != plan.sizes.len() {
-        return Err(column.failure(format!("gave {} results for {} sizes", cells.len(), plan.sizes.len())));
+        return Err(column.failure(format!("returned {} results for {} sizes", cells.len(), plan.sizes.len())));
     }
     Ok(cells)
 }
@@ -308,13 +308,13 @@ mod tests {
     #[test]
     fn lock_file_created_by_another_user_can_be_locked() {
         let path = std::env::temp_dir().join(format!("takt-perf-lock-{}", std::process::id()));
-        drop(wait_for(&path).expect("it is made"));
+        drop(wait_for(&path).expect("the file is created"));
         let read_only = std::os::unix::fs::PermissionsExt::from_mode(0o444);
-        std::fs::set_permissions(&path, read_only).expect("it is ours");
-        let held = wait_for(&path).expect("it can be read");
-        assert!(File::open(&path).expect("it is there").try_lock().is_err(), "it is held");
+        std::fs::set_permissions(&path, read_only).expect("the test owns the file");
+        let held = wait_for(&path).expect("the file is readable");
+        assert!(File::open(&path).expect("the file exists").try_lock().is_err(), "the lock is held");
         drop(held);
-        std::fs::remove_file(&path).expect("it is there");
+        std::fs::remove_file(&path).expect("the file exists");
     }
 
     pub(super) fn plan(sizes: &[usize]) -> Plan {

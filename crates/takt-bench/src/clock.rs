@@ -135,7 +135,7 @@ mod stamp {
             // until then the age is 0.
             let begun = Instant::now();
             while waited() < 5_000_000 {
-                assert!(begun.elapsed() < Duration::from_secs(30), "the kernel never takes times");
+                assert!(begun.elapsed() < Duration::from_secs(30), "the kernel reports no timestamps");
             }
         }
     }
@@ -187,7 +187,7 @@ struct Asker {
 impl Asker {
     fn new(address: SocketAddr) -> Result<Self> {
         let own = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
-        let socket = socket(own.parse().expect("an address"))?;
+        let socket = socket(own.parse().expect("a valid address"))?;
         socket.connect(address).map_err(|e| Error::os(format!("echoes with {address}"), e))?;
         Ok(Self { socket, number: 0 })
     }
@@ -210,7 +210,7 @@ impl Asker {
                 Err(e) => return Err(e),
             };
             let returned_ns = arrival_ns(&self.socket, monotonic_ns);
-            let number = |at: usize| u64::from_le_bytes(*answer[at..].first_chunk().expect("it is long enough"));
+            let number = |at: usize| u64::from_le_bytes(*answer[at..].first_chunk().expect("the reply is long enough"));
             if len == LEN && answer.starts_with(ANSWER) && number(8) == self.number {
                 let [received_ns, answered_ns] = [number(16), number(24)].map(signed);
                 let [sent_ns, returned_ns] = [sent_ns, returned_ns].map(signed);
@@ -294,7 +294,7 @@ impl RemoteClock {
     /// Returns the other clock minus this one, at a time of this clock.
     #[must_use]
     pub fn offset(&self, now_ns: u64) -> Offset {
-        lock(&self.estimator).offset(signed(now_ns)).expect("there were echoes before there was this clock")
+        lock(&self.estimator).offset(signed(now_ns)).expect("the clock is created after the first echoes")
     }
 
     /// Returns the clock band for a report whose latencies have at most this uncertainty.
@@ -348,7 +348,7 @@ mod tests {
             asker.socket.send(bad).unwrap();
         }
         // The only answer is that to the valid request; it carries the number of the asker.
-        let echo = asker.ask().unwrap().expect("it is answered");
+        let echo = asker.ask().unwrap().expect("a reply arrives");
         assert!(
             echo.sent_ns <= echo.received_ns
                 && echo.received_ns <= echo.answered_ns

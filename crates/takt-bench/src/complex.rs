@@ -1,5 +1,5 @@
 //! Nested payload type of the platform comparison: a sequence of sequences of string and number
-//! (docs/bench-agents.md).
+//! (docs/reference/bench-agents.md).
 //!
 //! Only the number of the first item changes between samples, so that a workload measures the
 //! middleware and not the construction of its samples.

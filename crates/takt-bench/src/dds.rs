@@ -181,7 +181,7 @@ impl<T: Carrier> DdsLink<T> {
             reader.borrow_samples(true)?;
         }
         if spec.loan && spec.form != Form::Octets {
-            return Err(Error::Usage("samples of octets alone are lent: loan=0".into()));
+            return Err(Error::Usage("only samples of octets can be loaned; set loan=0".into()));
         }
         let (runtime, loan, batch) = (spec.runtime, spec.loan, spec.batch.max(1));
         let kept = [T::default(), T::default()];
@@ -296,7 +296,7 @@ impl<T: Carrier> Link for DdsLink<T> {
     }
 
     fn write_job_accounts(&self, out: &mut dyn io::Write) -> Result<()> {
-        self.participant.write_job_accounts(out).map_err(|error| Error::os("write accounts of jobs", error))
+        self.participant.write_job_accounts(out).map_err(|error| Error::os("write the job statistics", error))
     }
 
     fn latency_status(&self) -> Result<Option<LatencyExceededStatus>> {

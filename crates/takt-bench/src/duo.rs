@@ -63,7 +63,7 @@ impl Duo {
         }
         let duo = Self { publisher, subscriber, writers, readers };
         let (mut writing, mut reading) = (0, 0);
-        duo.drive_until("all to be matched", || {
+        duo.drive_until("all endpoints to be matched", || {
             while writing < topics && !duo.writers[writing].matched_subscriptions()?.is_empty() {
                 writing += 1;
             }

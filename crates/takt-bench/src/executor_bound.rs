@@ -70,7 +70,7 @@ pub struct Plan {
 /// stop. Samples above the bound are not an error: [`Outcome::verdict`] reports them.
 pub fn run(plan: &Plan, command: String, progress: &mut dyn FnMut(&str)) -> Result<Outcome> {
     if !(plan.margin.is_finite() && plan.margin >= 1.0) {
-        return Err(Error::Usage(format!("a margin of {}: it is 1 at least", plan.margin)));
+        return Err(Error::Usage(format!("margin {}: expected at least 1", plan.margin)));
     }
     let surroundings = Surroundings::enter();
     for missing in surroundings.missing() {

@@ -141,7 +141,7 @@ pub fn run(
     let mut bench = Bench::new(plan.clone(), program, words)?;
     let not_here = bench.not_here.clone();
     for NotHere { measure, why } in &not_here {
-        progress(&format!("{measure} is not here: {why}"));
+        progress(&format!("{measure} is not available: {why}"));
     }
     let here = bench.here();
     let mut outcome = Outcome::new(plan.clone(), command, not_here);
@@ -246,7 +246,7 @@ impl Bench {
         let mut missing = self.network.not_here();
         for line in child.results_until("done", READY_LIMIT)? {
             let found = serde_json::from_value(line["missing"].clone());
-            missing.push(found.map_err(|why| Error::Usage(format!("a probe said {line}: {why}")))?);
+            missing.push(found.map_err(|why| Error::Usage(format!("unexpected line of a probe: {line}: {why}")))?);
         }
         child.stop()?;
         missing.sort_by_key(|missing| missing.measure);
@@ -322,5 +322,5 @@ impl Bench {
 
 /// Returns a number of a line that a child wrote.
 fn number(line: &Value, key: &str) -> Result<u64> {
-    line[key].as_u64().ok_or_else(|| Error::Usage(format!("a side said no {key}: {line}")))
+    line[key].as_u64().ok_or_else(|| Error::Usage(format!("a process reported no {key}: {line}")))
 }

@@ -98,7 +98,7 @@ pub trait Link {
     /// # Errors
     /// The service has not stored them in time, or the middleware failed.
     fn make_durable(&mut self, _timeout: Duration) -> Result<()> {
-        Err(Error::Usage("without middleware there is no durability service".into()))
+        Err(Error::Usage("plain transports have no durability service".into()))
     }
 
     /// Writes the job statistics of the participant, as JSON.
@@ -106,7 +106,7 @@ pub trait Link {
     /// # Errors
     /// There is no participant, or `out` fails.
     fn write_job_accounts(&self, _out: &mut dyn io::Write) -> Result<()> {
-        Err(Error::Usage("without middleware there are no accounts of jobs".into()))
+        Err(Error::Usage("plain transports have no job statistics".into()))
     }
 
     /// Returns the ages of received samples and the bound that is known beforehand.

@@ -1,4 +1,4 @@
-//! Payload type with a number that content filters select by (docs/bench-agents.md).
+//! Payload type with a number that content filters select by (docs/reference/bench-agents.md).
 
 use crate::dds::{Carrier, write_each};
 use crate::error::Result;

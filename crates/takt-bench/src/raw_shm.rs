@@ -129,7 +129,7 @@ fn map(file: &File) -> io::Result<NonNull<AtomicU64>> {
     if at == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }
-    Ok(NonNull::new(at.cast()).expect("the kernel maps nothing at 0 unasked"))
+    Ok(NonNull::new(at.cast()).expect("mmap without a hint never returns address 0"))
 }
 
 /// Calls `futex(2)` on the lower half of a word: on little-endian machines, its first half. The
@@ -230,19 +230,19 @@ mod tests {
             scope.spawn(|| {
                 let mut sample = Blob::default();
                 for _ in 0..50 {
-                    assert!(pong.receive(&mut sample, long).expect("the other side lives"));
-                    assert!(pong.write(&sample).expect("the other side lives"));
+                    assert!(pong.receive(&mut sample, long).expect("the other side is alive"));
+                    assert!(pong.write(&sample).expect("the other side is alive"));
                 }
             });
             let mut answer = Blob::default();
             for n in 0..50 {
                 let mut sample = Blob::filled(16 + 37 * n as usize);
                 sample.mark(n, 4);
-                assert!(ping.write(&sample).expect("the other side lives"));
-                assert!(ping.receive(&mut answer, long).expect("the other side lives"));
+                assert!(ping.write(&sample).expect("the other side is alive"));
+                assert!(ping.receive(&mut answer, long).expect("the other side is alive"));
                 assert_eq!(answer, sample);
             }
-            assert!(!ping.receive(&mut answer, Duration::from_millis(1)).expect("the other side lives"));
+            assert!(!ping.receive(&mut answer, Duration::from_millis(1)).expect("the other side is alive"));
         });
     }
 

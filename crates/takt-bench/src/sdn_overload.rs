@@ -348,7 +348,7 @@ impl std::str::FromStr for Condition {
             _ => None,
         };
         let known = "idle, overload-OCTETS, controller-OCTETS and failed-link-OCTETS (60 to 1514)";
-        condition.ok_or_else(|| format!("{text:?} is none of {known}"))
+        condition.ok_or_else(|| format!("{text:?}: expected one of {known}"))
     }
 }
 

@@ -228,7 +228,7 @@ impl LinkSpec {
                 Form::Numbered => Ok(Box::new(DdsLink::<Numbered>::new(self, write, read)?)),
             },
             _ if self.form != Form::Octets => {
-                Err(Error::Usage("plain datagrams and plain memory have octets alone: type=octets".into()))
+                Err(Error::Usage("plain datagrams and plain memory carry octets only; set type=octets".into()))
             }
             Transport::RawNamed(name) => Ok(Box::new(RawWire::new(self, name, write.is_some(), read.is_some())?)),
             Transport::RawShm => Ok(Box::new(RawShm::new(self.domain, self.idle, write, read)?)),

@@ -32,10 +32,11 @@ fn open(name: &str, domain: u32) -> Result<Box<dyn Transport>> {
     let refused = |why: &str| Error::Usage(format!("{name}: {why}"));
     let choice: TransportChoice = name.parse().map_err(|why| refused(&format!("{why}")))?;
     let Some([spec]) = choice.alternatives.first().map(Vec::as_slice) else {
-        return Err(refused("one transport alone can be plain"));
+        return Err(refused("only a single transport can be plain"));
     };
     let known = factories();
-    let factory = known.iter().find(|factory| factory.name() == spec.name).ok_or_else(|| refused("not known here"))?;
+    let factory =
+        known.iter().find(|factory| factory.name() == spec.name).ok_or_else(|| refused("unknown transport"))?;
     let (udp, tcp, shm) = (UdpConfig::new(domain), TcpConfig::default(), ShmConfig::default());
     let opened = factory.open(&Request { spec, udp: &udp, tcp: &tcp, shm: &shm }).map_err(takt::Error::from)?;
     Ok(opened.transport)

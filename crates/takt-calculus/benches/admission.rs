@@ -77,7 +77,7 @@ fn main() {
         delay_ns: 5_000,
         delay_ns_min: 1_000,
     };
-    let mut admission = Admission::new((0..SIDE * SIDE * 6 + HOSTS).map(port).collect()).expect("the ports make sense");
+    let mut admission = Admission::new((0..SIDE * SIDE * 6 + HOSTS).map(port).collect()).expect("the ports are valid");
     let mut random = Random(1);
     let (mut times, mut offered) = (Vec::new(), 0);
     while times.len() < FLOWS && offered < 2 * FLOWS {
@@ -101,7 +101,7 @@ fn main() {
     let certificate = admission.certificate();
     let made = since.elapsed();
     let since = Instant::now();
-    check(&certificate).expect("it is proven");
+    check(&certificate).expect("the certificate is valid");
     println!("certificate of all: made in {made:?}, checked in {:?}", since.elapsed());
     let busiest = (0..admission.ports().len())
         .map(|port| certificate.flows.iter().filter(|flow| flow.hops.iter().any(|hop| hop.port == port)).count());

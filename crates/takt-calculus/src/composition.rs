@@ -109,7 +109,7 @@ impl fmt::Display for Indivisible {
         match self {
             Self::Source(why) => write!(f, "the stages of the source: {why}"),
             Self::Sink(why) => write!(f, "the stages of the sink: {why}"),
-            Self::NoFlow => f.write_str("a system does not have the flow, or the flow has no arrivals"),
+            Self::NoFlow => f.write_str("a system lacks the flow, or the flow has no arrivals"),
             Self::Late { source_ns, sink_ns, limit_ns } => write!(
                 f,
                 "the stages of the source take up to {source_ns} ns and those of the sink up to {sink_ns} ns of {limit_ns} ns"
@@ -149,7 +149,7 @@ pub fn divide(
 /// Bounds a host's flow with these arrivals.
 fn bound(part: &HostFlow, arrivals: Arrivals) -> Result<HostPart, Infeasible> {
     let mut system = part.system.clone();
-    let no_flow = Infeasible::Nonsense { flow: part.flow, what: "there is no such flow" };
+    let no_flow = Infeasible::Nonsense { flow: part.flow, what: "no such flow" };
     system.flows.get_mut(part.flow).ok_or(no_flow)?.arrivals = Some(arrivals);
     Ok(HostPart { certificate: analyse(&system)?, flow: part.flow, stages: None })
 }
@@ -197,9 +197,9 @@ impl fmt::Display for Unproven {
             Self::Source => "the stages of the source are not proven",
             Self::Network => "the network is not proven",
             Self::Sink => "the stages of the sink are not proven",
-            Self::ToNetwork => "events may leave the source more densely than the network counts",
-            Self::ToSink => "events may leave the network more densely than the sink counts",
-            Self::Sum => "the parts take more than the bound",
+            Self::ToNetwork => "events may leave the source more densely than the network assumes",
+            Self::ToSink => "events may leave the network more densely than the sink assumes",
+            Self::Sum => "the parts exceed the bound",
         })
     }
 }

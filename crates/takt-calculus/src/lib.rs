@@ -54,5 +54,5 @@ pub use verify::verify;
 
 /// Example programs of the documentation, run as tests.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/network-analysis.md")]
+#[doc = include_str!("../../../docs/design/network-analysis.md")]
 struct Documents;

@@ -81,7 +81,7 @@ pub enum Unbounded {
 impl fmt::Display for Unbounded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Overload => "work of this priority and above leaves no time",
+            Self::Overload => "work of this and higher priorities uses all the time",
             Self::TooComplex => "too many events in one busy period",
         })
     }
@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn other_jobs_are_served_between_the_pieces_of_an_event() {
         let large = Job { pieces: 5, ..job(1, 1000, 10) };
-        assert_eq!(response(&[job(2, 1000, 7), large], 0), 17, "one piece is before it");
+        assert_eq!(response(&[job(2, 1000, 7), large], 0), 17, "one job is ahead");
         assert_eq!(response(&[job(2, 25, 7), large], 1), 50 + 3 * 7);
     }
 
@@ -277,7 +277,7 @@ mod tests {
         assert_eq!(bound(&[own, job(1, 1000, 30)]), 30 + 20 + 10);
         assert_eq!(bound(&[own, job(-1, 1000, 40), job(1, 1000, 30)]), 30 + 20 + 10);
         assert_eq!(bound(&[own, long, job(-1, 1000, 30)]), 30 + 95 + 20 + 10, "once more after a period");
-        assert_eq!(bound(&[job(0, 1000, 10), job(-1, 1000, 30)]), 30 + 10, "what is not above it is not delayed");
+        assert_eq!(bound(&[job(0, 1000, 10), job(-1, 1000, 30)]), 30 + 10, "lower priorities do not delay");
     }
 
     #[test]

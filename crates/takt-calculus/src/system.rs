@@ -163,13 +163,13 @@ impl System {
             } else if flow.arrivals.is_some_and(|arrivals| arrivals.period_ns == 0) {
                 "its period is 0"
             } else if flow.arrivals.is_none() && flow.limit_ns.is_some() {
-                "it has a limit, but comes without one"
+                "it has a limit, but its arrivals are unbounded"
             } else if flow.stages.iter().any(|stage| stage.resource >= self.resources.len()) {
-                "it passes a resource that is not there"
+                "it uses a resource that does not exist"
             } else if flow.stages.iter().any(|stage| stage.pieces == 0) {
                 "it has no pieces"
             } else if flow.stages.iter().any(|s| s.piece_ns_min > s.piece_ns || s.delay_ns_min > s.delay_ns) {
-                "what takes longest takes less than what takes shortest"
+                "its longest time is shorter than its shortest"
             } else {
                 continue;
             };

@@ -67,7 +67,7 @@ pub fn verify(certificate: &Certificate) -> Result<(), Unproven> {
     let system = &certificate.system;
     let whole = |flow, what| Unproven { flow, stage: None, what };
     if system.check().is_err() || certificate.flows.len() != system.flows.len() {
-        return Err(whole(0, "the system makes no sense, or not every flow is claimed"));
+        return Err(whole(0, "the system is invalid, or a flow is not claimed"));
     }
     let loads = loads(certificate)?;
     for (at, (flow, claim)) in system.flows.iter().zip(&certificate.flows).enumerate() {
@@ -79,10 +79,10 @@ pub fn verify(certificate: &Certificate) -> Result<(), Unproven> {
                 || said.arrivals.jitter_ns < comes.jitter_ns
                 || said.arrivals.distance_ns > comes.distance_ns
             {
-                return Err(unproven("its events may come more densely"));
+                return Err(unproven("its events may arrive more densely"));
             }
             check_stage(&loads, &system.resources[stage.resource], (at, n), said).map_err(unproven)?;
-            comes = leaves(stage, said).ok_or_else(|| unproven("its jitter is beyond counting"))?;
+            comes = leaves(stage, said).ok_or_else(|| unproven("its jitter overflows"))?;
             total += u128::from(said.response_ns) + u128::from(stage.delay_ns);
         }
         match claim.bound_ns.map(u128::from) {
@@ -100,7 +100,7 @@ pub fn verify(certificate: &Certificate) -> Result<(), Unproven> {
 fn check_measured(certificate: &Certificate, time: &MeasuredTime) -> Result<(), Unproven> {
     let unproven = |what| Unproven { flow: time.flow, stage: Some(time.stage), what };
     let flow = certificate.system.flows.get(time.flow);
-    let stage = flow.and_then(|flow| flow.stages.get(time.stage)).ok_or_else(|| unproven("it is not there"))?;
+    let stage = flow.and_then(|flow| flow.stages.get(time.stage)).ok_or_else(|| unproven("it does not exist"))?;
     let longest: u128 = time.jobs.iter().map(|job| u128::from(job.max_ns)).sum();
     let with_margin = longest.checked_mul(time.margin_permille.into());
     if time.margin_permille < 1000 || with_margin.is_none_or(|ns| ns > u128::from(stage.piece_ns) * 1000) {
@@ -132,7 +132,7 @@ fn loads(certificate: &Certificate) -> Result<Vec<Load>, Unproven> {
             });
         }
         if loads.len() > JOBS_MAX {
-            return Err(Unproven { flow: at, stage: None, what: "there are too many" });
+            return Err(Unproven { flow: at, stage: None, what: "too many jobs" });
         }
     }
     Ok(loads)
@@ -178,7 +178,7 @@ fn check_stage(
     (flow, stage): (usize, usize),
     said: &StageClaim,
 ) -> Result<(), &'static str> {
-    let own = loads.iter().find(|load| load.flow == flow && load.stage == stage).ok_or("it is not there")?;
+    let own = loads.iter().find(|load| load.flow == flow && load.stage == stage).ok_or("it does not exist")?;
     let here: Vec<&Load> = loads.iter().filter(|load| load.resource == own.resource).collect();
     let begun = begun_before(&here, resource, own.priority);
     // Any other work of the same priority may be served first, regardless of its arrival.
@@ -189,7 +189,7 @@ fn check_stage(
         let served = served_within(resource, own.priority, window)?;
         others.map(|load| load.within(window)).try_fold(served, |sum, work| sum.checked_add(work?))
     };
-    let no_limit = "work without limit is as urgent";
+    let no_limit = "unbounded work has at least its priority";
     let busy = u128::from(said.busy_ns);
     let before_end = busy.saturating_sub(1);
     let level = own.within(before_end).zip(others(before_end)).and_then(|(own, others)| own.checked_add(others));
@@ -204,7 +204,7 @@ fn check_stage(
         let others = others(start).ok_or(no_limit)?;
         let work = begun.checked_add(own_before).and_then(|work| work.checked_add(others));
         if work.is_none_or(|work| work > start) {
-            return Err("an event may be begun later");
+            return Err("an event may start later");
         }
         if start + own.piece > arrival + u128::from(said.response_ns) {
             return Err("an event may take longer");
@@ -215,7 +215,7 @@ fn check_stage(
 
 /// Checks that every event that may have the maximum response time has a point.
 fn check_points(own: &Load, busy: u128, said: &StageClaim) -> Result<(), &'static str> {
-    let comes = own.comes.ok_or("work without limit has no points")?;
+    let comes = own.comes.ok_or("unbounded work has no points")?;
     // Simultaneous events are one point.
     let at_once = if comes.distance_ns > 0 { 0 } else { comes.jitter_ns.checked_div(comes.period_ns).unwrap_or(0) };
     for n in u128::from(at_once).. {

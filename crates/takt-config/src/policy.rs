@@ -235,101 +235,101 @@ const REPRESENTATION_KIND: Kind = Kind::Words { words: &["XCDR", "XML", "XCDR2"]
 /// All fields, in the order of DDS 1.4 §2.2.3. A kind precedes the fields that depend on it.
 pub const FIELDS: &[Field] = fields! {
     user_data.value: Kind::Octets, p => Value::Octets(p.0.clone()), Value::Octets(v) => p.0 = v.clone(),
-        "octets that travel with the entity's announcement";
+        "octets announced with the entity";
     topic_data.value: Kind::Octets, p => Value::Octets(p.0.clone()), Value::Octets(v) => p.0 = v.clone(),
-        "octets that travel with the announcements of the topic's endpoints";
+        "octets announced with the endpoints of the topic";
     group_data.value: Kind::Octets, p => Value::Octets(p.0.clone()), Value::Octets(v) => p.0 = v.clone(),
-        "octets that travel with the announcements of the group's endpoints";
+        "octets announced with the endpoints of the publisher or subscriber";
     durability.kind: DURABILITY_KIND, p => word(DURABILITY, *p), Value::Word(w) => *p = of_word(DURABILITY, w),
-        "which readers that come later are still served";
+        "whether late-joining readers receive earlier samples, and from where";
     durability_service.service_cleanup_delay: Kind::Duration, p => Value::Duration(p.service_cleanup_delay),
         Value::Duration(v) => p.service_cleanup_delay = *v,
-        "when the service may forget an instance that is disposed and has no writer";
+        "delay until the durability service may purge a disposed instance without writers";
     durability_service.history_kind: HISTORY_KIND, p => history_kind(p.history),
-        Value::Word(w) => p.history = with_kind(p.history, w), "what the service keeps of each instance";
+        Value::Word(w) => p.history = with_kind(p.history, w), "history kind of the durability service";
     durability_service.history_depth: NATURAL, p => history_depth(p.history),
-        Value::Int(v) => p.history = with_depth(p.history, *v), "how many samples the service keeps under KEEP_LAST";
+        Value::Int(v) => p.history = with_depth(p.history, *v), "history depth of the durability service";
     durability_service.max_samples: Kind::Length, p => Value::Length(p.resource_limits.max_samples),
-        Value::Length(v) => p.resource_limits.max_samples = *v, "samples that the service keeps";
+        Value::Length(v) => p.resource_limits.max_samples = *v, "samples that the durability service keeps";
     durability_service.max_instances: Kind::Length, p => Value::Length(p.resource_limits.max_instances),
-        Value::Length(v) => p.resource_limits.max_instances = *v, "instances that the service keeps";
+        Value::Length(v) => p.resource_limits.max_instances = *v, "instances that the durability service keeps";
     durability_service.max_samples_per_instance: Kind::Length,
         p => Value::Length(p.resource_limits.max_samples_per_instance),
         Value::Length(v) => p.resource_limits.max_samples_per_instance = *v,
-        "samples that the service keeps of each instance";
+        "samples that the durability service keeps of each instance";
     presentation.access_scope: SCOPE_KIND, p => word(SCOPE, p.access_scope),
-        Value::Word(w) => p.access_scope = of_word(SCOPE, w), "how far coherence and order reach";
+        Value::Word(w) => p.access_scope = of_word(SCOPE, w), "scope of coherent and ordered access";
     presentation.coherent_access: Kind::Bool, p => Value::Bool(p.coherent_access),
-        Value::Bool(v) => p.coherent_access = *v, "a set of changes becomes visible at once";
+        Value::Bool(v) => p.coherent_access = *v, "a coherent set of changes becomes visible at once";
     presentation.ordered_access: Kind::Bool, p => Value::Bool(p.ordered_access),
-        Value::Bool(v) => p.ordered_access = *v, "changes are seen in the order they were made";
+        Value::Bool(v) => p.ordered_access = *v, "changes are visible in the order in which they were made";
     deadline.period: Kind::Duration, p => Value::Duration(p.period), Value::Duration(v) => p.period = *v,
-        "longest time between two updates of an instance";
+        "maximum time between two updates of an instance";
     latency_budget.duration: Kind::Duration, p => Value::Duration(p.duration), Value::Duration(v) => p.duration = *v,
-        "how long a sample may take, as a hint";
+        "acceptable latency of a sample, a hint";
     ownership.kind: OWNERSHIP_KIND, p => word(OWNERSHIP, *p), Value::Word(w) => *p = of_word(OWNERSHIP, w),
         "whether several writers may update one instance";
     ownership_strength.value: INTEGER, p => Value::Int(p.0.into()), Value::Int(v) => p.0 = int(*v),
-        "which writer wins an exclusive instance: the highest";
+        "the writer with the highest strength owns an exclusive instance";
     liveliness.kind: LIVELINESS_KIND, p => word(LIVELINESS, p.kind), Value::Word(w) => p.kind = of_word(LIVELINESS, w),
-        "who says that a writer is alive";
+        "whether the middleware or the application asserts liveliness";
     liveliness.lease_duration: Kind::Duration, p => Value::Duration(p.lease_duration),
-        Value::Duration(v) => p.lease_duration = *v, "how long one assertion lasts";
+        Value::Duration(v) => p.lease_duration = *v, "time for which one assertion of liveliness is valid";
     time_based_filter.minimum_separation: Kind::Duration, p => Value::Duration(p.minimum_separation),
-        Value::Duration(v) => p.minimum_separation = *v, "shortest time between two samples of an instance";
+        Value::Duration(v) => p.minimum_separation = *v, "minimum time between two samples of an instance";
     partition.name: Kind::Texts, p => Value::Texts(p.names.clone()), Value::Texts(v) => p.names = v.clone(),
-        "partitions, with wildcards; none is the one whose name is empty";
+        "partitions, with wildcards; an empty list is the partition with the empty name";
     reliability.kind: RELIABILITY_KIND, p => word(RELIABILITY, p.kind),
         Value::Word(w) => p.kind = of_word(RELIABILITY, w), "whether lost samples are sent again";
     reliability.max_blocking_time: Kind::Duration, p => Value::Duration(p.max_blocking_time),
-        Value::Duration(v) => p.max_blocking_time = *v, "how long a write may wait for room";
+        Value::Duration(v) => p.max_blocking_time = *v, "how long a write may block while the history is full";
     transport_priority.value: INTEGER, p => Value::Int(p.0.into()), Value::Int(v) => p.0 = int(*v),
-        "higher is more urgent, as a hint to the transport";
+        "priority for the transport, a hint: higher is more urgent";
     lifespan.duration: Kind::Duration, p => Value::Duration(p.duration), Value::Duration(v) => p.duration = *v,
-        "how long after its source timestamp a sample is valid";
+        "time after its source timestamp for which a sample is valid";
     destination_order.kind: ORDER_KIND, p => word(ORDER, *p), Value::Word(w) => *p = of_word(ORDER, w),
-        "which of two updates is the later one";
+        "the timestamp that orders updates of an instance";
     history.kind: HISTORY_KIND, p => history_kind(*p), Value::Word(w) => *p = with_kind(*p, w),
-        "what is kept of each instance";
+        "samples of each instance that are kept";
     history.depth: NATURAL, p => history_depth(*p), Value::Int(v) => *p = with_depth(*p, *v),
-        "how many samples of each instance KEEP_LAST keeps";
+        "samples of each instance that KEEP_LAST keeps";
     resource_limits.max_samples: Kind::Length, p => Value::Length(p.max_samples),
-        Value::Length(v) => p.max_samples = *v, "samples of all instances";
+        Value::Length(v) => p.max_samples = *v, "maximum number of samples of all instances";
     resource_limits.max_instances: Kind::Length, p => Value::Length(p.max_instances),
         Value::Length(v) => p.max_instances = *v, "instances";
     resource_limits.max_samples_per_instance: Kind::Length, p => Value::Length(p.max_samples_per_instance),
-        Value::Length(v) => p.max_samples_per_instance = *v, "samples of each instance";
+        Value::Length(v) => p.max_samples_per_instance = *v, "maximum number of samples of each instance";
     entity_factory.autoenable_created_entities: Kind::Bool, p => Value::Bool(p.autoenable_created_entities),
-        Value::Bool(v) => p.autoenable_created_entities = *v, "entities are enabled as they are created";
+        Value::Bool(v) => p.autoenable_created_entities = *v, "contained entities are enabled on creation";
     writer_data_lifecycle.autodispose_unregistered_instances: Kind::Bool,
         p => Value::Bool(p.autodispose_unregistered_instances),
         Value::Bool(v) => p.autodispose_unregistered_instances = *v, "unregistering an instance also disposes it";
     reader_data_lifecycle.autopurge_nowriter_samples_delay: Kind::Duration,
         p => Value::Duration(p.autopurge_nowriter_samples_delay),
         Value::Duration(v) => p.autopurge_nowriter_samples_delay = *v,
-        "how long an instance without writers is kept";
+        "time until an instance without writers is purged";
     reader_data_lifecycle.autopurge_disposed_samples_delay: Kind::Duration,
         p => Value::Duration(p.autopurge_disposed_samples_delay),
-        Value::Duration(v) => p.autopurge_disposed_samples_delay = *v, "how long a disposed instance is kept";
+        Value::Duration(v) => p.autopurge_disposed_samples_delay = *v, "time until a disposed instance is purged";
     data_representation.value: REPRESENTATION_KIND, p => representations(p), Value::Words(v) => p.0 = ids(v),
-        "encodings: what a writer offers (the first is used), what a reader accepts; none is XCDR";
+        "encodings that a writer offers (it uses the first) and a reader accepts; an empty list means XCDR";
     type_consistency.kind: COERCION_KIND, p => word(COERCION, p.kind),
         Value::Word(w) => *p = TypeConsistency::of(of_word(COERCION, w)),
-        "whether a writer's type may differ; decides on the defaults of the others";
+        "whether the writer's type may differ; also sets the defaults of the other fields";
     type_consistency.ignore_sequence_bounds: Kind::Bool, p => Value::Bool(p.ignore_sequence_bounds),
-        Value::Bool(v) => p.ignore_sequence_bounds = *v, "sequence bounds need not fit";
+        Value::Bool(v) => p.ignore_sequence_bounds = *v, "sequence bounds are ignored";
     type_consistency.ignore_string_bounds: Kind::Bool, p => Value::Bool(p.ignore_string_bounds),
-        Value::Bool(v) => p.ignore_string_bounds = *v, "string bounds need not fit";
+        Value::Bool(v) => p.ignore_string_bounds = *v, "string bounds are ignored";
     type_consistency.ignore_member_names: Kind::Bool, p => Value::Bool(p.ignore_member_names),
-        Value::Bool(v) => p.ignore_member_names = *v, "member names need not be equal where ids are";
+        Value::Bool(v) => p.ignore_member_names = *v, "member names may differ if the member ids are equal";
     type_consistency.prevent_type_widening: Kind::Bool, p => Value::Bool(p.prevent_type_widening),
-        Value::Bool(v) => p.prevent_type_widening = *v, "the writer's type may not have more members";
+        Value::Bool(v) => p.prevent_type_widening = *v, "the writer's type must not have additional members";
     type_consistency.force_type_validation: Kind::Bool, p => Value::Bool(p.force_type_validation),
-        Value::Bool(v) => p.force_type_validation = *v, "without type information there is no match";
+        Value::Bool(v) => p.force_type_validation = *v, "endpoints without type information do not match";
     data_tag.value: Kind::Properties, p => tags(p), Value::Properties(v) => p.0 = of_tags(v.as_slice()),
-        "name and value, of which others are told (DDS Security)";
+        "name and value pairs, announced if propagate is true (DDS Security)";
     property.value: Kind::Properties, p => Value::Properties(p.0.clone()), Value::Properties(v) => p.0 = v.clone(),
-        "name, value, and whether others are told";
+        "name and value pairs, announced if propagate is true";
     entity_name.name: Kind::Text, p => Value::Text(p.0.clone()), Value::Text(v) => p.0 = v.clone(),
         "the name that tools show";
 };
@@ -424,7 +424,7 @@ mod tests {
     fn every_field_is_set_in_its_own_entities_only() {
         for field in FIELDS {
             let owners: Vec<Entity> = Entity::ALL.into_iter().filter(|entity| field.is_of(*entity)).collect();
-            assert!(!owners.is_empty(), "{} belongs to nobody", field.path());
+            assert!(!owners.is_empty(), "{} belongs to no entity", field.path());
             for entity in owners {
                 let default = EntityQos::default_of(entity);
                 let before = field.get(&default).expect("it has the field");

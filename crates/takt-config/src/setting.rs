@@ -83,7 +83,7 @@ impl Plan {
         match texts.iter().map(|text| text.parse().map_err(|_| text.clone())).collect::<Result<Vec<SocketAddr>, _>>() {
             Ok(addresses) => self.tcp(move |tcp| set(tcp, addresses)),
             Err(text) => {
-                let what = format!("\"{text}\" where ADDRESS:PORT is expected, such as 0.0.0.0:7400 or [::]:7400");
+                let what = format!("found \"{text}\"; expected ADDRESS:PORT, such as 0.0.0.0:7400 or [::]:7400");
                 self.wrong.get_or_insert((setting, what));
             }
         }
@@ -109,7 +109,7 @@ impl Plan {
         match hosts.iter().find(|host| !may_be_host(host)) {
             Some(host) => {
                 let what =
-                    format!("{host:?} where a host is expected: a name or an address, with or without :PORT or #INDEX");
+                    format!("found {host:?}; expected a host: a name or an address, with or without :PORT or #INDEX");
                 self.wrong.get_or_insert((setting, what));
             }
             None => {
@@ -123,7 +123,7 @@ impl Plan {
         match texts.iter().map(|text| text.parse().map_err(|_| text)).collect() {
             Ok(cpus) => self.thread.cpus = cpus,
             Err(text) => {
-                self.wrong.get_or_insert((setting, format!("\"{text}\" where the number of a processor is expected")));
+                self.wrong.get_or_insert((setting, format!("found \"{text}\"; expected the number of a processor")));
             }
         }
     }
@@ -151,7 +151,7 @@ impl Plan {
                 Some((pattern, list)) if !pattern.is_empty() => {
                     list.parse::<TransportChoice>().err().map(|error| error.to_string())
                 }
-                _ => Some(format!("{rule:?} where PATTERN=TRANSPORTS is expected, such as Lidar*=xdp:eth0|udp")),
+                _ => Some(format!("found {rule:?}; expected PATTERN=TRANSPORTS, such as Lidar*=xdp:eth0|udp")),
             };
             match (wrong, parts) {
                 (Some(what), _) => _ = self.wrong.get_or_insert(("transport.topics", what)),
@@ -245,66 +245,66 @@ const PARTICIPANT: &[Setting] = settings! {
         "DDS domain";
     participant.name, "TAKT_NAME": Kind::Text, "none",
         (_plan, Value::Text(_)) => (), "the name that tools show";
-    participant.qos_profile, "TAKT_QOS_PROFILE": Kind::Text, "the profile that says is_default_qos, if any",
+    participant.qos_profile, "TAKT_QOS_PROFILE": Kind::Text, "the profile that sets is_default_qos, if any",
         (_plan, Value::Text(_)) => (),
-        "QoS profile with the participant's policies, as library::profile";
-    participant.index, "TAKT_PARTICIPANT_INDEX": INDEX, "the first that is free",
+        "QoS profile of the participant, as library::profile";
+    participant.index, "TAKT_PARTICIPANT_INDEX": INDEX, "the first free one",
         (plan, Value::Int(value)) => {
             let index = ParticipantIndex::Fixed(number(*value));
             plan.build(move |builder| builder.participant_index(index));
-        }, "which well-known unicast ports to take";
+        }, "participant index, which selects the well-known unicast ports";
     participant.lease_duration, "TAKT_LEASE_DURATION": Kind::Duration, "20 s",
         (plan, Value::Duration(value)) => {
             let lease = within_a_day(*value);
             plan.build(move |builder| builder.lease_duration(lease));
         },
-        "how long others believe in the participant without hearing of it; 100 ms to a day";
+        "time without announcements after which other participants consider this one lost; 100 ms to a day";
     participant.announcement_period, "TAKT_ANNOUNCEMENT_PERIOD": Kind::Duration, "3 s",
         (plan, Value::Duration(value)) => {
             let period = within_a_day(*value);
             plan.build(move |builder| builder.announcement_period(period));
         },
-        "the time between two announcements of the participant; 1 ms to a quarter of the lease";
+        "period of the participant's announcements; 1 ms to a quarter of the lease duration";
     participant.security, "TAKT_SECURITY": Kind::Text, "none",
         (plan, Value::Text(value)) => {
             let value = value.clone();
             plan.build(move |builder| builder.security_directory(value));
-        }, "a directory with the certificates and documents of DDS Security; empty for none; see docs/security.md";
+        }, "directory with the certificates and documents of DDS Security; empty for none; see docs/guide/security.md";
     participant.security_clear_discovery, "TAKT_SECURITY_CLEAR_DISCOVERY": Kind::Bool, false,
         (plan, Value::Bool(value)) => {
             let value = *value;
             plan.build(move |builder| builder.accepts_clear_discovery(value));
-        }, "with protection of messages, whether unprotected discovery may come in the clear, as CycloneDDS sends it";
+        }, "with RTPS message protection, accept unprotected discovery in cleartext, as CycloneDDS sends it";
     participant.security_log_topic, "TAKT_SECURITY_LOG_TOPIC": Kind::Bool, false,
         (plan, Value::Bool(value)) => {
             let value = *value;
             plan.build(move |builder| builder.security_log_topic(value));
-        }, "with security, whether the log is written to the topic DDS:Security:LogTopicV2 too";
+        }, "with security, also write the log to the topic DDS:Security:LogTopicV2";
     participant.security_replay_window, "TAKT_SECURITY_REPLAY_WINDOW": Kind::Bool, true,
         (plan, Value::Bool(value)) => {
             let value = *value;
             plan.build(move |builder| builder.replay_window(value));
-        }, "with security, whether what was received before, or comes 1,024 messages late, is refused";
+        }, "with security, reject replayed messages and those more than 1,024 messages late";
     participant.runtime, "TAKT_RUNTIME": RUNTIME, "shared",
         (plan, Value::Word(word)) => {
             let runtime = if *word == "inline" { Runtime::Inline } else { Runtime::Shared };
             plan.build(move |builder| builder.runtime(runtime));
-        }, "who drives the participant: a thread of its own, or the thread that built it";
+        }, "thread that runs the participant: shared is its own thread, inline the thread that built it";
     participant.idle, "TAKT_IDLE": IDLE, "block",
         (plan, Value::Word(word)) => {
             let idle = if *word == "spin" { Idle::Spin } else { Idle::Block };
             plan.build(move |builder| builder.idle(idle));
-        }, "what the driving thread does while there is nothing to do";
+        }, "what the driving thread does while it is idle";
     participant.spin_time, "TAKT_SPIN_TIME": Kind::Duration, "none",
         (plan, Value::Duration(value)) => {
             let span = within_a_day(*value);
             plan.build(move |builder| builder.idle(Idle::SpinThenBlock(span)));
-        }, "in place of idle: spin for so long after something has happened, then block";
+        }, "instead of idle: spin for this time after the last event, then block";
 };
 
 /// Network interfaces, peers and servers of a participant.
 const NETWORK: &[Setting] = settings! {
-    network.interfaces, "TAKT_INTERFACES": Kind::Texts, "all but loopback",
+    network.interfaces, "TAKT_INTERFACES": Kind::Texts, "all except loopback",
         (plan, Value::Texts(names)) => {
             let names = names.clone();
             plan.build(|builder| builder.interfaces(names));
@@ -312,36 +312,36 @@ const NETWORK: &[Setting] = settings! {
     network.peers, "TAKT_PEERS": Kind::Texts, "none",
         (plan, Value::Texts(peers)) => {
             plan.hosts("network.peers", peers, |builder, peers| builder.peers(peers));
-        }, "hosts to announce to besides multicast: a name or address, with or without port; tcp/HOST:PORT for TCP";
+        }, "hosts to announce to besides multicast: name or address, optional port; tcp/HOST:PORT for TCP";
     network.discovery_servers, "TAKT_DISCOVERY_SERVERS": Kind::Texts, "none",
         (plan, Value::Texts(servers)) => {
             plan.hosts("network.discovery_servers", servers, |builder, servers| builder.discovery_servers(servers));
-        }, "discovery servers, as peers; all of them are used";
+        }, "discovery servers, in the form of peers; all of them are used";
     network.multicast, "TAKT_MULTICAST": Kind::Bool, "true; false with discovery servers",
         (plan, Value::Bool(value)) => {
             let value = *value;
             plan.build(move |builder| builder.multicast(value));
-        }, "announce and receive by multicast";
+        }, "use multicast for announcements and data";
     network.multicast_readers_min, "TAKT_MULTICAST_READERS_MIN": COUNT_OR_NONE, 3,
         (plan, Value::Int(value)) => {
             let value = number(*value);
             plan.build(move |builder| builder.multicast_readers_min(value));
-        }, "readers of a writer from which on user data go to their multicast group, where that is cheaper; 0 for never";
+        }, "minimum readers of a writer to send user data to their multicast group, if that is cheaper; 0 for never";
     network.check_sources, "TAKT_CHECK_SOURCES": Kind::Bool, true,
         (plan, Value::Bool(value)) => {
             let value = *value;
             plan.build(move |builder| builder.check_sources(value));
-        }, "what is said in the name of a participant counts only from its own addresses; false behind relays and address translation";
+        }, "accept messages of a participant only from its own addresses; false behind relays and address translation";
     network.ipv6, "TAKT_IPV6": Kind::Bool, false,
         (plan, Value::Bool(value)) => {
             let value = *value;
             plan.build(move |builder| builder.ipv6(value));
-        }, "UDPv6 beside UDPv4";
+        }, "UDPv6 in addition to UDPv4";
     network.udp, "TAKT_UDP": Kind::Bool, true,
         (plan, Value::Bool(value)) => {
             let value = *value;
             plan.build(move |builder| builder.udp(value));
-        }, "UDP; without it there must be TCP";
+        }, "UDP; TCP is required without it";
     network.shared_memory, "TAKT_SHARED_MEMORY": Kind::Bool, true,
         (plan, Value::Bool(value)) => {
             let value = *value;
@@ -351,7 +351,7 @@ const NETWORK: &[Setting] = settings! {
         (plan, Value::Text(value)) => {
             let value = value.clone();
             plan.build(move |builder| builder.daemon(value));
-        }, "the daemon that has the network: 1 for the default one, its name, 0 for none; see docs/daemon.md";
+        }, "daemon that owns the network: 1 for the default one, or its name; 0 for none; see docs/guide/daemon.md";
 };
 
 /// Transports by name, and the data that each carries.
@@ -359,18 +359,18 @@ const TRANSPORT: &[Setting] = settings! {
     transport.user_data, "TAKT_TRANSPORT_USER_DATA": Kind::Texts, "udp",
         (plan, Value::Texts(list)) => {
             plan.transports("transport.user_data", list, |builder, list| builder.user_data_transports(list));
-        }, "what carries user data: the first that opens; see docs/transports.md";
-    transport.discovery, "TAKT_TRANSPORT_DISCOVERY": Kind::Texts, "what carries user data, if that is UDP or TCP, else udp",
+        }, "transports of user data: the first alternative that opens; see docs/guide/transports.md";
+    transport.discovery, "TAKT_TRANSPORT_DISCOVERY": Kind::Texts, "as user data if that is UDP or TCP, else udp",
         (plan, Value::Texts(list)) => {
             plan.transports("transport.discovery", list, |builder, list| builder.discovery_transports(list));
-        }, "what carries discovery, likewise";
-    transport.topics, "TAKT_TRANSPORT_TOPICS": Kind::Texts, "as other user data",
+        }, "transports of discovery: the first alternative that opens";
+    transport.topics, "TAKT_TRANSPORT_TOPICS": Kind::Texts, "those of user data",
         (plan, Value::Texts(rules)) => plan.topic_transports(rules),
-        "what carries topics whose names fit, and nothing else does: PATTERN=TRANSPORTS, such as Lidar*=xdp:eth0";
+        "the only transports of topics whose names match: PATTERN=TRANSPORTS, such as Lidar*=xdp:eth0";
     transport.extra, "TAKT_TRANSPORT_EXTRA": Kind::Texts, "none",
         (plan, Value::Texts(list)) => {
             plan.transports("transport.extra", list, |builder, list| builder.extra_transports(list));
-        }, "what is opened besides, for writers and readers whose property takt.transport asks for it";
+        }, "further transports, for writers and readers that select them in the property takt.transport";
 };
 
 /// Builds rows for numbers of the UDP configuration: `key, variable, kind, path in UdpConfig,
@@ -394,18 +394,18 @@ macro_rules! udp {
 
 /// Use of UDP: the port mapping of RTPS 2.5 §9.6.2, and sockets.
 const UDP: &[Setting] = udp! {
-    port_base, "TAKT_UDP_PORT_BASE": PORT, ports.port_base, "PB: the port where the first domain begins";
+    port_base, "TAKT_UDP_PORT_BASE": PORT, ports.port_base, "PB: first port of domain 0";
     domain_gain, "TAKT_UDP_DOMAIN_GAIN": PORT, ports.domain_gain, "DG: ports of one domain";
     participant_gain, "TAKT_UDP_PARTICIPANT_GAIN": PORT, ports.participant_gain, "PG: ports of one participant";
     d0, "TAKT_UDP_D0": OFFSET, ports.d0, "offset of the multicast port of discovery";
     d1, "TAKT_UDP_D1": OFFSET, ports.d1, "offset of the unicast ports of discovery";
     d2, "TAKT_UDP_D2": OFFSET, ports.d2, "offset of the multicast port of user data";
     d3, "TAKT_UDP_D3": OFFSET, ports.d3, "offset of the unicast ports of user data";
-    multicast_ttl, "TAKT_UDP_MULTICAST_TTL": TTL, multicast_ttl, "routers that a multicast datagram may pass, plus one";
+    multicast_ttl, "TAKT_UDP_MULTICAST_TTL": TTL, multicast_ttl, "TTL of multicast datagrams";
     receive_buffer_bytes, "TAKT_UDP_RECEIVE_BUFFER_BYTES": COUNT, receive_buffer_bytes,
-        "receive buffer to ask the kernel for, for each socket";
+        "receive buffer to request from the kernel for each socket";
     send_buffer_bytes, "TAKT_UDP_SEND_BUFFER_BYTES": COUNT, send_buffer_bytes,
-        "send buffer to ask the kernel for, for each socket";
+        "send buffer to request from the kernel for each socket";
 };
 
 /// Builds rows for numbers of the shared-memory configuration: `key, variable, bounds, help`.
@@ -429,87 +429,87 @@ macro_rules! shared_memory {
 /// Use of shared memory, where it is enabled.
 const SHARED_MEMORY: &[Setting] = shared_memory! {
     segment_bytes, "TAKT_SHARED_MEMORY_SEGMENT_BYTES": SEGMENT_BYTES,
-        "what payloads that neighbours are lent may take together; what finds no room is copied";
-    segment_slots, "TAKT_SHARED_MEMORY_SEGMENT_SLOTS": SEGMENT_SLOTS, "payloads that neighbours are lent at once";
-    lane_bytes, "TAKT_SHARED_MEMORY_LANE_BYTES": LANE_BYTES, "how far a neighbour may be behind, rounded up to a power of two";
-    lanes_max, "TAKT_SHARED_MEMORY_LANES_MAX": LANES_MAX, "neighbours that are reached through shared memory";
+        "memory for payloads loaned to local participants; payloads that do not fit are copied";
+    segment_slots, "TAKT_SHARED_MEMORY_SEGMENT_SLOTS": SEGMENT_SLOTS, "payloads on loan to local participants";
+    lane_bytes, "TAKT_SHARED_MEMORY_LANE_BYTES": LANE_BYTES, "ring per local participant, rounded up to a power of two";
+    lanes_max, "TAKT_SHARED_MEMORY_LANES_MAX": LANES_MAX, "local participants reached by shared memory";
 };
 
 /// Use of TCP. Any of these settings enables TCP.
 const TCP: &[Setting] = settings! {
     tcp.listen, "TAKT_TCP_LISTEN": Kind::Texts, "nowhere",
         (plan, Value::Texts(addresses)) => plan.tcp_addresses("tcp.listen", addresses, |tcp, found| tcp.listen = found),
-        "where to accept connections, ADDRESS:PORT; 0.0.0.0 and [::] are all addresses";
-    tcp.announce, "TAKT_TCP_ANNOUNCE": Kind::Texts, "where it listens",
+        "where to accept connections, ADDRESS:PORT; 0.0.0.0 and [::] mean all addresses";
+    tcp.announce, "TAKT_TCP_ANNOUNCE": Kind::Texts, "the listen addresses",
         (plan, Value::Texts(addresses)) => plan.tcp_addresses("tcp.announce", addresses, |tcp, found| tcp.announce = found),
-        "what to announce instead, ADDRESS:PORT: the outside of a router that passes connections on";
+        "addresses to announce instead, ADDRESS:PORT, such as those of a router that forwards connections";
     tcp.ca, "TAKT_TCP_CA": Kind::Text, "none: no TLS",
         (plan, Value::Text(file)) => plan.tls.ca = Some(file.into()),
-        "PEM file of certificates whose signatures are trusted; TLS needs this and the next two";
+        "PEM file of trusted CA certificates; TLS needs this and the next two";
     tcp.certificate, "TAKT_TCP_CERTIFICATE": Kind::Text, "none",
-        (plan, Value::Text(file)) => plan.tls.certificate = Some(file.into()), "PEM file of the own certificate";
+        (plan, Value::Text(file)) => plan.tls.certificate = Some(file.into()), "PEM file of the certificate";
     tcp.key, "TAKT_TCP_KEY": Kind::Text, "none",
-        (plan, Value::Text(file)) => plan.tls.key = Some(file.into()), "PEM file of its key";
+        (plan, Value::Text(file)) => plan.tls.key = Some(file.into()), "PEM file of the private key";
     tcp.connections_max, "TAKT_TCP_CONNECTIONS_MAX": CONNECTIONS, TcpConfig::default().connections_max,
         (plan, Value::Int(value)) => {
             let value = number(*value);
             plan.tcp(move |tcp| tcp.connections_max = value);
-        }, "connections at a time";
+        }, "maximum number of connections";
     tcp.connections_per_address_max, "TAKT_TCP_CONNECTIONS_PER_ADDRESS_MAX": CONNECTIONS,
         TcpConfig::default().connections_per_address_max,
         (plan, Value::Int(value)) => {
             let value = number(*value);
             plan.tcp(move |tcp| tcp.connections_per_address_max = value);
-        }, "connections with one address at a time";
+        }, "maximum number of connections with one address";
     tcp.send_queue_bytes, "TAKT_TCP_SEND_QUEUE_BYTES": COUNT, TcpConfig::default().send_queue_bytes,
         (plan, Value::Int(value)) => {
             let value = number(*value);
             plan.tcp(move |tcp| tcp.send_queue_bytes = value);
-        }, "bytes that wait for one connection";
+        }, "maximum number of bytes in the send queue of a connection";
 };
 
 /// Real-time properties of the driving thread and of the process. It is an error if the machine
 /// refuses one.
 const REAL_TIME: &[Setting] = settings! {
-    real_time.fifo, "TAKT_REAL_TIME_FIFO": PRIORITY, "not asked for",
+    real_time.fifo, "TAKT_REAL_TIME_FIFO": PRIORITY, "not set",
         (plan, Value::Int(value)) => plan.thread.scheduling = Some(Scheduling::Fifo(number(*value))),
         "SCHED_FIFO of this priority for the driving thread";
-    real_time.round_robin, "TAKT_REAL_TIME_ROUND_ROBIN": PRIORITY, "not asked for",
+    real_time.round_robin, "TAKT_REAL_TIME_ROUND_ROBIN": PRIORITY, "not set",
         (plan, Value::Int(value)) => plan.thread.scheduling = Some(Scheduling::RoundRobin(number(*value))),
-        "in place of fifo: SCHED_RR of this priority";
+        "instead of fifo: SCHED_RR of this priority";
     real_time.cpus, "TAKT_REAL_TIME_CPUS": Kind::Texts, "those of the process",
         (plan, Value::Texts(cpus)) => plan.cpus("real_time.cpus", cpus),
         "processors that the driving thread may run on";
     real_time.timer_slack, "TAKT_REAL_TIME_TIMER_SLACK": Kind::Duration, "50 us",
         (plan, Value::Duration(value)) => plan.thread.timer_slack = Some(within_a_day(*value)),
-        "how much later than asked the driving thread may be woken";
+        "maximum delay of the driving thread's timers";
     real_time.lock_memory, "TAKT_REAL_TIME_LOCK_MEMORY": Kind::Bool, false,
         (plan, Value::Bool(value)) => plan.process.lock_memory = *value,
-        "all memory of the process stays in RAM and is there before it is touched";
-    real_time.cpu_latency, "TAKT_REAL_TIME_CPU_LATENCY": Kind::Duration, "not asked for",
+        "lock all memory of the process in RAM and map it before the first access";
+    real_time.cpu_latency, "TAKT_REAL_TIME_CPU_LATENCY": Kind::Duration, "not set",
         (plan, Value::Duration(value)) => plan.process.cpu_latency = Some(within_a_day(*value)),
-        "sleep states of the machine that take longer to leave are not entered; 0 s for none";
+        "maximum exit latency of CPU sleep states; 0 s disables them";
     real_time.system, "TAKT_REAL_TIME_SYSTEM": Kind::Text, "none",
         (plan, Value::Text(file)) => plan.system("real_time.system", file),
-        "system file of the timing analysis: what does not fit is refused, topics have the priorities of their flows, readers check their bounds";
+        "system file of the timing analysis: sets priorities of topics, checks bounds; infeasible systems are refused";
 };
 
 /// Memory and entity limits of a participant.
 const LIMITS: &[Setting] = limits! {
     max_participants, "TAKT_MAX_PARTICIPANTS", "remote participants";
     max_unvalidated_participants, "TAKT_MAX_UNVALIDATED_PARTICIPANTS",
-        "remote participants that have not yet shown that they receive what we send";
-    max_participants_per_address, "TAKT_MAX_PARTICIPANTS_PER_ADDRESS", "remote participants of one address";
+        "remote participants without a validated address";
+    max_participants_per_address, "TAKT_MAX_PARTICIPANTS_PER_ADDRESS", "remote participants at one address";
     max_endpoints_per_participant, "TAKT_MAX_ENDPOINTS_PER_PARTICIPANT", "endpoints of one remote participant";
     max_discovery_bytes_per_participant, "TAKT_MAX_DISCOVERY_BYTES_PER_PARTICIPANT",
-        "bytes of what one remote participant announces";
-    max_discovery_bytes, "TAKT_MAX_DISCOVERY_BYTES", "bytes of what all remote participants announce";
-    default_max_samples, "TAKT_DEFAULT_MAX_SAMPLES", "stands for an unlimited RESOURCE_LIMITS max_samples";
-    default_max_instances, "TAKT_DEFAULT_MAX_INSTANCES", "stands for an unlimited RESOURCE_LIMITS max_instances";
+        "bytes of discovery data of one remote participant";
+    max_discovery_bytes, "TAKT_MAX_DISCOVERY_BYTES", "bytes of discovery data of all remote participants";
+    default_max_samples, "TAKT_DEFAULT_MAX_SAMPLES", "replaces an unlimited RESOURCE_LIMITS max_samples";
+    default_max_instances, "TAKT_DEFAULT_MAX_INSTANCES", "replaces an unlimited RESOURCE_LIMITS max_instances";
     endpoint_memory_bytes, "TAKT_ENDPOINT_MEMORY_BYTES", "payload bytes of one endpoint";
     reassembly_bytes, "TAKT_REASSEMBLY_BYTES", "bytes of incomplete samples of one reader";
-    send_window_bytes, "TAKT_SEND_WINDOW_BYTES", "bytes that a reliable writer sends ahead of acknowledgements";
-    max_refusals, "TAKT_MAX_REFUSALS", "refused matches that are remembered with their reason";
+    send_window_bytes, "TAKT_SEND_WINDOW_BYTES", "unacknowledged bytes that a reliable writer may have in flight";
+    max_refusals, "TAKT_MAX_REFUSALS", "refused matches that are kept with their reason";
 };
 
 /// Returns every setting, in the order of the reference.

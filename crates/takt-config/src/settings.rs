@@ -151,7 +151,7 @@ impl Settings {
     pub fn set(&mut self, path: &str, text: &str, source: &str) -> Result<()> {
         let origin = Origin { source: source.to_owned(), line: 0 };
         let Some(setting) = setting::all().find(|setting| setting.path() == path) else {
-            return Err(ConfigError::new(origin, path, "there is no such setting".to_owned()));
+            return Err(ConfigError::new(origin, path, "no such setting".to_owned()));
         };
         let value = setting.kind.parse_text(text).map_err(|what| ConfigError::new(origin.clone(), "", what))?;
         self.values.insert(setting.path(), (value, origin));
@@ -273,9 +273,9 @@ mod tests {
         settings.set("network.peers", "a, b", "--peer").expect("a list");
         assert_eq!(shown(&settings, "participant.domain"), (Some("11".to_owned()), Some("--domain".to_owned())));
         let message = settings.set("participant.domain", "x", "--domain").expect_err("refused").to_string();
-        assert_eq!(message, "--domain: \"x\" where a number from 0 to 232 is expected");
+        assert_eq!(message, "--domain: found \"x\"; expected a number from 0 to 232");
         let message = settings.set("participant.speed", "1", "--speed").expect_err("refused").to_string();
-        assert_eq!(message, "--speed: participant.speed: there is no such setting");
+        assert_eq!(message, "--speed: participant.speed: no such setting");
         settings.clear(&["participant.name", "network"]);
         assert!(settings.value("participant.name").is_none() && settings.value("network.peers").is_none());
         assert_eq!(settings.value("udp.port_base"), Some(&Value::Int(7500)));
@@ -285,7 +285,7 @@ mod tests {
     #[test]
     fn unknown_or_invalid_settings_are_errors_with_their_position() {
         let message = refusal("[participant]\ndomain = 233\n");
-        assert_eq!(message, "f.toml:2: participant.domain: \"233\" where a number from 0 to 232 is expected");
+        assert_eq!(message, "f.toml:2: participant.domain: found \"233\"; expected a number from 0 to 232");
         let message = refusal("[participant]\nspeed = 1\n");
         assert!(
             message.starts_with("f.toml:2: participant.speed: unknown element; expected domain, name,"),
@@ -297,17 +297,17 @@ mod tests {
             "f.toml:1: radio: unknown table; expected participant, network, transport, udp, shared_memory, tcp, real_time, limits or qos_library"
         );
         let message = Settings::new().add_environment(|_| Some("?".to_owned())).expect_err("refused").to_string();
-        assert_eq!(message, "TAKT_DOMAIN: \"?\" where a number from 0 to 232 is expected");
+        assert_eq!(message, "TAKT_DOMAIN: found \"?\"; expected a number from 0 to 232");
         let message =
             read("[participant]\nqos_profile = \"A::B\"\n").participant().map(drop).expect_err("none").to_string();
-        assert!(message.contains("A::B: there is no such profile"), "{message}");
+        assert!(message.contains("A::B: no such profile"), "{message}");
     }
 
     #[test]
     fn peers_that_are_no_host_are_refused_with_their_position() {
         let refusal = |text| read(text).participant().map(drop).expect_err("refused").to_string();
         let message = refusal("[network]\npeers = [\"10.0.0.7\", \"10.0.0.999\"]\n");
-        assert!(message.starts_with("f.toml:2: network.peers: \"10.0.0.999\" where a host is expected"), "{message}");
+        assert!(message.starts_with("f.toml:2: network.peers: found \"10.0.0.999\"; expected a host"), "{message}");
         let message = refusal("[network]\ndiscovery_servers = [\"1.2.3:7400\"]\n");
         assert!(message.starts_with("f.toml:2: network.discovery_servers: "), "{message}");
         let text =
@@ -319,7 +319,7 @@ mod tests {
     fn contradictory_tcp_settings_are_refused() {
         let refusal = |text| read(text).participant().map(drop).expect_err("refused").to_string();
         let message = refusal("[tcp]\nlisten = [\"0.0.0.0:7400\", \"7400\"]\n");
-        assert!(message.starts_with("f.toml:2: tcp.listen: \"7400\" where ADDRESS:PORT is expected"), "{message}");
+        assert!(message.starts_with("f.toml:2: tcp.listen: found \"7400\"; expected ADDRESS:PORT"), "{message}");
         let message = refusal("[tcp]\nca = \"ca.pem\"\nkey = \"key.pem\"\n");
         assert!(message.contains("tcp.certificate: TLS needs ca, certificate and key"), "{message}");
         let all = "[tcp]\nlisten = [\"127.0.0.1:0\"]\nca = \"no\"\ncertificate = \"such\"\nkey = \"file\"\n";
@@ -399,16 +399,16 @@ mod tests {
         let refusal = |text| read(text).participant().map(drop).expect_err("refused").to_string();
         let message = refusal("[transport]\n\nuser_data = [\"udp\", \"xpd:eth0\"]\n");
         assert!(
-            message.starts_with("f.toml:3: transport.user_data: transport \"xpd:eth0\": there is no \"xpd\", but udp"),
+            message.starts_with("f.toml:3: transport.user_data: transport \"xpd:eth0\": unknown transport \"xpd\""),
             "{message}"
         );
         let message = refusal("[transport]\ntopics = [\"udp\"]\n");
         assert!(
-            message.starts_with("f.toml:2: transport.topics: \"udp\" where PATTERN=TRANSPORTS is expected"),
+            message.starts_with("f.toml:2: transport.topics: found \"udp\"; expected PATTERN=TRANSPORTS"),
             "{message}"
         );
         let message = refusal("[transport]\ntopics = [\"A=udp/x\"]\n");
-        assert!(message.contains("transport \"udp/x\": \"x\" where KEY=VALUE is expected"), "{message}");
+        assert!(message.contains("transport \"udp/x\": found \"x\"; expected KEY=VALUE"), "{message}");
     }
 
     #[test]

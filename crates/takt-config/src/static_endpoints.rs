@@ -76,18 +76,18 @@ fn as_text<'a>(value: &'a DeValue<'a>) -> Option<&'a str> {
 fn tables<'a>(table: &'a DeTable<'a>, key: &str, known: &[&str]) -> std::result::Result<Vec<&'a DeTable<'a>>, String> {
     let mut keys = table.iter().map(|(key, _)| key.get_ref().as_ref());
     if let Some(unknown) = keys.find(|key| !known.contains(key)) {
-        return Err(format!("'{unknown}' is unknown; there are {}", known.join(", ")));
+        return Err(format!("unknown key '{unknown}'; expected one of {}", known.join(", ")));
     }
     match get(table, key) {
         None => Ok(Vec::new()),
         Some(DeValue::Array(values)) => {
             let tables = values.iter().map(|value| match value.get_ref() {
                 DeValue::Table(table) => Ok(table),
-                _ => Err(format!("{key} is no table")),
+                _ => Err(format!("{key} is not a table")),
             });
             tables.collect()
         }
-        Some(_) => Err(format!("{key} is no array of tables")),
+        Some(_) => Err(format!("{key} is not an array of tables")),
     }
 }
 
@@ -148,32 +148,32 @@ impl Endpoint {
             _ => 0,
         };
         if !(1..1 << 24).contains(&entity) {
-            return Err("entity is no number of 1 to 16777215".to_owned());
+            return Err("entity must be a number from 1 to 16777215".to_owned());
         }
         let keyed = match get(table, "keyed") {
             None => false,
             Some(DeValue::Boolean(keyed)) => *keyed,
-            Some(_) => return Err("keyed is neither true nor false".to_owned()),
+            Some(_) => return Err("keyed must be true or false".to_owned()),
         };
         let reliability = match choice(table, "reliability")? {
             None => None,
             Some("reliable") => Some(Reliability::RELIABLE),
             Some("best_effort") => Some(Reliability::BEST_EFFORT),
-            Some(other) => return Err(format!("reliability is '{other}', neither reliable nor best_effort")),
+            Some(other) => return Err(format!("reliability is '{other}'; expected reliable or best_effort")),
         };
         let durability = match choice(table, "durability")? {
             None => None,
             Some("volatile") => Some(Durability::Volatile),
             Some("transient_local") => Some(Durability::TransientLocal),
-            Some(other) => return Err(format!("durability is '{other}', neither volatile nor transient_local")),
+            Some(other) => return Err(format!("durability is '{other}'; expected volatile or transient_local")),
         };
         let partition = match get(table, "partition") {
             None => None,
             Some(DeValue::Array(names)) => {
                 let names = names.iter().map(|name| as_text(name.get_ref()).map(str::to_owned));
-                Some(Partition { names: names.collect::<Option<_>>().ok_or("partition is no array of texts")? })
+                Some(Partition { names: names.collect::<Option<_>>().ok_or("partition must be an array of strings")? })
             }
-            Some(_) => return Err("partition is no array of texts".to_owned()),
+            Some(_) => return Err("partition must be an array of strings".to_owned()),
         };
         let (topic, type_name) = (text(table, "topic")?, text(table, "type")?);
         let profile = choice(table, "profile")?.map(str::to_owned);
@@ -182,11 +182,11 @@ impl Endpoint {
 }
 
 fn text(table: &DeTable<'_>, key: &str) -> std::result::Result<String, String> {
-    get(table, key).and_then(as_text).map(str::to_owned).ok_or_else(|| format!("{key} is missing, or no text"))
+    get(table, key).and_then(as_text).map(str::to_owned).ok_or_else(|| format!("{key} is missing or not a string"))
 }
 
 fn choice<'a>(table: &'a DeTable<'a>, key: &str) -> std::result::Result<Option<&'a str>, String> {
-    get(table, key).map(|value| as_text(value).ok_or_else(|| format!("{key} is no text"))).transpose()
+    get(table, key).map(|value| as_text(value).ok_or_else(|| format!("{key} is not a string"))).transpose()
 }
 
 #[cfg(test)]
@@ -241,7 +241,7 @@ mod tests {
         let (writer, reader) = (&all[0].publications[0], &all[1].subscriptions[0]);
         assert_eq!(writer.qos.deadline.period, takt::Duration::from_secs(1));
         assert_eq!(writer.qos.ownership, takt::qos::Ownership::Exclusive);
-        assert_eq!(writer.qos.durability, Durability::TransientLocal, "the entry says so");
+        assert_eq!(writer.qos.durability, Durability::TransientLocal, "the entry states it");
         assert_eq!(writer.partition.names, ["left"]);
         assert_eq!(writer.presentation.access_scope, takt::qos::AccessScope::Topic);
         assert_eq!(reader.qos.deadline.period, takt::Duration::from_secs(2));
@@ -289,7 +289,7 @@ mod tests {
         let topic = camera.create_topic::<Image>("Image", TopicQos::default()).expect("topic");
         let publisher = camera.create_publisher(PublisherQos { partition, ..Default::default() }).expect("publisher");
         let qos = DataWriterQos { durability: Durability::Volatile, ..Default::default() };
-        let refused = publisher.create_datawriter(&topic, qos).map(drop).expect_err("the file says something else");
+        let refused = publisher.create_datawriter(&topic, qos).map(drop).expect_err("the file states something else");
         assert!(refused.to_string().contains("DURABILITY"), "{refused}");
         let qos = DataWriterQos { durability: Durability::TransientLocal, ..Default::default() };
         let writer = publisher.create_datawriter(&topic, qos).expect("writer");

@@ -82,9 +82,7 @@ impl Reader<'_> {
             DeValue::Table(table) => self.fill(&mut node, table, depth + 1)?,
             DeValue::Array(items) => {
                 let element = |item: &Spanned<DeValue<'_>>| match item.get_ref() {
-                    DeValue::Array(_) => {
-                        Err(ConfigError::new(self.origin(item.span().start), name, "an array within an array"))
-                    }
+                    DeValue::Array(_) => Err(ConfigError::new(self.origin(item.span().start), name, "a nested array")),
                     value => self.node("element", item.span().start, value, depth + 1),
                 };
                 node.content = Content::Children(items.iter().map(element).collect::<Result<_>>()?);
@@ -153,7 +151,7 @@ mod tests {
 
     #[test]
     fn malformed_toml_is_reported_with_its_line() {
-        assert!(refusal("a = 1\nb = \n").starts_with("t.toml:2: no TOML"), "{}", refusal("a = 1\nb = \n"));
+        assert!(refusal("a = 1\nb = \n").starts_with("t.toml:2: invalid TOML"), "{}", refusal("a = 1\nb = \n"));
         assert!(refusal("a = 1\na = 2").starts_with("t.toml:2: "), "{}", refusal("a = 1\na = 2"));
     }
 
@@ -165,7 +163,7 @@ mod tests {
             assert!(!refusal(&format!("a = {}", "[".repeat(levels))).is_empty());
             assert!(!refusal(&format!("{}z = 1", "a.".repeat(levels))).is_empty());
         }
-        assert!(refusal("a = [[1]]").contains("array within an array"));
+        assert!(refusal("a = [[1]]").contains("nested array"));
         assert!(refusal(&" ".repeat(crate::tree::FILE_BYTES_MAX + 1)).contains("bytes"));
     }
 

@@ -123,7 +123,7 @@ impl Node {
     pub(crate) fn check_no_text(&self, place: Place<'_>) -> Result<()> {
         match &self.content {
             Content::Text(text) if !text.is_empty() => {
-                Err(self.error(place, format!("{:?} where elements are expected", clipped(text))))
+                Err(self.error(place, format!("found {:?}; expected elements", clipped(text))))
             }
             _ => Ok(()),
         }
@@ -154,7 +154,7 @@ pub(crate) fn check_size(source: &str, text: &str) -> Result<()> {
     if text.len() <= FILE_BYTES_MAX {
         return Ok(());
     }
-    let what = format!("{} bytes, at most {FILE_BYTES_MAX} are read", text.len());
+    let what = format!("{} bytes exceed the limit of {FILE_BYTES_MAX}", text.len());
     Err(ConfigError::new(Origin { source: source.to_owned(), line: 0 }, "", what))
 }
 

@@ -91,7 +91,7 @@ impl Kind {
             Self::Words { words, .. } => format!("a list of {}", listing(words)),
             Self::Octets => "octets from 0 to 255, or 0x00 to 0xff, separated by commas".to_owned(),
             Self::Text => "text".to_owned(),
-            Self::Texts => "a list of texts".to_owned(),
+            Self::Texts => "a list of strings".to_owned(),
             Self::Properties => "pairs of name and value".to_owned(),
         }
     }
@@ -102,7 +102,7 @@ impl Kind {
     /// Description of the expected value.
     pub(crate) fn parse_text(self, text: &str) -> std::result::Result<Value, String> {
         let text = text.trim();
-        let wrong = || format!("{:?} where {} is expected", clipped(text), self.expected());
+        let wrong = || format!("found {:?}; expected {}", clipped(text), self.expected());
         let items = || text.split(',').map(str::trim).filter(|item| !item.is_empty());
         let value = match self {
             Self::Bool => match text {
@@ -135,7 +135,7 @@ impl Kind {
         match (self, &node.content) {
             (Self::Duration, Content::Children(children)) => parts_of_duration(node, children, place),
             (Self::Duration, Content::Text(text)) if place.format == Format::Xml => {
-                let what = format!("{:?} where elements sec and nanosec are expected", clipped(text));
+                let what = format!("found {:?}; expected elements sec and nanosec", clipped(text));
                 Err(node.error(place, what))
             }
             (Self::Words { .. } | Self::Texts | Self::Octets, Content::Children(children)) => {
@@ -145,7 +145,7 @@ impl Kind {
             (Self::Properties, Content::Children(children)) => properties(node, children, place),
             (Self::Properties, Content::Text(text)) if text.is_empty() => Ok(Value::Properties(Vec::new())),
             (_, Content::Children(children)) if !children.is_empty() => {
-                Err(node.error(place, format!("elements where {} is expected", self.expected())))
+                Err(node.error(place, format!("found elements; expected {}", self.expected())))
             }
             _ => self.parse_text(node.text().unwrap_or_default()).map_err(|what| node.error(place, what)),
         }
@@ -237,14 +237,14 @@ fn parts_of_duration(node: &Node, children: &[Node], place: Place<'_>) -> Result
         let path = node.below(place);
         let place = Place { path: &path, ..place };
         let expected = format!("a number or {}", infinite[1]);
-        let number = number.ok_or_else(|| child.error(place, format!("{text:?} where {expected} is expected")))?;
+        let number = number.ok_or_else(|| child.error(place, format!("found {text:?}; expected {expected}")))?;
         if parts[part].replace(number).is_some() {
             return Err(child.error(place, "given twice"));
         }
     }
     let [seconds, nanos] = parts;
     if seconds.is_none() && nanos.is_none() {
-        return Err(node.error(place, "neither sec nor nanosec"));
+        return Err(node.error(place, "expected sec or nanosec"));
     }
     if [seconds, nanos].contains(&Some(INFINITE_NUMBER)) {
         return Ok(Value::Duration(Duration::INFINITE));
@@ -391,7 +391,7 @@ mod tests {
             assert_eq!(kind.parse_text(text), Ok(Value::Word("RELIABLE")));
         }
         let message = kind.parse_text("reliable").expect_err("case matters");
-        assert_eq!(message, "\"reliable\" where BEST_EFFORT or RELIABLE is expected");
+        assert_eq!(message, "found \"reliable\"; expected BEST_EFFORT or RELIABLE");
     }
 
     #[test]

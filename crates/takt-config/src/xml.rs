@@ -15,7 +15,7 @@ pub(crate) fn parse(source: &str, text: &str) -> Result<Node> {
     let options = ParsingOptions { allow_dtd: false, nodes_limit: NODES_MAX, ..ParsingOptions::default() };
     let document = Document::parse_with_options(text, options).map_err(|error| {
         let origin = Origin { source: source.to_owned(), line: error.pos().row };
-        ConfigError::new(origin, "", format!("no well-formed XML: {error}"))
+        ConfigError::new(origin, "", format!("not well-formed XML: {error}"))
     })?;
     node(&document, document.root_element(), source)
 }
@@ -88,7 +88,7 @@ mod tests {
     fn document_type_definitions_are_refused() {
         let bomb = "<!DOCTYPE a [<!ENTITY x \"xxxx\"><!ENTITY y \"&x;&x;\">]><a>&y;</a>";
         assert!(refusal(bomb).contains("DTD"), "{}", refusal(bomb));
-        assert!(refusal("<a>&unknown;</a>").starts_with("t.xml:1: no well-formed XML"));
+        assert!(refusal("<a>&unknown;</a>").starts_with("t.xml:1: not well-formed XML"));
     }
 
     #[test]

@@ -276,7 +276,7 @@ mod tests {
             monitor.updated(Instant(at * MS), &mut ctx, handle(key));
         }
         let missed = run(&mut monitor, &mut ctx, 27);
-        assert_eq!(missed, [(2, 1, 13), (1, 1, 16), (2, 1, 23), (1, 1, 26)], "9 is to be watched no more");
+        assert_eq!(missed, [(2, 1, 13), (1, 1, 16), (2, 1, 23), (1, 1, 26)], "9 is no longer watched");
         monitor.ended(handle(2));
         assert_eq!(run(&mut monitor, &mut ctx, 40), [(1, 1, 36)]);
         monitor.ended(handle(1));

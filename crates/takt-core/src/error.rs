@@ -52,7 +52,7 @@ impl fmt::Display for Error {
             Self::InconsistentPolicy { what } => write!(f, "inconsistent policies: {what}"),
             Self::NotAllowedBySecurity { what } => write!(f, "not allowed by security: {what}"),
             Self::PreconditionNotMet { what } => write!(f, "precondition not met: {what}"),
-            Self::OutOfResources { limit, value } => write!(f, "out of resources: {limit} is {value}"),
+            Self::OutOfResources { limit, value } => write!(f, "out of resources: {limit} is limited to {value}"),
         }
     }
 }

@@ -68,15 +68,15 @@ impl GroupLack {
         match self {
             Self::Publisher => {
                 "the writer offers PRESENTATION with access_scope GROUP and announces no PID_GROUP_ENTITYID: its coherent sets are \
-                 shown writer by writer, and its changes in the order of each writer alone"
+                 presented writer by writer, and its changes are ordered only within each writer"
             }
             Self::Numbers => {
                 "the writer offers PRESENTATION with access_scope GROUP and sends no PID_GROUP_SEQ_NUM or PID_GROUP_COHERENT_SET: \
-                 its coherent sets are shown writer by writer, and its changes in the order of each writer alone"
+                 its coherent sets are presented writer by writer, and its changes are ordered only within each writer"
             }
             Self::Heartbeats => {
                 "the writer offers PRESENTATION with access_scope GROUP and sends no group information in its HEARTBEATs: changes \
-                 of the other writers of its publisher wait until it has answered an ACKNACK, and a set may be shown without it"
+                 of the other writers of its publisher wait until it has answered an ACKNACK, and a set may be presented without it"
             }
         }
     }

@@ -4,8 +4,8 @@
 //! builtin topics, and calls of the application. For each unit it looks at table entries, samples
 //! and instances: *steps*. No unit takes more steps than
 //! [`crate::Participant::steps_per_unit_max`]. That bound is a sum over the participant's state,
-//! never a product; `docs/limits.md` states what a call may handle. The simulation checks both
-//! after every call.
+//! never a product; `docs/reference/limits.md` states what a call may handle. The simulation checks
+//! both after every call.
 
 use crate::participant::Participant;
 

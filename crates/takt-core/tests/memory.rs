@@ -56,14 +56,14 @@ struct Storm {
 impl Storm {
     fn new() -> Self {
         let now = Instant(1_000_000_000);
-        let mut node = Participant::new(config(0, 1500), now).expect("the configuration is good");
+        let mut node = Participant::new(config(0, 1500), now).expect("the configuration is valid");
         let reader = |node: &mut Participant, topic, keyed, history| {
             let qos = DataReaderQos { history, ..keep_all_reader() };
-            node.create_reader(now, reader_spec(topic, keyed, qos)).expect("the reader is good")
+            node.create_reader(now, reader_spec(topic, keyed, qos)).expect("the reader is valid")
         };
         let writer = |node: &mut Participant, topic, keyed, durability, history| {
             let qos = DataWriterQos { durability, history, ..keep_all_writer() };
-            node.create_writer(now, writer_spec(topic, keyed, qos)).expect("the writer is good")
+            node.create_writer(now, writer_spec(topic, keyed, qos)).expect("the writer is valid")
         };
         // The first two endpoints are those of the exchange.
         let keyed = reader(&mut node, "K", true, History::KeepLast(1));
@@ -212,12 +212,12 @@ impl Storm {
             let mut cursor = ReadCursor::default();
             let mut next = || {
                 let sample = self.node.read_next(self.now, reader, Selector::TAKE, &mut cursor);
-                sample.expect("the reader lives").is_some()
+                sample.expect("the reader exists").is_some()
             };
             while next() {
                 self.taken += 1;
             }
-            self.node.end_read(self.now, reader).expect("the reader lives");
+            self.node.end_read(self.now, reader).expect("the reader exists");
         }
         let key = self.dice.roll(50) as u8;
         let bytes = payload(u32::from(key), if key < 5 { 5_000 } else { 100 });

@@ -47,12 +47,12 @@ struct Stage {
 impl Stage {
     fn new() -> Self {
         let now = Instant(1_000_000_000);
-        let mut node = Participant::new(config(0, 1500), now).expect("the configuration is good");
+        let mut node = Participant::new(config(0, 1500), now).expect("the configuration is valid");
         let readers = (0..LOCAL)
-            .map(|_| node.create_reader(now, reader_spec("T", false, keep_all_reader())).expect("the reader is good"));
+            .map(|_| node.create_reader(now, reader_spec("T", false, keep_all_reader())).expect("the reader is valid"));
         let readers = readers.collect();
         let writers = (0..LOCAL)
-            .map(|_| node.create_writer(now, writer_spec("T", false, keep_all_writer())).expect("the writer is good"));
+            .map(|_| node.create_writer(now, writer_spec("T", false, keep_all_writer())).expect("the writer is valid"));
         let writers = writers.collect();
         Self { node, now, readers, writers, frame: vec![0; 65_507] }
     }
@@ -205,11 +205,11 @@ fn assert_served(stage: &mut Stage, number: usize) {
     honest.acknowledge_writers(&mut stage.node, stage.now, LOCAL as i64);
     let guid = honest.publication(1, true).guid;
     for reader in &stage.readers {
-        assert!(stage.node.matched_publications(*reader).expect("the reader lives").contains(&guid), "{number}");
+        assert!(stage.node.matched_publications(*reader).expect("the reader exists").contains(&guid), "{number}");
     }
     let guid = honest.subscription(1, true).guid;
     for writer in &stage.writers {
-        assert!(stage.node.matched_subscriptions(*writer).expect("the writer lives").contains(&guid), "{number}");
+        assert!(stage.node.matched_subscriptions(*writer).expect("the writer exists").contains(&guid), "{number}");
     }
     let writer = EntityId::user_writer(1, false);
     let heartbeat = honest.heartbeat(writer, 1, 1);
@@ -224,7 +224,7 @@ fn assert_served(stage: &mut Stage, number: usize) {
         let mut arrived = false;
         let mut cursor = ReadCursor::default();
         while let Some(sample) =
-            stage.node.read_next(stage.now, *reader, Selector::TAKE, &mut cursor).expect("the reader lives")
+            stage.node.read_next(stage.now, *reader, Selector::TAKE, &mut cursor).expect("the reader exists")
         {
             arrived |= sample.payload == bytes;
         }

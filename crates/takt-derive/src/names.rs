@@ -88,7 +88,7 @@ pub(crate) fn check_distinct<'a>(named: impl Iterator<Item = (&'a Ident, &'a Str
     let mut earlier: Vec<(&Ident, &String)> = Vec::new();
     for (ident, name) in named {
         if let Some((other, _)) = earlier.iter().find(|(_, taken)| *taken == name) {
-            return Err(Error::new(ident.span(), format!("the IDL name `{name}` is already that of `{other}`")));
+            return Err(Error::new(ident.span(), format!("the IDL name `{name}` is already used by `{other}`")));
         }
         earlier.push((ident, name));
     }
@@ -103,7 +103,7 @@ fn is_identifier(text: &str) -> bool {
 /// Parses a name without modules.
 pub(crate) fn identifier(name: &LitStr) -> Result<String> {
     let text = name.value();
-    if is_identifier(&text) { Ok(text) } else { Err(Error::new(name.span(), "an IDL name looks like `frameId`")) }
+    if is_identifier(&text) { Ok(text) } else { Err(Error::new(name.span(), "expected an IDL name such as `frameId`")) }
 }
 
 /// Parses a name with or without modules.
@@ -112,7 +112,7 @@ pub(crate) fn scoped_name(name: &LitStr) -> Result<String> {
     if text.split("::").all(is_identifier) {
         Ok(text)
     } else {
-        Err(Error::new(name.span(), "an IDL name looks like `module::Name`"))
+        Err(Error::new(name.span(), "expected an IDL name such as `module::Name`"))
     }
 }
 

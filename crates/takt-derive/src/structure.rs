@@ -52,7 +52,7 @@ fn take_apart(container: &Container, fields: &Fields) -> Result<Parts> {
     let mut members: Vec<Member> = Vec::new();
     for (index, field) in fields.iter().enumerate() {
         let Some(ident) = field.ident.clone() else {
-            return Err(Error::new_spanned(field, "an IDL struct has named members"));
+            return Err(Error::new_spanned(field, "an IDL struct needs named members"));
         };
         let attributes = Field::parse(&field.attrs)?;
         if attributes.base {
@@ -69,7 +69,7 @@ fn take_apart(container: &Container, fields: &Fields) -> Result<Parts> {
         if let Id::Known(id) = id
             && let Some(other) = members.iter().find(|member| matches!(member.id, Id::Known(other) if other == id))
         {
-            let text = format!("member id {id} is already that of `{}`", other.ident);
+            let text = format!("member id {id} is already used by `{}`", other.ident);
             return Err(Error::new_spanned(field, text));
         }
         members.push(Member {

@@ -93,7 +93,7 @@ fn default_label(variant: &syn::Variant, container: &Container, labels: usize, n
         }
     };
     if !integral || labels != numbers.len() {
-        let text = "say with which discriminator the default case is written: `#[dds(default, case = ...)]`";
+        let text = "the default case needs the discriminator to write: `#[dds(default, case = ...)]`";
         return Err(Error::new_spanned(variant, text));
     }
     let free = (0..).find(|number| !numbers.contains(number)).unwrap_or_default();

@@ -36,11 +36,11 @@ pub(crate) fn start(arguments: &[String]) -> Result<bool, TransportError> {
     if state.is_none() {
         let list = command_line(arguments).map_err(failed)?;
         let outcome = std::thread::spawn(|| ffi::init(list)).join();
-        let outcome = outcome.unwrap_or_else(|_| Err(io::Error::other("it panicked")));
+        let outcome = outcome.unwrap_or_else(|_| Err(io::Error::other("the initialization of EAL panicked")));
         let outcome = outcome.map_err(|e| (e.kind(), e.to_string()));
         *state = Some(Started { arguments: arguments.to_vec(), outcome });
     }
-    let started = state.as_ref().expect("it was started above");
+    let started = state.as_ref().expect("DPDK was started above");
     match &started.outcome {
         Ok(()) => Ok(started.arguments == arguments),
         Err((kind, why)) => Err(failed(io::Error::new(*kind, why.as_str()))),
@@ -51,7 +51,7 @@ pub(crate) fn start(arguments: &[String]) -> Result<bool, TransportError> {
 fn command_line(arguments: &[String]) -> io::Result<Vec<CString>> {
     let ends_the_process = |argument: &&String| matches!(argument.as_str(), "-h" | "--help" | "-v" | "--version");
     if let Some(argument) = arguments.iter().find(ends_the_process) {
-        let why = format!("{argument} is for programs that end then");
+        let why = format!("{argument} makes EAL end the process; remove it");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
     let mut list = vec!["takt".to_owned()];
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn arguments_that_end_the_process_are_refused() {
         for argument in ["-h", "--help", "-v", "--version"] {
-            let why = line(&["--no-huge", argument]).expect_err("not here").to_string();
+            let why = line(&["--no-huge", argument]).expect_err("the argument is refused").to_string();
             assert!(why.contains(argument), "{why}");
         }
         assert!(line(&["a\0b"]).is_err());

@@ -23,7 +23,7 @@ pub fn register() {
 const OF_DEVICE: [&str; 4] = ["huge", "mac", "mtu", "rx_room"];
 
 fn number<T: FromStr>(request: &Request<'_>, key: &str, value: &str) -> Result<T, TransportError> {
-    value.parse().map_err(|_| request.refused(&format!("{key} {value:?} makes no sense")))
+    value.parse().map_err(|_| request.refused(&format!("{key} {value:?} is invalid")))
 }
 
 /// Parses the device and its options: `huge=no` makes DPDK use ordinary memory and not probe
@@ -38,7 +38,7 @@ fn device(request: &Request<'_>) -> Result<DpdkConfig, TransportError> {
                 config = DpdkConfig { mac, mtu, rx_room, ..DpdkConfig::trial(name) };
             }
             ("huge", "yes") => {}
-            ("huge", _) => return Err(request.refused(&format!("huge {value:?} is neither yes nor no"))),
+            ("huge", _) => return Err(request.refused(&format!("huge {value:?}: expected yes or no"))),
             ("mac", _) => config.mac = Some(number(request, key, value)?),
             ("mtu", _) => config.mtu = Some(number(request, key, value)?),
             ("rx_room", _) => config.rx_room = Some(number(request, key, value)?),
@@ -57,7 +57,7 @@ impl TransportFactory for Dpdk {
     }
 
     fn summary(&self) -> &'static str {
-        "UDP on the wire, by a port that DPDK drives"
+        "UDP over a port driven by DPDK"
     }
 
     fn needs(&self) -> &'static str {
@@ -91,7 +91,7 @@ impl TransportFactory for Dpdk {
             }
         }
         if config.address.is_unspecified() {
-            return Err(request.refused("it needs an address that nobody else has: address=10.0.0.1"));
+            return Err(request.refused("an unused address is required, as in address=10.0.0.1"));
         }
         if let ParticipantIndex::Fixed(index) = request.udp.participant_index {
             config.participant_index = index;
@@ -121,7 +121,7 @@ impl TransportFactory for DpdkEthernet {
     }
 
     fn summary(&self) -> &'static str {
-        "RTPS on Ethernet without IP, by a port that DPDK drives"
+        "RTPS on Ethernet without IP, over a port driven by DPDK"
     }
 
     fn needs(&self) -> &'static str {
@@ -163,17 +163,17 @@ mod tests {
         let (udp, tcp, shm) = (UdpConfig::new(0), TcpConfig::default(), ShmConfig::default());
         let request = Request { spec: &spec, udp: &udp, tcp: &tcp, shm: &shm };
         let factory: &dyn TransportFactory = if spec.name == "dpdk" { &Dpdk } else { &DpdkEthernet };
-        factory.open(&request).map(drop).expect_err("it cannot be opened").to_string()
+        factory.open(&request).map(drop).expect_err("the transport is refused").to_string()
     }
 
     #[test]
     fn invalid_option_is_reported_with_its_reason() {
         assert_eq!(refusal("dpdk"), "open dpdk: an interface is missing: dpdk:eth0");
         let text = "dpdk:net_null0";
-        assert_eq!(refusal(text), format!("open {text}: it needs an address that nobody else has: address=10.0.0.1"));
-        assert!(refusal("dpdk:net_null0/address=10.0.0").ends_with("address \"10.0.0\" makes no sense"));
-        assert!(refusal("dpdk:net_null0/mac=02:00").ends_with("mac \"02:00\" makes no sense"));
-        assert!(refusal("dpdk:net_null0/huge=maybe").ends_with("huge \"maybe\" is neither yes nor no"));
-        assert!(refusal("dpdk-ethernet:net_null0/address=10.0.0.1").contains("no option address"));
+        assert_eq!(refusal(text), format!("open {text}: an unused address is required, as in address=10.0.0.1"));
+        assert!(refusal("dpdk:net_null0/address=10.0.0").ends_with("address \"10.0.0\" is invalid"));
+        assert!(refusal("dpdk:net_null0/mac=02:00").ends_with("mac \"02:00\" is invalid"));
+        assert!(refusal("dpdk:net_null0/huge=maybe").ends_with("huge \"maybe\": expected yes or no"));
+        assert!(refusal("dpdk-ethernet:net_null0/address=10.0.0.1").contains("unknown option address"));
     }
 }

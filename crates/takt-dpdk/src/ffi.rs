@@ -307,7 +307,7 @@ impl Port {
     fn claim(number: u16, probed: bool, rings: Option<std::sync::Arc<Rings>>) -> io::Result<Self> {
         let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
         if in_use.contains(&number) {
-            return Err(io::Error::new(io::ErrorKind::AddrInUse, "another transport of this process has the port"));
+            return Err(io::Error::new(io::ErrorKind::AddrInUse, "another transport of this process uses the port"));
         }
         in_use.push(number);
         Ok(Self { number, probed, rings })

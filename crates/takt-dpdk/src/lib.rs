@@ -6,8 +6,8 @@
 //! | UDP | [`UdpStack`], as `DpdkTransport` | Ethernet, IPv4 and UDP: interoperates with every participant over UDP |
 //! | layer 2 | [`EthernetTransport`](takt_transport::ethernet::EthernetTransport) over a `DpdkPort` | as over AF_PACKET and AF_XDP |
 //!
-//! `docs/dpdk.md` describes the requirements and how to try it. Without the feature `dpdk`, there
-//! is only the stack, which needs no library.
+//! `docs/guide/dpdk.md` describes the requirements and how to try it. Without the feature `dpdk`,
+//! there is only the stack, which needs no library.
 //!
 //! | module | contents |
 //! |---|---|
@@ -21,7 +21,7 @@
 //! Invariants:
 //! - a frame belongs either to the process or to the driver, and is freed once, by the type that
 //!   owns it;
-//! - tables that peers can grow are bounded, `docs/limits.md` lists the bounds;
+//! - tables that peers can grow are bounded, `docs/reference/limits.md` lists the bounds;
 //! - `loan`, `commit`, `flush` and `recv` do not allocate, and make no system calls of their own.
 
 #![deny(unsafe_code)]

@@ -143,10 +143,10 @@ impl DpdkPort {
         let failed = |op| move |source| TransportError::new(op, format_args!("DPDK device {}", config.device), source);
         let mtu = config.mtu.unwrap_or(1_500);
         if !(64..=MTU_MAX).contains(&mtu) {
-            let why = format!("an MTU of {mtu}: 64 to {MTU_MAX} are possible");
+            let why = format!("MTU {mtu}: expected 64 to {MTU_MAX}");
             return Err(failed("open")(io::Error::new(io::ErrorKind::InvalidInput, why)));
         }
-        let [incoming, pool] = pools(config, mtu).map_err(failed("make frames for"))?;
+        let [incoming, pool] = pools(config, mtu).map_err(failed("allocate frames for"))?;
         let info = match port.start(&incoming, config.rx_frames, config.tx_frames, config.mtu) {
             Ok(info) => info,
             Err(why) => {
@@ -161,14 +161,14 @@ impl DpdkPort {
         // A ring delivers all frames in any case.
         if wants_all && port.promiscuous().is_err() && info.driver != "net_ring" {
             warnings.push(Warning {
-                what: format!("{} may leave out frames to other addresses than {}", config.device, info.mac),
-                remedy: "leave the hardware address to the device".into(),
+                what: format!("{} may drop frames to addresses other than {}", config.device, info.mac),
+                remedy: "use the hardware address of the device".into(),
             });
         }
         if !is_ours {
             warnings.push(Warning {
-                what: "DPDK was started in this process with other arguments before; those count".into(),
-                remedy: "give all ports of a process the same arguments of the environment".into(),
+                what: "DPDK already runs in this process with other arguments, which stay in effect".into(),
+                remedy: "use the same EAL arguments for all ports of a process".into(),
             });
         }
         // The setting of the device may exceed a small frame.
@@ -200,8 +200,8 @@ impl DpdkPort {
             in_place_out: 0,
             warnings,
             link_warning: Some(Warning {
-                what: format!("the link of {} is down: what is sent is lost", config.device),
-                remedy: "look after the cable, or the other end".into(),
+                what: format!("the link of {} is down: sent frames are lost", config.device),
+                remedy: "check the cable and the other end".into(),
             }),
             port,
             pools: Some([incoming, pool]),
@@ -255,7 +255,7 @@ impl DpdkPort {
 
     /// Returns the pool of transmit frames.
     fn pool(&self) -> &Pool {
-        let [_, outgoing] = self.pools.as_ref().expect("they are taken at the end only");
+        let [_, outgoing] = self.pools.as_ref().expect("the pools are released only at the end");
         outgoing
     }
 

@@ -60,10 +60,10 @@ fn hugepages(sys: &Path) -> Finding {
         (true, _) => Finding::new(
             "huge pages",
             Grade::Lesser,
-            "none (`sysctl vm.nr_hugepages=128`); with huge=no virtual devices do without",
+            "none (`sysctl vm.nr_hugepages=128`); virtual devices need none with huge=no",
         ),
         (false, 0) => {
-            Finding::new("huge pages", Grade::Lesser, format!("{text}; with huge=no virtual devices do without"))
+            Finding::new("huge pages", Grade::Lesser, format!("{text}; virtual devices need none with huge=no"))
         }
         _ => Finding::new("huge pages", Grade::Good, text),
     }
@@ -89,7 +89,7 @@ fn card(sys: &Path, interface: &str) -> Option<Finding> {
         return None;
     }
     let address = device.file_name()?.to_string_lossy();
-    let detail = format!("{address}; once it is bound to vfio-pci DPDK drives it alone, and the kernel has it no more");
+    let detail = format!("{address}; once bound to vfio-pci, it is driven by DPDK only and disappears from the kernel");
     Some(Finding::new("card", Grade::Unknown, detail))
 }
 
@@ -123,26 +123,26 @@ mod tests {
         fn new(name: &str) -> Self {
             let root = std::env::temp_dir().join(format!("takt-dpdk-sys-{}-{name}", std::process::id()));
             fs::create_dir_all(&root).expect("a directory");
-            Self(fs::canonicalize(root).expect("it is there"))
+            Self(fs::canonicalize(root).expect("the directory exists"))
         }
 
         fn file(&self, path: &str, text: &str) {
             let path = self.0.join(path);
-            fs::create_dir_all(path.parent().expect("it has one")).expect("a directory");
+            fs::create_dir_all(path.parent().expect("the path has a parent")).expect("a directory");
             fs::write(path, text).expect("a file");
         }
 
         fn link(&self, path: &str, to: &str) {
             fs::create_dir_all(self.0.join(to)).expect("a directory");
             let path = self.0.join(path);
-            fs::create_dir_all(path.parent().expect("it has one")).expect("a directory");
+            fs::create_dir_all(path.parent().expect("the path has a parent")).expect("a directory");
             symlink(self.0.join(to), path).expect("a link");
         }
     }
 
     impl Drop for Sys {
         fn drop(&mut self) {
-            fs::remove_dir_all(&self.0).expect("it was made here");
+            fs::remove_dir_all(&self.0).expect("the test created the directory");
         }
     }
 
@@ -160,7 +160,7 @@ mod tests {
         };
         page("1048576", 0, 0);
         page("2048", 64, 0);
-        let full = "64 of 2 MiB, 0 free; with huge=no virtual devices do without";
+        let full = "64 of 2 MiB, 0 free; virtual devices need none with huge=no";
         assert_eq!(told(&hugepages(&sys.0)), (Grade::Lesser, full));
         page("2048", 64, 60);
         page("1048576", 1, 1);
@@ -191,7 +191,7 @@ mod tests {
         sys.link("class/net/eth0/device", "devices/0000:03:00.0");
         sys.link("class/net/eth1/device", "devices/virtio0");
         let found = card(&sys.0, "eth0").expect("a card");
-        assert!(found.detail.starts_with("0000:03:00.0; once it is bound to vfio-pci"), "{found:?}");
+        assert!(found.detail.starts_with("0000:03:00.0; once bound to vfio-pci"), "{found:?}");
         assert_eq!((card(&sys.0, "veth0"), card(&sys.0, "eth1")), (None, None));
     }
 

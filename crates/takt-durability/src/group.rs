@@ -423,7 +423,7 @@ impl Group {
                         }
                         self.note_unserved(
                             &record,
-                            "the history of the serving writer is full; served when it has room",
+                            "the history of the serving writer is full; retried when it has room",
                         );
                     }
                     self.kept.insert(number, record);
@@ -447,7 +447,7 @@ impl Group {
     fn note_unserved(&mut self, record: &Record, refusal: &str) {
         if !std::mem::replace(&mut self.is_unserved_said, true) {
             let len = record.payload.len();
-            self.remark = Some(format!("kept, and not served: a change of {len} octets: {refusal}"));
+            self.remark = Some(format!("stored but not served: a change of {len} octets: {refusal}"));
         }
     }
 
@@ -463,8 +463,8 @@ impl Group {
         if let Some(first) = unkept.first().filter(|_| self.held_back == 0) {
             let (sn, writer) = (first.sn.0, first.writer);
             self.remark = Some(format!(
-                "change {sn} of {writer} cannot be kept (larger than twice the memory of a topic, or its key cannot be read); its writer \
-                 is not acknowledged any more"
+                "change {sn} of {writer} cannot be stored (larger than twice the memory of a topic, or its key cannot be read); its \
+                 writer is no longer acknowledged"
             ));
         }
         self.held_back = unkept.len();
@@ -505,7 +505,7 @@ impl Group {
             Err(error) => {
                 let why = of_one_topic(error)?;
                 if self.unservable.as_ref().is_none_or(|unservable| unservable.why != why) {
-                    self.remark = Some(format!("kept, and not served: {why}"));
+                    self.remark = Some(format!("stored but not served: {why}"));
                 }
                 self.unservable = Some(Unservable { why, tried: Instant::now(), is_due: false });
                 Ok(false)

@@ -337,7 +337,7 @@ mod tests {
         assert_eq!(index.clean_up(start, |_| true), []);
         assert_eq!(index.clean_up(after(4), |_| true), []);
         assert_eq!(index.clean_up(after(5), |_| true), [(InstanceHandle([1; 16]), vec![0, 3])]);
-        assert_eq!(index.clean_up(after(9), |_| false), [], "its writer died only now");
+        assert_eq!(index.clean_up(after(9), |_| false), [], "its writer was lost only now");
         assert_eq!(index.clean_up(after(14), |_| false), [(InstanceHandle([2; 16]), vec![1, 4])]);
         assert_eq!(index.clean_up(after(99), |_| false), [], "what its writer only left stays");
         assert_eq!((index.len(), index.bytes()), (2, 20));
@@ -362,7 +362,7 @@ mod tests {
         index.admit(&record(1, 6, 0, ChangeKind::Alive), None);
         let forged = number(index.admit(&relayed(1, 7), None));
         let writer = Guid::from_bytes([1; 16]);
-        assert_eq!(index.correct_origin(writer, 0, 5), [forged], "it said itself that it has come to 6");
+        assert_eq!(index.correct_origin(writer, 0, 5), [forged], "it announced 6 itself");
         assert_eq!((index.len(), index.last_of(writer)), (3, 6));
     }
 

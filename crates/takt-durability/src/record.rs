@@ -121,7 +121,7 @@ pub(crate) mod tests {
             for len in 0..HEADER_LEN {
                 assert_eq!(Record::from_bytes(&bytes[..len]), None, "{len} octets");
             }
-            assert_eq!(Record::from_bytes(&[&[9], &bytes[1..]].concat()), None, "a kind that there is not");
+            assert_eq!(Record::from_bytes(&[&[9], &bytes[1..]].concat()), None, "an unknown kind");
         }
     }
 }

@@ -228,7 +228,7 @@ impl Service {
             group.take()?;
             if let Some(limit) = group.keep(&mut disk_bytes, &mut self.batch)? {
                 let topic = &group.announcement.topic_name;
-                note(&mut self.notes, format!("{topic}: full ({limit}); its writers are not acknowledged any more"));
+                note(&mut self.notes, format!("{topic}: full ({limit}); its writers are no longer acknowledged"));
             }
         }
         self.commit()?;
@@ -252,7 +252,7 @@ impl Service {
         if let Some(store) = self.store.as_mut().filter(|_| !self.batch.is_empty()) {
             if let Committed::NoSpace = store.commit(&self.batch)? {
                 if self.disk_full.is_none() {
-                    let text = format!("{store}: no space left on the disk; PERSISTENT topics are full until there is");
+                    let text = format!("{store}: no space left on the disk; PERSISTENT topics are full meanwhile");
                     note(&mut self.notes, text);
                 }
                 self.disk_full = Some(Instant::now());
@@ -261,7 +261,7 @@ impl Service {
             }
             self.commits += 1;
             if self.disk_full.take().is_some() {
-                note(&mut self.notes, format!("{store}: there is space on the disk again"));
+                note(&mut self.notes, format!("{store}: disk space is available again"));
                 self.groups.values_mut().filter(|group| group.is_persistent()).for_each(Group::go_on);
             }
         }
@@ -301,7 +301,7 @@ impl Service {
             let count = group.clean_up(|writer| living.contains(&writer), &mut self.batch)?;
             if count > 0 {
                 let topic = &group.announcement.topic_name;
-                note(&mut self.notes, format!("{topic}: {count} instances are over"));
+                note(&mut self.notes, format!("{topic}: {count} instances purged"));
             }
         }
         self.end_idle_topics()
@@ -321,7 +321,7 @@ impl Service {
             }
             note(
                 &mut self.notes,
-                format!("{}: ended, it has no writers and nothing is kept", group.announcement.topic_name),
+                format!("{}: no longer served: it has no writers and no stored changes", group.announcement.topic_name),
             );
             self.refused.clear();
             self.groups.values_mut().for_each(Group::try_to_serve_again);
@@ -334,7 +334,7 @@ impl Service {
         let topic = &data.topic_name;
         let unborn = self.learning.keys().filter(|key| !self.groups.contains_key(key)).count();
         if !self.groups.contains_key(&key) && self.groups.len() + unborn >= self.options.topics_max {
-            note(&mut self.notes, format!("{topic}: refused, there are {} topics", self.options.topics_max));
+            note(&mut self.notes, format!("{topic}: refused, topic limit {} is reached", self.options.topics_max));
             self.refused.insert(key);
             return Ok(());
         }
@@ -375,7 +375,7 @@ impl Service {
 
     fn hear_without_type(&mut self, key: Key, data: &PublicationData, error: &takt::Error) -> Result<()> {
         let topic = &data.topic_name;
-        note(&mut self.notes, format!("{topic}: keys are known by their hashes alone: {error}"));
+        note(&mut self.notes, format!("{topic}: keys are known only by their hashes: {error}"));
         let type_ = DynamicTypeSupport::opaque(&data.type_name, data.guid.entity_id.has_key());
         self.hear(key, data, &type_)
     }
@@ -459,7 +459,7 @@ mod tests {
         }
         for participant in [&service.serving, &service.hearing] {
             assert_eq!(participant.silent_participants().expect("open"), []);
-            assert_eq!(participant.discovered_participants().expect("open").len(), 0, "nobody else is there");
+            assert_eq!(participant.discovered_participants().expect("open").len(), 0, "no other participant exists");
         }
     }
 
@@ -513,9 +513,6 @@ mod tests {
             service.groups.len() == 2
         });
         let notes = service.take_notes();
-        assert!(
-            notes.iter().any(|note| note.starts_with("Numbers: keys are known by their hashes alone")),
-            "{notes:?}"
-        );
+        assert!(notes.iter().any(|note| note.starts_with("Numbers: keys are known only by their hashes")), "{notes:?}");
     }
 }

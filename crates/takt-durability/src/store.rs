@@ -174,7 +174,7 @@ impl Store {
             opened => opened,
         };
         let database = opened.map_err(|error| match error {
-            redb::Error::DatabaseAlreadyOpen => self.fail("another process uses it"),
+            redb::Error::DatabaseAlreadyOpen => self.fail("another process uses the store"),
             error => self.fail(format!("not a store, or damaged: {error}")),
         })?;
         self.check_version(&database)?;
@@ -199,9 +199,9 @@ impl Store {
             match version {
                 Some(VERSION) => return Ok(()),
                 Some(1) => {}
-                Some(other) => return Err(self.fail(format!("version {other}; this program reads 1 and {VERSION}"))),
+                Some(other) => return Err(self.fail(format!("version {other}; expected 1 or {VERSION}"))),
                 None if transaction.list_tables().map_err(|error| self.fail(error))?.count() > 1 => {
-                    return Err(self.fail("a database of something else"));
+                    return Err(self.fail("a database of another program"));
                 }
                 None => {}
             }
@@ -252,7 +252,7 @@ impl Store {
             let (key, last) = entry.map_err(|error| self.fail(error))?;
             let (topic, writer) = key.value();
             let Some(topic) = topics.get_mut(&topic) else {
-                return Err(self.fail(format!("a writer of topic {topic}, which there is not")));
+                return Err(self.fail(format!("a writer of the unknown topic {topic}")));
             };
             topic.origins.push((Guid::from_bytes(writer), last.value()));
         }

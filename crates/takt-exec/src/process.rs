@@ -46,13 +46,12 @@ impl ProcessSettings {
 
 fn lock_memory() -> Result<(), Refusal> {
     let what = "lock all memory";
-    let remedy =
-        "it takes CAP_IPC_LOCK, or a limit of locked memory (ulimit -l) beyond all of the process's address space";
+    let remedy = "needs CAP_IPC_LOCK, or a locked-memory limit (ulimit -l) above the address space of the process";
     syscall::lock_memory().map_err(|why| Refusal::new(what, why, remedy))?;
     let path = "/proc/self/status";
     let status = std::fs::read_to_string(path).map_err(|why| Refusal::new(what, why, "mount /proc"))?;
     if locked_kib(&status) == 0 {
-        return Err(Refusal::unlike(what, "0 KiB that are locked"));
+        return Err(Refusal::unlike(what, "0 KiB of locked memory"));
     }
     Ok(())
 }
@@ -64,11 +63,11 @@ fn locked_kib(status: &str) -> u64 {
 }
 
 fn request_cpu_latency(wanted: Duration) -> Result<File, Refusal> {
-    let what = format!("leave sleep states within {wanted:?}");
+    let what = format!("limit the exit latency of sleep states to {wanted:?}");
     let refused = |why: io::Error| {
         let remedy = match why.kind() {
             io::ErrorKind::NotFound => format!("this machine has no {LATENCY_FILE}"),
-            _ => format!("it takes the right to write {LATENCY_FILE}"),
+            _ => format!("needs write access to {LATENCY_FILE}"),
         };
         Refusal::new(&what, why, remedy)
     };

@@ -22,7 +22,7 @@ impl Refusal {
 
     /// Returns the error for a setting that the kernel accepted but did not apply.
     pub(crate) fn unlike(what: impl fmt::Display, found: impl fmt::Display) -> Self {
-        Self::new(what, io::Error::other(format!("afterwards it is {found}")), "look for what sets it otherwise")
+        Self::new(what, io::Error::other(format!("the kernel reports {found}")), "find out which process changes it")
     }
 }
 

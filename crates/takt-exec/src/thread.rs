@@ -78,15 +78,15 @@ fn bind(cpus: &[usize]) -> Result<(), Refusal> {
     wanted.sort_unstable();
     wanted.dedup();
     if wanted.last().is_some_and(|cpu| *cpu >= CPUS_MAX) {
-        let why = io::Error::new(io::ErrorKind::InvalidInput, format!("there are at most {CPUS_MAX}"));
+        let why = io::Error::new(io::ErrorKind::InvalidInput, format!("the highest number is below {CPUS_MAX}"));
         return Err(Refusal::new(what, why, "see lscpu"));
     }
-    let remedy = "name processors that are online and in this process's cpuset; see taskset -p $$";
+    let remedy = "choose processors that are online and in the cpuset of the process; see taskset -p $$";
     syscall::set_affinity(&wanted).map_err(|why| Refusal::new(&what, why, remedy))?;
     match syscall::affinity() {
         // The kernel ignores nonexistent processors, as long as one exists.
         Ok(found) if found == wanted => Ok(()),
-        Ok(found) => Err(Refusal::new(what, io::Error::other(format!("afterwards they are {found:?}")), remedy)),
+        Ok(found) => Err(Refusal::new(what, io::Error::other(format!("the kernel reports {found:?}")), remedy)),
         Err(why) => Err(Refusal::new(what, why, remedy)),
     }
 }
@@ -95,11 +95,11 @@ fn set_timer_slack(slack: Duration) -> Result<(), Refusal> {
     let what = format!("a timer slack of {slack:?}");
     let wanted = u64::try_from(slack.as_nanos()).unwrap_or(u64::MAX);
     if wanted == 0 {
-        let why = io::Error::new(io::ErrorKind::InvalidInput, "0 stands for the default");
-        return Err(Refusal::new(what, why, "ask for 1 ns or more"));
+        let why = io::Error::new(io::ErrorKind::InvalidInput, "0 means the default");
+        return Err(Refusal::new(what, why, "request 1 ns or more"));
     }
     let found = syscall::set_timer_slack(wanted).and_then(|()| syscall::timer_slack());
-    match found.map_err(|why| Refusal::new(&what, why, "ask for less than two seconds"))? {
+    match found.map_err(|why| Refusal::new(&what, why, "request less than two seconds"))? {
         // A thread under SCHED_FIFO, SCHED_RR or SCHED_DEADLINE has no slack.
         found if found == wanted || found == 0 => Ok(()),
         found => Err(Refusal::unlike(what, format_args!("{found} ns"))),
@@ -110,18 +110,19 @@ fn schedule(wanted: Scheduling) -> Result<(), Refusal> {
     let refused = |why: io::Error| {
         let remedy = match (wanted, why.kind()) {
             (Scheduling::Fifo(priority) | Scheduling::RoundRobin(priority), io::ErrorKind::PermissionDenied) => {
-                format!("it takes CAP_SYS_NICE, or a limit of real-time priorities (ulimit -r) of {priority} or more")
+                format!("needs CAP_SYS_NICE, or a real-time priority limit (ulimit -r) of at least {priority}")
             }
             (Scheduling::Deadline { .. }, io::ErrorKind::PermissionDenied) => {
-                "it takes CAP_SYS_NICE, and all processors of the thread's root domain".to_owned()
+                "needs CAP_SYS_NICE and an affinity to all processors of the thread's root domain".to_owned()
             }
             (Scheduling::Deadline { .. }, io::ErrorKind::ResourceBusy) => {
-                "with what was admitted before there is no time left: ask for less runtime, or a longer period".to_owned()
+                "the admitted bandwidth leaves too little: request less runtime or a longer period".to_owned()
             }
             (Scheduling::Deadline { .. }, _) => {
-                "1.024 us <= runtime <= deadline <= period is possible, up to /proc/sys/kernel/sched_deadline_period_max_us".to_owned()
+                "expected 1.024 us <= runtime <= deadline <= period <= /proc/sys/kernel/sched_deadline_period_max_us"
+                    .to_owned()
             }
-            _ => "priorities are 1 to 99".to_owned(),
+            _ => "expected a priority from 1 to 99".to_owned(),
         };
         Refusal::new(wanted, why, remedy)
     };

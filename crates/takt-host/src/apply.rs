@@ -22,7 +22,7 @@ pub struct Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} cannot be {:?}: {}", self.knob, self.wanted, self.why)
+        write!(f, "{} is not {:?}: {}", self.knob, self.wanted, self.why)
     }
 }
 
@@ -49,8 +49,8 @@ impl fmt::Display for NotApplied {
             Self::Change(failure, _) => write!(f, "{failure}")?,
         }
         let (Self::Journal(_, left) | Self::Change(_, left)) = self;
-        f.write_str("; what was changed before is as it was")?;
-        left.iter().try_for_each(|failure| write!(f, "\nbut {failure}"))
+        f.write_str("; earlier changes were reverted")?;
+        left.iter().try_for_each(|failure| write!(f, "\nnot reverted: {failure}"))
     }
 }
 
@@ -155,7 +155,8 @@ fn take_back(machine: &Machine, journal: &mut Journal, before: &[Former], done: 
     let forgotten = journal.forget(&new).and_then(|()| journal.note(&again));
     let mut failures: Vec<Failure> = failures.into_iter().map(|(_, failure)| failure).collect();
     if let (Err(why), Some(former)) = (forgotten, done.last()) {
-        let why = io::Error::new(why.kind(), format!("it is, but its note stays in the journal: {why}"));
+        let why =
+            io::Error::new(why.kind(), format!("the value is restored, but its entry remains in the journal: {why}"));
         failures.push(Failure { knob: former.knob.clone(), wanted: former.value.clone(), why });
     }
     failures
@@ -188,7 +189,7 @@ fn restore(machine: &Machine, former: &Former) -> Result<(), Failure> {
                 return Ok(());
             }
             return Err(fail(io::Error::other(format!(
-                "it is of another network namespace, net:[{noted}]: revert there"
+                "it belongs to network namespace net:[{noted}]: run the command there"
             ))));
         }
         _ => {}
@@ -263,7 +264,7 @@ fn changed_since(machine: &Machine, former: &Former) -> Option<Failure> {
     if now == *set || now == former.value {
         return None;
     }
-    let why = io::Error::other(format!("it is {now:?}, which apply did not set (that was {set:?}): left as it is"));
+    let why = io::Error::other(format!("the value {now:?} is not the one that apply set ({set:?}): not reverted"));
     Some(Failure { knob: former.knob.clone(), wanted: former.value.clone(), why })
 }
 
@@ -272,7 +273,7 @@ pub fn verify(machine: &Machine, plan: &Plan) -> Vec<Failure> {
     let differs = |change: &crate::Change| {
         let why = match machine.read(&change.knob) {
             Ok(now) if now == change.to => return None,
-            Ok(now) => io::Error::other(format!("it is {now:?}")),
+            Ok(now) => io::Error::other(format!("the value is {now:?}")),
             Err(why) => why,
         };
         Some(Failure { knob: change.knob.clone(), wanted: change.to.clone(), why })

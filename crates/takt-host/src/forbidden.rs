@@ -5,8 +5,8 @@
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
-const PROGRAM: &str = "the kernel runs a program that it names";
-const CODE: &str = "the kernel takes code or rules from it";
+const PROGRAM: &str = "it names a program that the kernel runs";
+const CODE: &str = "the kernel loads code or rules from it";
 const DEVICE: &str = "it is the memory or the configuration of a device";
 
 /// Forbidden files and directories, with the effect of their content. A directory includes

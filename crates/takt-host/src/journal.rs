@@ -107,7 +107,7 @@ impl Journal {
             let mut file = File::options().read(true).append(true).create(true).open(&path)?;
             file.try_lock().map_err(|e| match e {
                 fs::TryLockError::WouldBlock => {
-                    io::Error::new(io::ErrorKind::WouldBlock, "another process has the journal")
+                    io::Error::new(io::ErrorKind::WouldBlock, "another process has locked the journal")
                 }
                 fs::TryLockError::Error(e) => e,
             })?;

@@ -61,7 +61,7 @@ impl fmt::Display for NoKnob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { text, forbidden } = self;
         match forbidden {
-            Some(why) => write!(f, "{text:?} may not be set by a plan: {why}"),
+            Some(why) => write!(f, "a plan may not set {text:?}: {why}"),
             None => {
                 write!(f, "{text:?} is neither a file below /proc/sys, /proc/irq or /sys nor a setting of an interface")
             }
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn plan_with_a_setting_that_runs_code_is_refused_with_the_reason() {
         let refused = "/proc/sys/kernel/core_pattern".parse::<Knob>().map_err(|error| error.to_string());
-        let why = "\"/proc/sys/kernel/core_pattern\" may not be set by a plan: the kernel runs a program that it names";
+        let why = "a plan may not set \"/proc/sys/kernel/core_pattern\": it names a program that the kernel runs";
         assert_eq!(refused, Err(why.to_owned()));
         assert!("/sys/fs/cgroup/cpu/release_agent".parse::<Knob>().is_err());
         assert!("/proc/sys/fs/binfmt_misc/".parse::<Knob>().is_err(), "a directory as well");

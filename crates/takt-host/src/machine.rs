@@ -82,7 +82,7 @@ impl Machine {
             Knob::Directory(path) => {
                 let invalid = |what| io::Error::new(io::ErrorKind::InvalidInput, what);
                 let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-                    return Err(invalid("a directory has a name"));
+                    return Err(invalid("the path of a directory must end with a name"));
                 };
                 let parent = self.open(parent, fs::File::options().read(true))?;
                 // The open directory is used, since its path may lead elsewhere by now.
@@ -90,7 +90,7 @@ impl Machine {
                 match value {
                     "there" => fs::create_dir(within)?,
                     "none" => fs::remove_dir(within)?,
-                    _ => return Err(invalid("a directory is there, or none")),
+                    _ => return Err(invalid("the value of a directory must be there or none")),
                 }
             }
             Knob::Ethtool(interface, parameter) => {
@@ -106,7 +106,7 @@ impl Machine {
         }
         let found = self.read(knob)?;
         if found != knob.normal(value) {
-            return Err(io::Error::other(format!("afterwards it is {found:?}")));
+            return Err(io::Error::other(format!("the value after writing is {found:?}")));
         }
         Ok(())
     }
@@ -151,7 +151,7 @@ impl Machine {
     /// `PermissionDenied` for a path outside, and other errors of the kernel.
     fn open(&self, path: &Path, options: &mut fs::OpenOptions) -> io::Result<fs::File> {
         let outside = |target: &Path| {
-            let what = format!("it leads to {}, outside {}", target.display(), ROOTS.join(", "));
+            let what = format!("the path leads to {}, outside {}", target.display(), ROOTS.join(", "));
             io::Error::new(io::ErrorKind::PermissionDenied, what)
         };
         let root = ROOTS.iter().find(|root| path.starts_with(root)).ok_or_else(|| outside(path))?;
@@ -174,7 +174,7 @@ impl Machine {
         let root = fs::canonicalize(&self.root)?;
         let opened = Path::new("/").join(opened.strip_prefix(root).unwrap_or(&opened));
         if let Some(why) = [path, &opened].into_iter().find_map(why_forbidden) {
-            let what = format!("{} may not be set by a plan: {why}", opened.display());
+            let what = format!("a plan may not set {}: {why}", opened.display());
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
         }
         io::Write::write_all(&mut file, if value.is_empty() { "\n" } else { value }.as_bytes())?;

@@ -30,8 +30,8 @@ mod tests {
 
     #[test]
     fn own_namespace_exists_and_an_unknown_number_does_not() {
-        let own = own().expect("there is /proc");
+        let own = own().expect("/proc is mounted");
         assert!(is_there(own));
-        assert!(!is_there(1), "the first inode is none of a namespace");
+        assert!(!is_there(1), "inode 1 is not a namespace");
     }
 }

@@ -35,7 +35,7 @@ pub struct NoGroups(String);
 
 impl fmt::Display for NoGroups {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} are no multicast groups such as 239.255.0.0/16", self.0)
+        write!(f, "{:?} is not a range of multicast groups such as 239.255.0.0/16", self.0)
     }
 }
 
@@ -106,7 +106,9 @@ pub(crate) fn write(interface: &str, groups: Groups, way: &str) -> io::Result<()
         "here" if !is_there => Netlink::route()?.order(NEW_ROUTE, NEW, &body),
         "none" | "elsewhere" if is_there => Netlink::route()?.order(DELETE_ROUTE, 0, &body),
         "here" | "none" | "elsewhere" => Ok(()),
-        other => Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{other:?} is neither here nor none"))),
+        other => {
+            Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{other:?} is not valid; expected here or none")))
+        }
     }
 }
 

@@ -34,7 +34,7 @@ impl Files for FileSystem<'_> {
             }
             // Reading a pipe could block forever.
             if path.metadata().is_ok_and(|data| !data.is_file()) {
-                return Err(format!("cannot read {shown}: it is no regular file"));
+                return Err(format!("cannot read {shown}: it is not a regular file"));
             }
             match read(&path) {
                 Ok(text) => return Ok(Some((shown, text))),
@@ -43,7 +43,7 @@ impl Files for FileSystem<'_> {
             }
         }
         let count = self.directories.len();
-        Err(format!("no file {name} in {} or the {count} directories for included files (-I)", beside_name(beside)))
+        Err(format!("include file {name} not found in {} or the {count} include directories (-I)", beside_name(beside)))
     }
 }
 
@@ -53,7 +53,7 @@ fn beside_name(directory: &Path) -> String {
 
 impl Files for NoFiles {
     fn include(&mut self, name: &str, _: &str, _: &BTreeSet<String>) -> Result<Option<(String, String)>, String> {
-        Err(format!("{name} is not included: this text is no file"))
+        Err(format!("cannot include {name}: this IDL text is not from a file"))
     }
 }
 
@@ -87,6 +87,6 @@ mod tests {
     fn device_or_pipe_is_not_included() {
         let mut files = FileSystem { directories: &[] };
         let error = files.include("null", "/dev/main.idl", &BTreeSet::new()).expect_err("it is a device");
-        assert_eq!(error, "cannot read /dev/null: it is no regular file");
+        assert_eq!(error, "cannot read /dev/null: it is not a regular file");
     }
 }

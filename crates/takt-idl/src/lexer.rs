@@ -208,7 +208,7 @@ impl<'a> Lexer<'a> {
         self.skip(2);
         while !self.starts_with("*/") {
             if self.bump().is_none() {
-                return Err(location.failure("the comment does not end: expected */"));
+                return Err(location.failure("unterminated comment: expected */"));
             }
         }
         self.skip(2);
@@ -260,7 +260,7 @@ impl<'a> Lexer<'a> {
                 self.bump();
                 Ok(Kind::Symbol(c))
             }
-            _ => Err(location.failure(format!("{c:?} is no part of IDL"))),
+            _ => Err(location.failure(format!("unexpected character {c:?}"))),
         }
     }
 
@@ -299,7 +299,7 @@ impl<'a> Lexer<'a> {
         }
         let text = &rest[..len];
         self.skip(len);
-        let wrong = || location.failure(format!("'{text}' is no number"));
+        let wrong = || location.failure(format!("'{text}' is not a number"));
         let digits = text.trim_end_matches(['u', 'U', 'l', 'L']);
         let integer = if is_hexadecimal {
             Some(u64::from_str_radix(&digits[2..], 16))
@@ -327,11 +327,11 @@ impl<'a> Lexer<'a> {
             _ => return Err(location.failure("expected a character between apostrophes")),
         };
         if self.bump() != Some('\'') {
-            return Err(location.failure("the character does not end: expected '"));
+            return Err(location.failure("unterminated character literal: expected '"));
         }
         let limit = if wide { 0xffff } else { 0xff };
         if value > limit {
-            return Err(location.failure(format!("a character of more than {limit:#x}")));
+            return Err(location.failure(format!("a character above {limit:#x}")));
         }
         Ok(Kind::Character { value, wide })
     }
@@ -344,13 +344,13 @@ impl<'a> Lexer<'a> {
                 Some('"') => return Ok(Kind::Text { value, wide }),
                 Some('\\') => {
                     let code = self.escape(location)?;
-                    char::from_u32(code).ok_or_else(|| location.failure("an escape that is no character"))?
+                    char::from_u32(code).ok_or_else(|| location.failure("an escape that is not a character"))?
                 }
-                Some('\n') | None => return Err(location.failure("the string does not end: expected \"")),
+                Some('\n') | None => return Err(location.failure("unterminated string: expected \"")),
                 Some(c) => c,
             };
             if c == '\0' {
-                return Err(location.failure("a string with the character NUL, which IDL does not allow"));
+                return Err(location.failure("a string with a NUL character, which IDL does not allow"));
             }
             value.push(c);
             if value.len() > MAX_NAME_LEN {
@@ -361,7 +361,7 @@ impl<'a> Lexer<'a> {
 
     /// Reads the escape sequence after a backslash.
     fn escape(&mut self, location: Location) -> Result<u32> {
-        let wrong = || location.failure("an escape that IDL does not have");
+        let wrong = || location.failure("an unknown escape sequence");
         let c = self.bump().ok_or_else(wrong)?;
         Ok(match c {
             'n' => 0x0a,

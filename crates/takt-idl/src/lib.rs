@@ -178,7 +178,7 @@ impl Idl {
         let Some((id, _)) = self.definitions.iter().find(|(_, definition)| definition.name() == wanted) else {
             let file = self.places.last().map_or_else(String::new, |(_, place)| place.file.clone());
             let place = Place { file, line: 1, column: 1 };
-            let message = format!("no type {wanted}; there are {}", list(&self.type_names()));
+            let message = format!("no type {wanted}; defined types: {}", list(&self.type_names()));
             return Err(Diagnostic { place, message });
         };
         let place = self.places.iter().find(|(of, _)| *of == id).map(|(_, place)| place.clone());

@@ -88,12 +88,12 @@ impl Preprocessor<'_> {
                 Some(Lexeme::Token(token)) => self.token(token, &mut Vec::new())?,
                 Some(Lexeme::Directive { text, location }) => self.directive(&text, location)?,
                 Some(Lexeme::AnnotationComment { text, location }) => {
-                    self.warn(location, format!("the comment '//{text}' is no annotation; {text} is"));
+                    self.warn(location, format!("the comment '//{text}' is not an annotation; write {text}"));
                 }
             }
         }
         if let Some(open) = self.conditions.get(self.outer_conditions) {
-            return Err(open.location.failure("the condition does not end: expected #endif"));
+            return Err(open.location.failure("unterminated condition: expected #endif"));
         }
         self.outer_conditions = outer_conditions;
         if self.include_depth == 0 {
@@ -197,7 +197,7 @@ impl Preprocessor<'_> {
     fn otherwise(&mut self, word: &str, rest: &str, location: Location) -> Result<()> {
         let mut condition = self.close(word, location)?;
         if condition.has_else {
-            return Err(location.failure(format!("#{word} behind #else")));
+            return Err(location.failure(format!("#{word} after #else")));
         }
         let is_looked_at = self.is_read() && !condition.was_true;
         condition.holds = is_looked_at && (word == "else" || self.condition(rest, location)?);
@@ -217,7 +217,7 @@ impl Preprocessor<'_> {
         } else if let Ok(number) = operand.parse::<u64>() {
             number != 0
         } else {
-            let message = format!("'{text}' is not supported: a condition is a number or defined(NAME)");
+            let message = format!("'{text}' is not supported: a condition must be a number or defined(NAME)");
             return Err(location.failure(message));
         };
         Ok(holds != is_negated)

@@ -10,7 +10,7 @@ pub fn is_there() -> Result<(), String> {
     match Command::new("valgrind").arg("--version").output() {
         Ok(output) if output.status.success() => Ok(()),
         Ok(output) => Err(format!("valgrind does not run: {}", output.status)),
-        Err(error) => Err(format!("no valgrind ({error}); install the package valgrind")),
+        Err(error) => Err(format!("cannot run valgrind ({error}); install the package valgrind")),
     }
 }
 

@@ -56,7 +56,7 @@ pub fn measured(trips: &mut dyn FnMut()) {
 
 /// Runs one case: uncounted samples, then the counted ones.
 pub fn run(name: &str) -> Result<(), String> {
-    let case = CASES.iter().find(|case| case.name == name).ok_or_else(|| format!("no case `{name}`"))?;
+    let case = CASES.iter().find(|case| case.name == name).ok_or_else(|| format!("unknown case `{name}`"))?;
     let mut pair = Pair::new(case).map_err(|error| format!("{name}: {error}"))?;
     pair.exchange();
     measured(&mut || pair.exchange());
@@ -116,7 +116,7 @@ impl Pair {
     fn exchange(&mut self) {
         for _ in 0..self.samples {
             self.sent.number += 1;
-            self.writer.write(&self.sent).expect("KEEP_LAST has room");
+            self.writer.write(&self.sent).expect("KEEP_LAST accepts every sample");
             while !self.take() {
                 self.to.spin_once(takt::Duration::ZERO).expect("the participant is open");
                 self.from.spin_once(takt::Duration::ZERO).expect("the participant is open");

@@ -4,7 +4,7 @@
 //! Valgrind's callgrind counts user-space instructions, without those of the kernel. The count
 //! hardly depends on the load of the machine, so it shows regressions of a few percent that are
 //! within the variation of times. It does not cover system calls, caches and waiting;
-//! docs/performance-guide.md has times.
+//! docs/guide/performance-guide.md has times.
 //!
 //! The program runs itself under callgrind, once for each [case](case::CASES). The recorded counts
 //! are in `counts.txt`.
@@ -48,7 +48,7 @@ fn count_all() -> Result<Vec<(&'static str, u64)>, String> {
     callgrind::is_there()?;
     let count = |case: &case::Case| {
         let runs = (0..RUNS).map(|_| callgrind::count(case.name)).collect::<Result<Vec<_>, _>>()?;
-        let least = runs.into_iter().min().ok_or("a case has no run")?;
+        let least = runs.into_iter().min().ok_or("the case has a run")?;
         Ok((case.name, least / case.samples))
     };
     case::CASES.iter().map(count).collect()
@@ -57,7 +57,7 @@ fn count_all() -> Result<Vec<(&'static str, u64)>, String> {
 fn check() -> Result<(), String> {
     let recorded = record::read()?;
     let mut differing = 0;
-    println!("{:<28} {:>9} {:>9} {:>8}", "instructions a sample", "recorded", "now", "change");
+    println!("{:<28} {:>9} {:>9} {:>8}", "instructions per sample", "recorded", "now", "change");
     for (name, now) in count_all()? {
         let before = recorded.iter().find(|(recorded, _)| recorded == name).map(|(_, count)| *count);
         let verdict = record::judge(before, now);
@@ -67,8 +67,8 @@ fn check() -> Result<(), String> {
     match differing {
         0 => Ok(()),
         _ => Err(format!(
-            "{differing} counts differ by more than {} %. A regression is to be mended. What is wanted is recorded by \
-             `cargo run --release -p takt-instructions -- record`, and the commit says why.",
+            "{differing} counts differ by more than {} %. Fix a regression. Record an intended change with `cargo run \
+             --release -p takt-instructions -- record` and give the reason in the commit.",
             record::TOLERANCE_PERCENT
         )),
     }

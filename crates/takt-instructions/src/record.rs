@@ -76,7 +76,7 @@ fn parse(text: &str) -> Result<Vec<(String, u64)>, String> {
 /// Records counts.
 pub fn write(counts: &[(&str, u64)]) -> Result<(), String> {
     let mut text =
-        String::from("# Instructions for each sample, by `cargo run --release -p takt-instructions -- record`.\n");
+        String::from("# Instructions per sample, by `cargo run --release -p takt-instructions -- record`.\n");
     for (name, count) in counts {
         text.push_str(&format!("{name} {count}\n"));
     }

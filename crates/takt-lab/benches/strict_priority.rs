@@ -2,7 +2,7 @@
 //! without a flood of twice the rate of the shared link.
 //!
 //! `chrt --fifo 20 cargo bench -p takt-lab --bench strict_priority` as root prints a table for
-//! docs/lab.md. Sender, receiver and flood are threads of one process, so that they share one
+//! docs/guide/lab.md. Sender, receiver and flood are threads of one process, so that they share one
 //! clock; each has its sockets in the namespace of its host. A datagram of 1,400 octets is sent
 //! each 5 ms.
 

@@ -47,7 +47,7 @@ impl Lab {
     pub fn queues(&self) -> Result<Vec<Queue>> {
         let mut queues = Vec::new();
         for end in self.plan().shaped() {
-            let failed = Error::os(format!("look at the disciplines of {} of {}", end.name, end.place));
+            let failed = Error::os(format!("read the disciplines of {} of {}", end.name, end.place));
             let all = at(&self.namespaces, end, |netlink, index| netlink.disciplines(index)).map_err(failed)?;
             for (place, wanted) in self.file().classes.iter().enumerate() {
                 let Some(leaf) = all.iter().find(|one| one.parent == class(place)) else { continue };
@@ -89,7 +89,7 @@ impl Lab {
     /// # Errors
     /// There is no such host, or the kernel does not report the counters.
     pub fn counters(&self, place: &str, interface: &str) -> Result<LinkCounters> {
-        let failed = Error::os(format!("look at the counters of {interface} of {place}"));
+        let failed = Error::os(format!("read the counters of {interface} of {place}"));
         let look = || Netlink::route()?.counters(interface_index(interface)?);
         self.namespace(place)?.run(look).and_then(|looked| looked).map_err(failed)
     }

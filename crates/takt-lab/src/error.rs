@@ -76,17 +76,17 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(what) => f.write_str(what),
-            Self::NotRoot => f.write_str("a lab needs root: it makes network namespaces; run the command as root"),
+            Self::NotRoot => f.write_str("a lab needs root to create network namespaces; run the command as root"),
             Self::NoProgram(name) => {
                 write!(f, "{name} is not installed: a lab needs Open vSwitch (apt install openvswitch-switch)")
             }
             Self::Exists(name) => {
-                write!(f, "lab {name} is up, or was left by a killed process: takt lab down {name} removes it")
+                write!(f, "lab {name} is up, or a killed process left it behind; remove it with takt lab down {name}")
             }
-            Self::NotThere(name) => write!(f, "there is no lab {name}: takt lab status lists those that are up"),
-            Self::NoHost { lab, host, hosts } => write!(f, "lab {lab} has no host {host:?}; it has {hosts}"),
+            Self::NotThere(name) => write!(f, "lab {name} does not exist; takt lab status lists the labs"),
+            Self::NoHost { lab, host, hosts } => write!(f, "lab {lab} has no host {host:?}; its hosts are {hosts}"),
             Self::Building { lab, pid } => {
-                write!(f, "process {pid} is making lab {lab}: wait until it has, or end it first")
+                write!(f, "process {pid} is creating lab {lab}; wait until it has finished, or end it first")
             }
             Self::Os { action, source } => write!(f, "{action}: {source}"),
             Self::OpenVSwitch(error) => write!(f, "{error}"),

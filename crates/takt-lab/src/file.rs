@@ -1,4 +1,4 @@
-//! Lab file: a network as TOML, with classes, hosts, switches and links (docs/lab.md).
+//! Lab file: a network as TOML, with classes, hosts, switches and links (docs/guide/lab.md).
 
 mod check;
 mod text;

@@ -81,7 +81,7 @@ impl Lab {
 
     fn make(&mut self) -> Result<()> {
         for (place, name) in &self.record.namespaces {
-            let made = Namespace::create(name).map_err(Error::os(format!("make the network namespace {name}")))?;
+            let made = Namespace::create(name).map_err(Error::os(format!("create the network namespace {name}")))?;
             self.namespaces.insert(place.clone(), made);
         }
         wiring::add_bridges(&self.namespaces, &self.plan)?;
@@ -223,7 +223,10 @@ impl Lab {
         let record = Record::read(&file.name)?;
         let wanted = Plan::namespaces(file);
         if record.namespaces.iter().cloned().collect::<std::collections::BTreeMap<_, _>>() != wanted {
-            return Err(Error::File(format!("lab {} was made from another file: its hosts differ", file.name)));
+            return Err(Error::File(format!(
+                "lab {} was created from another file with different hosts; use that file, or recreate the lab",
+                file.name
+            )));
         }
         let mut namespaces = Namespaces::new();
         for (place, name) in wanted {

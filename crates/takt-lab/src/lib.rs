@@ -51,5 +51,5 @@ pub use status::Status;
 
 /// Compiles the examples of the project's documents.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/lab.md")]
+#[doc = include_str!("../../../docs/guide/lab.md")]
 struct Documents;

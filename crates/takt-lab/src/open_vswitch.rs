@@ -180,7 +180,7 @@ impl Switches {
         let first = plan.open_vswitch_ports().find_map(|(interface, _)| interface.port.as_ref());
         let Some((bridge, port)) = first else { return Ok(()) };
         let path = self.directory.join(format!("{bridge}.mgmt"));
-        first_frame::send(&path, *port).map_err(Error::os(format!("have switch {bridge} send a frame")))
+        first_frame::send(&path, *port).map_err(Error::os(format!("send a frame through switch {bridge}")))
     }
 
     /// Ends both processes.

@@ -99,7 +99,8 @@ impl Plan {
         let bridges: Vec<_> = open.into_iter().map(|((name, of), place)| bridge(name, of, place)).collect();
         for (place, one) in bridges.iter().enumerate() {
             if let Some(other) = bridges[..place].iter().find(|other| other.datapath_id == one.datapath_id) {
-                let what = format!("switches {} and {} have the datapath_id {}", other.name, one.name, one.datapath_id);
+                let what =
+                    format!("switches {} and {} have the same datapath_id {}", other.name, one.name, one.datapath_id);
                 return Err(Error::File(what));
             }
         }
@@ -126,8 +127,8 @@ impl Plan {
         let memory = self.queue_memory(file);
         if memory > QUEUE_MEMORY_MAX {
             return Err(Error::File(format!(
-                "the queues of all ports hold {memory} octets, and Open vSwitch sends for all by one socket: {QUEUE_MEMORY_MAX} at most; \
-                 give the classes fewer frames, or fewer links a rate"
+                "the queues of all ports hold {memory} octets, but Open vSwitch sends through one socket of at most {QUEUE_MEMORY_MAX}; \
+                 reduce the frames of the classes, or the number of links with a rate"
             )));
         }
         Ok(())
@@ -141,14 +142,14 @@ impl Plan {
             let switches: Vec<_> = cable.ends.iter().filter_map(|end| Some(end.port.as_ref()?.0.as_str())).collect();
             if cable.ends.iter().any(|end| self.is_at_kernel_bridge(end)) {
                 return Err(Error::File(format!(
-                    "the link {} closes a ring, in which a bridge of the kernel circulates frames: give both switches \
+                    "the link {} closes a ring, in which a kernel bridge circulates frames: set for both switches \
                      kind = \"open-vswitch\" and fail_mode = \"secure\"",
                     switches.join(" to ")
                 )));
             }
             if switches.iter().any(|switch| is_standalone(switch)) {
                 return Err(Error::File(format!(
-                    "the link {} closes a ring, in which a switch with fail_mode standalone circulates frames: give both \
+                    "the link {} closes a ring, in which a switch with fail_mode standalone circulates frames: set for both \
                      switches fail_mode = \"secure\"",
                     switches.join(" to ")
                 )));
@@ -163,7 +164,7 @@ impl Plan {
             if let Some(other) = known.insert(end.mac, end) {
                 let named = |end: &Interface| format!("{} of {}", end.name, end.place);
                 let (mac, one, other) = (Mac(end.mac), named(other), named(end));
-                return Err(Error::File(format!("{one} and {other} have the hardware address {mac}")));
+                return Err(Error::File(format!("{one} and {other} have the same MAC address {mac}")));
             }
         }
         Ok(())

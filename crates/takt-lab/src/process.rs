@@ -36,7 +36,7 @@ impl Process {
 
     /// Returns this process.
     pub fn own() -> Self {
-        let pid = i32::try_from(std::process::id()).expect("the kernel's ids have 22 bits");
+        let pid = i32::try_from(std::process::id()).expect("the kernel's process IDs have 22 bits");
         Self::of(pid).unwrap_or(Self { pid, start: 0 })
     }
 
@@ -95,6 +95,6 @@ mod tests {
         assert!(own.is_alive());
         let earlier = Process { start: own.start - 1, ..own };
         assert!(!earlier.is_alive());
-        earlier.kill().expect("there is nothing to end");
+        earlier.kill().expect("no process to end");
     }
 }

@@ -56,7 +56,7 @@ impl Record {
         let directory = Self::directory(&self.name);
         let Process { pid, .. } = self.builder;
         let draft = Path::new(LABS).join(format!(".{}.{pid}", self.name));
-        fs::create_dir_all(LABS).map_err(Error::os(format!("make {LABS}")))?;
+        fs::create_dir_all(LABS).map_err(Error::os(format!("create {LABS}")))?;
         let made =
             fs::create_dir(&draft).and_then(|()| self.write(&draft)).and_then(|()| fs::rename(&draft, &directory));
         made.map_err(|source| {
@@ -64,7 +64,7 @@ impl Record {
             drop(fs::remove_dir_all(&draft));
             match source.kind() {
                 ErrorKind::AlreadyExists | ErrorKind::DirectoryNotEmpty => Error::Exists(self.name.clone()),
-                _ => Error::Os { action: format!("make {}", directory.display()), source },
+                _ => Error::Os { action: format!("create {}", directory.display()), source },
             }
         })?;
         Ok(directory)

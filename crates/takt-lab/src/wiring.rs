@@ -44,7 +44,7 @@ pub fn add_bridges(namespaces: &Namespaces, plan: &Plan) -> Result<()> {
         };
         let namespace = namespaces.get(SWITCHES).ok_or_else(|| io::ErrorKind::NotFound.into());
         let made = namespace.and_then(|namespace| namespace.run(add)).and_then(|made| made);
-        made.map_err(Error::os(format!("make the bridge {name}")))?;
+        made.map_err(Error::os(format!("create the bridge {name}")))?;
     }
     Ok(())
 }
@@ -52,7 +52,7 @@ pub fn add_bridges(namespaces: &Namespaces, plan: &Plan) -> Result<()> {
 /// Creates a link, and configures both of its ends.
 pub fn lay(namespaces: &Namespaces, cable: &Cable, plan: &Plan, file: &LabFile) -> Result<()> {
     let [one, other] = &cable.ends;
-    let failed = || Error::os(format!("make the link {} to {}", one.name, other.name));
+    let failed = || Error::os(format!("create the link {} to {}", one.name, other.name));
     add(namespaces, cable).map_err(failed())?;
     for end in &cable.ends {
         let failed = || Error::os(format!("set up the interface {} of {}", end.name, end.place));
@@ -63,7 +63,7 @@ pub fn lay(namespaces: &Namespaces, cable: &Cable, plan: &Plan, file: &LabFile) 
         }
         set_up(namespaces, end).map_err(failed())?;
         if let Some(rate) = end.rate.filter(|_| has_classes(file, end)) {
-            let failed = Error::os(format!("give {} of {} its classes", end.name, end.place));
+            let failed = Error::os(format!("create the classes of {} of {}", end.name, end.place));
             at(namespaces, end, |netlink, index| add_classes(netlink, index, rate, &file.classes)).map_err(failed)?;
         }
     }
@@ -77,13 +77,13 @@ pub fn notice_carriers(namespaces: &Namespaces, plan: &Plan) -> Result<()> {
     let Some(namespace) = namespaces.get(SWITCHES) else { return Ok(()) };
     let look = |name: &String| Netlink::route()?.is_running(interface_index(name)?).map(drop);
     let looked = namespace.run(|| plan.kernel_bridges.iter().try_for_each(look)).and_then(|looked| looked);
-    looked.map_err(Error::os("look at the bridges of the kernel"))
+    looked.map_err(Error::os("read the kernel bridges"))
 }
 
 /// Adds static neighbor entries to the hosts.
 pub fn introduce(namespaces: &Namespaces, plan: &Plan) -> Result<()> {
     for known in plan.neighbours() {
-        let failed = Error::os(format!("tell {} its neighbour {}", known.of.place, known.address.ip));
+        let failed = Error::os(format!("set on {} the neighbor {}", known.of.place, known.address.ip));
         let set = |netlink: &mut Netlink, index| netlink.set_neighbour(index, known.address.ip, known.interface.mac);
         at(namespaces, known.of, set).map_err(failed)?;
     }

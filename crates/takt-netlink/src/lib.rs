@@ -147,7 +147,7 @@ impl Netlink {
                 }
             }
         }
-        Err(io::Error::other("the kernel has more than is read"))
+        Err(io::Error::other("the reply of the kernel exceeds the read limit"))
     }
 }
 
@@ -234,7 +234,7 @@ pub fn text(bytes: &[u8]) -> String {
 
 /// Appends an attribute. The value must be shorter than 64 KiB.
 pub fn put(body: &mut Vec<u8>, kind: u16, value: &[u8]) {
-    let len = u16::try_from(4 + value.len()).expect("what is said is short");
+    let len = u16::try_from(4 + value.len()).expect("attributes are short");
     body.extend(len.to_ne_bytes());
     body.extend(kind.to_ne_bytes());
     body.extend(value);
@@ -324,23 +324,23 @@ mod tests {
         for len in 0..inner.len() {
             assert!(attributes(&inner[..len]).count() < 2, "{len}");
         }
-        assert_eq!(messages(&[0; 64]).count(), 0, "a message without its own header does not repeat for ever");
+        assert_eq!(messages(&[0; 64]).count(), 0, "a message shorter than its header does not loop");
     }
 
     #[test]
     fn families_are_found_by_name_and_a_refusal_leaves_no_reply() {
-        let mut generic = Netlink::generic().expect("anybody may ask");
-        assert_eq!(generic.family("nlctrl").expect("it finds itself"), CONTROL);
+        let mut generic = Netlink::generic().expect("the query needs no permission");
+        assert_eq!(generic.family("nlctrl").expect("nlctrl is registered"), CONTROL);
         assert_eq!(generic.family("there-is-none").map_err(|e| code(&e)), Err(Some(libc::ENOENT)));
         // A refused request is complete. The next reply belongs to the next request.
-        assert_eq!(generic.family("nlctrl").expect("it finds itself"), CONTROL);
+        assert_eq!(generic.family("nlctrl").expect("nlctrl is registered"), CONTROL);
     }
 
     #[test]
     fn refusal_has_the_message_of_the_kernel() {
-        let mut netlink = Netlink::route().expect("anybody may ask");
+        let mut netlink = Netlink::route().expect("the query needs no permission");
         // RTM_NEWQDISC of an unknown kind of queueing discipline, on no interface.
-        let error = netlink.order(36, NEW, &[0; 20]).expect_err("nobody may, and there is no such interface");
+        let error = netlink.order(36, NEW, &[0; 20]).expect_err("the request is refused");
         assert!(matches!(code(&error), Some(libc::EPERM | libc::ENODEV)), "{error}");
         assert_eq!(interface_index("there-is-none").map_err(|e| e.raw_os_error()), Err(Some(libc::ENODEV)));
         assert_eq!(interface_index("lo").map(|index| index > 0).map_err(|e| e.raw_os_error()), Ok(true));

@@ -92,7 +92,7 @@ impl Netlink {
     /// `EPERM`: not root.
     pub fn add_strict_priority(&mut self, index: i32, wanted: &StrictPriority) -> io::Result<()> {
         if wanted.classes.is_empty() || wanted.classes.len() > CLASSES_MAX {
-            let what = format!("{} classes; 1 to {CLASSES_MAX} are expected", wanted.classes.len());
+            let what = format!("{} classes; expected 1 to {CLASSES_MAX}", wanted.classes.len());
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
         // Minor number of the last class.

@@ -123,7 +123,7 @@ impl Wire for Action {
         let kind = r.u16()?;
         let len = r.u16()?;
         if len < 8 || len % 8 != 0 {
-            return Err(start.malformed("length of an action is no multiple of 8"));
+            return Err(start.malformed("length of an action is not a multiple of 8"));
         }
         let mut body = r.sub_behind(len, 4)?;
         if kind == EXPERIMENTER {
@@ -147,7 +147,7 @@ impl Wire for Action {
             w.u16(0);
             w.u32(*experimenter);
             w.bytes(body);
-            w.refuse_if(body.len() % 8 != 0, "an experimenter's action whose length is no multiple of 8");
+            w.refuse_if(body.len() % 8 != 0, "an experimenter's action whose length is not a multiple of 8");
         } else if w.version() == Version::V1_0 {
             write_v1_0(self, w);
         } else {
@@ -474,8 +474,8 @@ mod tests {
     #[test]
     fn wrong_lengths_and_unknown_types_are_malformed() {
         let what = |octets: &[u8]| Action::read(&mut Reader::new(Version::V1_3, octets)).expect_err("malformed").what;
-        assert_eq!(what(&[0, 12, 0, 4]), "length of an action is no multiple of 8");
-        assert_eq!(what(&[0, 12, 0, 12, 0, 0, 0, 0, 0, 0, 0, 0]), "length of an action is no multiple of 8");
+        assert_eq!(what(&[0, 12, 0, 4]), "length of an action is not a multiple of 8");
+        assert_eq!(what(&[0, 12, 0, 12, 0, 0, 0, 0, 0, 0, 0, 0]), "length of an action is not a multiple of 8");
         assert_eq!(what(&[0, 12, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]), "action is longer than its type");
         assert_eq!(what(&[0, 29, 0, 8, 0, 0, 0, 0]), "action is not one of this version");
     }

@@ -194,9 +194,9 @@ causes! {
         BadTimeout = 5, "timeout is not supported";
         BadCommand = 6, "unknown command";
         BadFlags = 7, "flags are not supported";
-        CantSync = 8, "tables cannot be synchronised";
+        CantSync = 8, "tables cannot be synchronized";
         BadPriority = 9, "priority is not supported";
-        IsSync = 10, "synchronised flow is read-only";
+        IsSync = 10, "synchronized flow is read-only";
     }
     /// A group was not added, changed or deleted.
     GroupModFailed = 6 {

@@ -123,12 +123,12 @@ impl fmt::Display for SendError {
         match self {
             Self::NotConnected => f.write_str("the channel is not connected"),
             Self::OutOfRoom { needed, free } => {
-                write!(f, "{needed} octets do not fit into the {free} that are free; transmit first")
+                write!(f, "{needed} octets exceed the {free} free octets of the send buffer; transmit first")
             }
             Self::TooManyInFlight { limit } => {
-                write!(f, "more than {limit} messages would wait for an answer (Limits::in_flight)")
+                write!(f, "more than {limit} messages would await a reply (Limits::in_flight)")
             }
-            Self::NoReply => f.write_str("no reply belongs to this message: send it in a transaction"),
+            Self::NoReply => f.write_str("this message has no reply: send it in a transaction"),
             Self::Encode(error) => error.fmt(f),
         }
     }
@@ -178,8 +178,8 @@ impl fmt::Display for Down {
             Self::Closed => f.write_str("closed by the application"),
             Self::PeerClosed => f.write_str("closed by the peer"),
             Self::PeerSilent => f.write_str("the peer does not answer ECHO_REQUEST"),
-            Self::HandshakeTimedOut => f.write_str("the handshake did not end in time"),
-            Self::NoHello { kind } => write!(f, "the first message has the type {kind} and is no HELLO"),
+            Self::HandshakeTimedOut => f.write_str("the handshake timed out"),
+            Self::NoHello { kind } => write!(f, "the first message has type {kind}, expected HELLO"),
             Self::MalformedHello(error) => write!(f, "HELLO is {error}"),
             Self::NoCommonVersion { own, peer: Some(peer), .. } => {
                 write!(f, "no common version: bitmap {:#x} here, {:#x} there", own.bitmap(), peer.bitmap())
@@ -187,7 +187,7 @@ impl fmt::Display for Down {
             Self::NoCommonVersion { own, peer_header, .. } => {
                 write!(f, "no common version: bitmap {:#x} here, wire version {peer_header} there", own.bitmap())
             }
-            Self::Handshake(error) => write!(f, "the handshake cannot be sent: {error}"),
+            Self::Handshake(error) => write!(f, "cannot send the handshake: {error}"),
             Self::Refused(error) => write!(f, "refused by the peer: {error}"),
             Self::Stream(error) => error.fmt(f),
         }

@@ -340,11 +340,11 @@ mod tests {
     fn flow_mod_round_trips_in_every_version() {
         let flow = FlowMod { cookie: 7, priority: 3, idle_timeout: 5, ..FlowMod::default() };
         for version in [Version::V1_3, Version::V1_4, Version::V1_5] {
-            let out = written(version, &flow).expect("every version has it");
+            let out = written(version, &flow).expect("every version can encode it");
             assert_eq!(out.len(), 48);
             assert_eq!(FlowMod::read(&mut Reader::new(version, &out)).as_ref(), Ok(&flow));
         }
-        let out = written(Version::V1_0, &flow).expect("every version has it");
+        let out = written(Version::V1_0, &flow).expect("every version can encode it");
         assert_eq!(out.len(), 64);
         let read = FlowMod::read(&mut Reader::new(Version::V1_0, &out)).expect("well formed");
         assert_eq!((read.cookie, read.priority, read.idle_timeout, read.table), (7, 3, 5, 0));
@@ -367,7 +367,7 @@ mod tests {
 
     #[test]
     fn unknown_command_is_malformed() {
-        let mut out = written(Version::V1_3, &FlowMod::default()).expect("it has a form");
+        let mut out = written(Version::V1_3, &FlowMod::default()).expect("the version can encode it");
         out[17] = 5;
         let error = FlowMod::read(&mut Reader::new(Version::V1_3, &out)).expect_err("malformed");
         assert_eq!(error.what, "unknown command of FLOW_MOD");

@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn empty_match_has_eight_octets() {
-        let octets = written(Version::V1_3, &Match::ANY).expect("it has a form");
+        let octets = written(Version::V1_3, &Match::ANY).expect("the version can encode it");
         assert_eq!(octets, [0, 1, 0, 4, 0, 0, 0, 0]);
         assert_eq!(Match::read(&mut Reader::new(Version::V1_3, &octets)), Ok(Match::ANY));
         assert!(Match::read(&mut Reader::new(Version::V1_3, &[0, 0, 0, 4, 0, 0, 0, 0])).is_err(), "OFPMT_STANDARD");

@@ -177,7 +177,7 @@ mod tests {
             (Version::V1_5, Instruction::Experimenter { experimenter: 9, body: vec![1; 4] }),
             (Version::V1_0, Instruction::ApplyActions(vec![Action::output(PortNo(1))])),
         ] {
-            let out = written(version, core::slice::from_ref(&instruction)).expect("it has a form");
+            let out = written(version, core::slice::from_ref(&instruction)).expect("the version can encode it");
             let read = |len: usize| read_instructions(&mut Reader::new(version, &out[..len]));
             assert_eq!(read(out.len()), Ok(vec![instruction.clone()]));
             for len in 1..out.len() {

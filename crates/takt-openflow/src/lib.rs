@@ -100,5 +100,5 @@ pub use version::{Version, Versions};
 
 /// The examples of the documentation have to work.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/openflow.md")]
+#[doc = include_str!("../../../docs/reference/openflow.md")]
 struct Document;

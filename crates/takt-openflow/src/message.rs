@@ -447,7 +447,7 @@ mod tests {
         assert!(long.encode_into(Version::V1_3, 1, &mut out).is_err());
         assert_eq!(out, [1, 2, 3]);
         let longest = Message::EchoRequest(vec![0; MESSAGE_LEN_MAX - HEADER_LEN]);
-        assert_eq!(longest.encode(Version::V1_3, 1).expect("it fits").len(), MESSAGE_LEN_MAX);
+        assert_eq!(longest.encode(Version::V1_3, 1).expect("the message can be encoded").len(), MESSAGE_LEN_MAX);
     }
 
     #[test]

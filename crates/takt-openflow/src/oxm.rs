@@ -154,7 +154,7 @@ macro_rules! fields {
                     })*
                     _ => {
                         if class == EXPERIMENTER_CLASS && len < 4 {
-                            return Err(body.malformed("OXM field of an experimenter that it does not name"));
+                            return Err(body.malformed("experimenter OXM field without an experimenter id"));
                         }
                         Self::Other { class, field, has_mask, body: body.rest().to_vec() }
                     }

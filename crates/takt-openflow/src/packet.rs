@@ -68,7 +68,7 @@ fn only_in_port(fields: &[Oxm], w: &mut Writer<'_>) -> PortNo {
     match fields {
         [Oxm::InPort(port)] => *port,
         _ => {
-            w.refuse("fields of the pipeline besides the port of ingress");
+            w.refuse("pipeline fields other than the ingress port");
             PortNo::ANY
         }
     }
@@ -199,9 +199,9 @@ mod tests {
         };
         let packet_out = PacketOut::new(PortNo::CONTROLLER, vec![Action::output(PortNo(2))], vec![9; 5]);
         for version in Version::ALL {
-            let out = written(version, &packet_in).expect("every version has it");
+            let out = written(version, &packet_in).expect("every version can encode it");
             assert_eq!(PacketIn::read(&mut Reader::new(version, &out)).as_ref(), Ok(&packet_in));
-            let out = written(version, &packet_out).expect("every version has it");
+            let out = written(version, &packet_out).expect("every version can encode it");
             assert_eq!(PacketOut::read(&mut Reader::new(version, &out)).as_ref(), Ok(&packet_out));
         }
         assert_eq!((packet_in.in_port(), packet_out.in_port()), (Some(PortNo(4)), Some(PortNo::CONTROLLER)));
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn actions_beyond_their_length_are_malformed() {
         let packet = PacketOut::new(PortNo(1), vec![Action::output(PortNo(2))], vec![]);
-        let mut out = written(Version::V1_3, &packet).expect("it has a form");
+        let mut out = written(Version::V1_3, &packet).expect("the version can encode it");
         out[9] += 8;
         assert!(PacketOut::read(&mut Reader::new(Version::V1_3, &out)).is_err());
         out[9] -= 12;

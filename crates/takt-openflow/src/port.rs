@@ -160,7 +160,7 @@ impl Port {
             [] => EthernetPort::default(),
             [PortProperty::Ethernet(port)] => *port,
             _ => {
-                w.refuse("properties of a port besides those of Ethernet");
+                w.refuse("port properties other than Ethernet");
                 EthernetPort::default()
             }
         }
@@ -377,7 +377,7 @@ impl Wire for PortMod {
         match self.properties.as_slice() {
             [] => w.u32(0),
             [PortModProperty::Ethernet(advertise)] => w.u32(*advertise),
-            _ => w.refuse("properties of a port besides those of Ethernet"),
+            _ => w.refuse("port properties other than Ethernet"),
         }
         w.reserved(4);
     }
@@ -507,10 +507,10 @@ impl Wire for PortStats {
         match self.properties.as_slice() {
             [] => EthernetErrors::default().write(w),
             [PortStatsProperty::Ethernet(errors)] => errors.write(w),
-            _ => w.refuse("properties of a port besides those of Ethernet"),
+            _ => w.refuse("port properties other than Ethernet"),
         }
         if w.version() == Version::V1_0 {
-            w.refuse_if(self.duration_sec != 0 || self.duration_nsec != 0, "how long a port has existed");
+            w.refuse_if(self.duration_sec != 0 || self.duration_nsec != 0, "the duration of a port");
         } else {
             w.u32(self.duration_sec);
             w.u32(self.duration_nsec);
@@ -539,7 +539,7 @@ mod tests {
         let speeds = EthernetPort { current: 1, advertised: 2, supported: 3, peer: 4, ..EthernetPort::default() };
         let ethernet = port(vec![PortProperty::Ethernet(speeds)]);
         for (version, len) in [(Version::V1_0, 48), (Version::V1_3, 64), (Version::V1_4, 72), (Version::V1_5, 72)] {
-            let out = written(version, &ethernet).expect("every version has it");
+            let out = written(version, &ethernet).expect("every version can encode it");
             assert_eq!(out.len(), len, "{version}");
             let twice = [&out[..], &out].concat();
             let read: Result<Vec<Port>, _> = Reader::new(version, &twice).list();

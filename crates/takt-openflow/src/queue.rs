@@ -209,7 +209,7 @@ impl Wire for QueueStats {
         w.u64(self.tx_packets);
         w.u64(self.tx_errors);
         if version == Version::V1_0 {
-            w.refuse_if(self.duration_sec != 0 || self.duration_nsec != 0, "how long a queue has existed");
+            w.refuse_if(self.duration_sec != 0 || self.duration_nsec != 0, "the duration of a queue");
         } else {
             w.u32(self.duration_sec);
             w.u32(self.duration_nsec);
@@ -265,7 +265,7 @@ mod tests {
             properties: vec![],
         };
         for version in Version::ALL {
-            let out = written(version, &stats).expect("every version has it");
+            let out = written(version, &stats).expect("every version can encode it");
             let twice = [&out[..], &out].concat();
             let read: Result<Vec<QueueStats>, _> = Reader::new(version, &twice).list();
             assert_eq!(read, Ok(vec![stats.clone(), stats.clone()]), "{version}");

@@ -327,7 +327,7 @@ mod tests {
     #[test]
     fn masks_of_1_3_are_the_six_properties_of_1_4() {
         let config = AsyncConfig::new([1, 2], [3, 4], [5, 6]);
-        let out = written(Version::V1_3, &config).expect("all six are there");
+        let out = written(Version::V1_3, &config).expect("all six masks are set");
         assert_eq!(out.chunks(4).map(|mask| mask[3]).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
         assert_eq!(AsyncConfig::read(&mut Reader::new(Version::V1_3, &out)).as_ref(), Ok(&config));
         assert_eq!(config.mask(AsyncKind::PACKET_IN_SLAVE), Some(2));

@@ -340,7 +340,7 @@ mod tests {
         for (kind, list) in [(0, ids), (2, TableFeatureList::Tables(vec![1, 2, 3])), (8, fields)] {
             let value = features(TableFeatureProperty { kind, list });
             for version in [Version::V1_3, Version::V1_4, Version::V1_5] {
-                let out = written(version, &value).expect("it has a form");
+                let out = written(version, &value).expect("the version can encode it");
                 assert_eq!(TableFeatures::read(&mut Reader::new(version, &out)).as_ref(), Ok(&value));
                 for len in 0..out.len() {
                     assert!(TableFeatures::read(&mut Reader::new(version, &out[..len])).is_err(), "{len}");

@@ -323,8 +323,8 @@ mod tests {
     #[test]
     fn padding_is_relative_to_the_start_of_its_structure() {
         let mut r = Reader::new(Version::V1_3, &[0; 13]);
-        r.reserved(3).expect("they are there");
-        r.reserved(2).expect("they are there");
+        r.reserved(3).expect("the octets exist");
+        r.reserved(2).expect("the octets exist");
         r.align(3).expect("six octets of padding");
         assert_eq!(r.position(), 11);
         let mut out = vec![9; 3];

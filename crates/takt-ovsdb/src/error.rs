@@ -94,14 +94,14 @@ impl fmt::Display for Error {
             Self::Closed { method } => {
                 write!(f, "OVSDB: the server closed the connection before its reply to {method}")
             }
-            Self::Timeout { what, after } => write!(f, "OVSDB: {what} did not come within {} ms", after.as_millis()),
+            Self::Timeout { what, after } => write!(f, "OVSDB: timed out awaiting {what} ({} ms)", after.as_millis()),
             Self::Stream(why) => write!(f, "OVSDB: {why}"),
             Self::RequestTooLong { method, len, limit } => {
                 write!(f, "OVSDB: {method} of {len} octets exceeds Limits::message_len ({limit})")
             }
             Self::Refused { method, error } => write!(f, "OVSDB: the server refused {method}: {error}"),
             Self::Transaction(failure) => write!(f, "OVSDB: the transaction was not applied: {failure}"),
-            Self::Unexpected { expected } => write!(f, "OVSDB: the server's result is not as expected: {expected}"),
+            Self::Unexpected { expected } => write!(f, "OVSDB: unexpected result of the server, expected {expected}"),
             Self::TooManyRows { limit } => {
                 write!(f, "OVSDB: the monitored tables exceed Limits::rows ({limit}); monitor fewer tables")
             }

@@ -420,7 +420,7 @@ impl Queue {
 }
 
 fn missing(table: &str, name: &str) -> Error {
-    Error::Unexpected { expected: format!("a row {name:?} in the table {table}; there is none") }
+    Error::Unexpected { expected: format!("a row {name:?} in the table {table}, found none") }
 }
 
 /// Returns the text of a column, or an empty text for an optional column that is not set.

@@ -43,8 +43,8 @@ impl fmt::Display for StreamError {
             Self::NoObject { found } => write!(f, "a message begins with the octet {found:#04x}, expected '{{'"),
             Self::TooLong { limit } => write!(f, "a message exceeds Limits::message_len ({limit} octets)"),
             Self::TooDeep { limit } => write!(f, "a message exceeds Limits::depth ({limit} arrays and objects)"),
-            Self::Malformed(why) => write!(f, "a message is no JSON: {why}"),
-            Self::NoMessage { what } => write!(f, "an object is no JSON-RPC message: {what}"),
+            Self::Malformed(why) => write!(f, "a message is not JSON: {why}"),
+            Self::NoMessage { what } => write!(f, "an object is not a JSON-RPC message: {what}"),
         }
     }
 }

@@ -34,14 +34,14 @@ impl ArpPacket {
 
     /// Parses a packet; octets behind it are padding.
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
-        let bytes: &[u8; Self::LEN] = header(bytes, "an ARP packet that is cut off")?;
+        let bytes: &[u8; Self::LEN] = header(bytes, "truncated ARP packet")?;
         if bytes[..6] != ETHERNET_IPV4 {
-            return Err(Malformed { offset: 0, what: "ARP of something else than IPv4 over Ethernet" });
+            return Err(Malformed { offset: 0, what: "ARP for protocols other than IPv4 over Ethernet" });
         }
         let operation = match bytes[6..8] {
             [0, 1] => ArpOperation::Request,
             [0, 2] => ArpOperation::Reply,
-            _ => return Err(Malformed { offset: 6, what: "neither a request nor a reply of ARP" }),
+            _ => return Err(Malformed { offset: 6, what: "ARP operation other than request and reply" }),
         };
         let party = |at: usize| {
             let (mut mac, mut ip) = ([0; 6], [0; 4]);
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn other_protocols_and_operations_are_refused() {
         let mut bytes = [0; 28];
-        a_packet(ArpOperation::Reply).emit(&mut bytes).expect("it fits");
+        a_packet(ArpOperation::Reply).emit(&mut bytes).expect("the buffer is large enough");
         for at in 0..8 {
             bytes[at] ^= 0x40;
             assert!(ArpPacket::parse(&bytes).is_err(), "octet {at}");

@@ -52,8 +52,7 @@ pub struct EthernetFrame<'a> {
 impl<'a> EthernetFrame<'a> {
     /// Parses the header. A second tag is not parsed: the EtherType is then that of a tag.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, t0, t1] =
-            *header(bytes, "an Ethernet header that is cut off")?;
+        let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, t0, t1] = *header(bytes, "truncated Ethernet header")?;
         let mut own = EthernetHeader {
             destination: MacAddress([d0, d1, d2, d3, d4, d5]),
             source: MacAddress([s0, s1, s2, s3, s4, s5]),
@@ -61,13 +60,13 @@ impl<'a> EthernetFrame<'a> {
             ether_type: EtherType(u16::from_be_bytes([t0, t1])),
         };
         if own.ether_type == EtherType::VLAN {
-            let cut_off = Malformed { offset: bytes.len(), what: "an 802.1Q tag that is cut off" };
+            let cut_off = Malformed { offset: bytes.len(), what: "truncated 802.1Q tag" };
             let [a, b, t0, t1] = *bytes[EthernetHeader::LEN..].first_chunk().ok_or(cut_off)?;
             own.tag = Some(VlanTag::of_bits(u16::from_be_bytes([a, b])));
             own.ether_type = EtherType(u16::from_be_bytes([t0, t1]));
         }
         if own.ether_type.0 < 0x0600 {
-            return Err(Malformed { offset: 12, what: "a length of IEEE 802.3 where Ethernet II has a type" });
+            return Err(Malformed { offset: 12, what: "IEEE 802.3 length instead of an EtherType" });
         }
         Ok(Self { bytes, header: own })
     }
@@ -142,8 +141,8 @@ mod tests {
         for tag in [None, Some(VlanTag::default()), Some(urgent), Some(VlanTag { pcp: 3, dei: false, vid: 42 })] {
             let mut bytes = [0xaa; 24];
             let written = a_header(tag);
-            let len = written.emit(&mut bytes).expect("it fits");
-            let frame = EthernetFrame::parse(&bytes).expect("it is a frame");
+            let len = written.emit(&mut bytes).expect("the buffer is large enough");
+            let frame = EthernetFrame::parse(&bytes).expect("the frame is valid");
             assert_eq!(*frame.header(), written);
             assert_eq!((len, frame.payload().len()), (written.header_len(), 24 - len));
             assert!(frame.payload().iter().all(|byte| *byte == 0xaa));
@@ -153,7 +152,7 @@ mod tests {
     #[test]
     fn tag_has_the_position_of_802_1q() {
         let mut bytes = [0; 18];
-        a_header(Some(VlanTag { pcp: 5, dei: false, vid: 0x123 })).emit(&mut bytes).expect("it fits");
+        a_header(Some(VlanTag { pcp: 5, dei: false, vid: 0x123 })).emit(&mut bytes).expect("enough space");
         assert_eq!(bytes[12..], [0x81, 0x00, 0xa1, 0x23, 0x08, 0x00]);
     }
 
@@ -162,9 +161,9 @@ mod tests {
         for tag in [None, Some(VlanTag::default())] {
             let written = a_header(tag);
             let mut bytes = [0; 18];
-            let len = written.emit(&mut bytes).expect("it fits");
+            let len = written.emit(&mut bytes).expect("the buffer is large enough");
             for cut in 0..len {
-                let refused = EthernetFrame::parse(&bytes[..cut]).expect_err("it is cut off");
+                let refused = EthernetFrame::parse(&bytes[..cut]).expect_err("the octets are truncated");
                 assert_eq!(refused.offset, cut);
                 assert_eq!(written.emit(&mut [0; 18][..cut]), Err(Full));
             }
@@ -175,11 +174,11 @@ mod tests {
     #[test]
     fn length_field_is_refused_and_second_tag_is_not_parsed() {
         let mut bytes = [0; 22];
-        EthernetHeader { ether_type: EtherType(0x05dc), ..a_header(None) }.emit(&mut bytes).expect("it fits");
+        EthernetHeader { ether_type: EtherType(0x05dc), ..a_header(None) }.emit(&mut bytes).expect("enough space");
         assert!(EthernetFrame::parse(&bytes).is_err());
         EthernetHeader { ether_type: EtherType::VLAN, ..a_header(Some(VlanTag::default())) }
             .emit(&mut bytes)
-            .expect("it fits");
+            .expect("the buffer is large enough");
         let frame = EthernetFrame::parse(&bytes).expect("a frame");
         assert_eq!((frame.header().ether_type, frame.payload().len()), (EtherType::VLAN, 4));
     }

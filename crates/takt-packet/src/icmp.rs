@@ -10,12 +10,12 @@ pub const ICMP: u8 = 1;
 /// Converts an echo request to its reply in place. `message` is the whole payload of an IP packet.
 /// Anything but an echo request with a correct checksum is refused and left unchanged.
 pub fn answer_echo(message: &mut [u8]) -> Result<(), Malformed> {
-    let fixed: &[u8; 8] = header(message, "an ICMP message that is cut off")?;
+    let fixed: &[u8; 8] = header(message, "truncated ICMP message")?;
     if fixed[..2] != [8, 0] {
-        return Err(Malformed { offset: 0, what: "ICMP that is no request for an echo" });
+        return Err(Malformed { offset: 0, what: "ICMP message other than an echo request" });
     }
     if sum(message) != 0 {
-        return Err(Malformed { offset: 2, what: "an ICMP message with a wrong checksum" });
+        return Err(Malformed { offset: 2, what: "ICMP message with a wrong checksum" });
     }
     (message[0], message[2], message[3]) = (0, 0, 0);
     let checksum = sum(message);
@@ -45,7 +45,7 @@ mod tests {
         let mut bytes = a_request();
         answer_echo(&mut bytes).expect("a request");
         assert_eq!((bytes[0], &bytes[4..], sum(&bytes)), (0, &a_request()[4..], 0));
-        assert!(answer_echo(&mut bytes).is_err(), "an answer is not answered");
+        assert!(answer_echo(&mut bytes).is_err(), "an echo reply is not answered");
     }
 
     #[test]

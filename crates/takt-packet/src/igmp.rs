@@ -53,11 +53,11 @@ impl IgmpMessage {
     /// Parses the whole payload of an IP packet, and verifies its checksum. Of a version 3 report,
     /// only the first record is parsed, and only if this crate writes its kind.
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
-        let fixed: &[u8; 8] = header(bytes, "an IGMP message that is cut off")?;
+        let fixed: &[u8; 8] = header(bytes, "truncated IGMP message")?;
         let mut sum = Sum::default();
         sum.add(bytes);
         if sum.checksum() != 0 {
-            return Err(Malformed { offset: 2, what: "an IGMP message with a wrong checksum" });
+            return Err(Malformed { offset: 2, what: "IGMP message with a wrong checksum" });
         }
         let group = Ipv4Addr::new(fixed[4], fixed[5], fixed[6], fixed[7]);
         match fixed[0] {
@@ -67,7 +67,7 @@ impl IgmpMessage {
                     (8, 0) => 1,
                     (8, _) => 2,
                     (12.., _) => 3,
-                    _ => return Err(Malformed { offset: 8, what: "an IGMP query of no version" }),
+                    _ => return Err(Malformed { offset: 8, what: "IGMP query of unknown version" }),
                 };
                 let max_response = match (version, fixed[1]) {
                     (1, _) => 100,
@@ -79,17 +79,17 @@ impl IgmpMessage {
             0x16 => Ok(Self::ReportV2(group)),
             0x17 => Ok(Self::LeaveV2(group)),
             0x22 => {
-                let record: &[u8; 16] = header(bytes, "an IGMP report without a record")?;
+                let record: &[u8; 16] = header(bytes, "IGMP report without a record")?;
                 let group = Ipv4Addr::new(record[12], record[13], record[14], record[15]);
                 // Kind of record, and the number of its sources: all but none, or none.
                 match (record[8], record[10], record[11]) {
                     (2, 0, 0) => Ok(Self::ReportV3 { group, is_change: false }),
                     (4, 0, 0) => Ok(Self::ReportV3 { group, is_change: true }),
                     (3, 0, 0) => Ok(Self::LeaveV3(group)),
-                    _ => Err(Malformed { offset: 8, what: "an IGMP report of another kind" }),
+                    _ => Err(Malformed { offset: 8, what: "IGMP report with an unsupported record type" }),
                 }
             }
-            _ => Err(Malformed { offset: 0, what: "an IGMP message of another kind" }),
+            _ => Err(Malformed { offset: 0, what: "unsupported type of IGMP message" }),
         }
     }
 
@@ -178,7 +178,7 @@ mod tests {
     fn every_damaged_octet_is_detected() {
         for (message, len) in ALL {
             let mut bytes = [0; IgmpMessage::LEN_MAX];
-            message.emit(&mut bytes).expect("it fits");
+            message.emit(&mut bytes).expect("the buffer is large enough");
             for at in 0..len {
                 let mut damaged = bytes;
                 damaged[at] ^= 0x10;
@@ -191,14 +191,14 @@ mod tests {
     fn report_of_version_3_equals_that_of_the_kernel() {
         // RFC 3376 §4.2: type, reserved, checksum, reserved, one record; change to "exclude none".
         let mut bytes = [0; 16];
-        IgmpMessage::ReportV3 { group: GROUP, is_change: true }.emit(&mut bytes).expect("it fits");
+        IgmpMessage::ReportV3 { group: GROUP, is_change: true }.emit(&mut bytes).expect("the buffer is large enough");
         assert_eq!(bytes, [0x22, 0, 0xe9, 0xfd, 0, 0, 0, 1, 4, 0, 0, 0, 239, 255, 0, 1]);
     }
 
     #[test]
     fn long_response_times_have_an_exponent() {
         let mut bytes = [0; 12];
-        IgmpMessage::Query { version: 3, group: GROUP, max_response: 1 }.emit(&mut bytes).expect("it fits");
+        IgmpMessage::Query { version: 3, group: GROUP, max_response: 1 }.emit(&mut bytes).expect("enough space");
         bytes[1] = 0x92;
         bytes[2..4].fill(0);
         let mut sum = Sum::default();

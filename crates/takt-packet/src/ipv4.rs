@@ -18,19 +18,19 @@ impl<'a> Ipv4Packet<'a> {
     /// Parses version and lengths. Octets behind the packet's own length are ignored. Neither the
     /// checksum of the header nor fragmentation is checked here.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        let fixed: &[u8; Ipv4Header::LEN] = header(bytes, "an IPv4 header that is cut off")?;
+        let fixed: &[u8; Ipv4Header::LEN] = header(bytes, "truncated IPv4 header")?;
         if fixed[0] >> 4 != 4 {
-            return Err(Malformed { offset: 0, what: "not version 4 of IP" });
+            return Err(Malformed { offset: 0, what: "IP version other than 4" });
         }
         let header_len = usize::from(fixed[0] & 0x0f) * 4;
         if header_len < Ipv4Header::LEN {
-            return Err(Malformed { offset: 0, what: "an IPv4 header length below 20" });
+            return Err(Malformed { offset: 0, what: "IPv4 header length below 20" });
         }
         let total_len = usize::from(u16::from_be_bytes([fixed[2], fixed[3]]));
         if total_len < header_len {
-            return Err(Malformed { offset: 2, what: "an IPv4 packet shorter than its header" });
+            return Err(Malformed { offset: 2, what: "IPv4 packet shorter than its header" });
         }
-        let cut_off = Malformed { offset: bytes.len(), what: "an IPv4 packet that is cut off" };
+        let cut_off = Malformed { offset: bytes.len(), what: "truncated IPv4 packet" };
         Ok(Self { bytes: bytes.get(..total_len).ok_or(cut_off)?, header_len })
     }
 
@@ -187,7 +187,7 @@ mod tests {
 
     fn a_packet() -> [u8; 46] {
         let mut bytes = [0x5a; 46];
-        HEADER.emit(&mut bytes).expect("it fits");
+        HEADER.emit(&mut bytes).expect("the buffer is large enough");
         bytes
     }
 
@@ -205,7 +205,7 @@ mod tests {
     fn truncated_packet_is_malformed() {
         let bytes = a_packet();
         for cut in 0..29 {
-            assert_eq!(Ipv4Packet::parse(&bytes[..cut]).expect_err("it is cut off").offset, cut);
+            assert_eq!(Ipv4Packet::parse(&bytes[..cut]).expect_err("the octets are truncated").offset, cut);
         }
         assert!(Ipv4Packet::parse(&bytes[..29]).is_ok());
         for cut in 0..20 {

@@ -16,12 +16,12 @@ pub struct Ipv6Packet<'a> {
 impl<'a> Ipv6Packet<'a> {
     /// Parses version and length. Octets behind the packet's own length are ignored.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        let fixed: &[u8; Ipv6Header::LEN] = header(bytes, "an IPv6 header that is cut off")?;
+        let fixed: &[u8; Ipv6Header::LEN] = header(bytes, "truncated IPv6 header")?;
         if fixed[0] >> 4 != 6 {
-            return Err(Malformed { offset: 0, what: "not version 6 of IP" });
+            return Err(Malformed { offset: 0, what: "IP version other than 6" });
         }
         let len = Ipv6Header::LEN + usize::from(u16::from_be_bytes([fixed[4], fixed[5]]));
-        let cut_off = Malformed { offset: bytes.len(), what: "an IPv6 packet that is cut off" };
+        let cut_off = Malformed { offset: bytes.len(), what: "truncated IPv6 packet" };
         Ok(Self { bytes: bytes.get(..len).ok_or(cut_off)? })
     }
 
@@ -129,9 +129,9 @@ mod tests {
     #[test]
     fn truncated_packet_is_malformed() {
         let mut bytes = [0; 43];
-        HEADER.emit(&mut bytes).expect("it fits");
+        HEADER.emit(&mut bytes).expect("the buffer is large enough");
         for cut in 0..43 {
-            assert_eq!(Ipv6Packet::parse(&bytes[..cut]).expect_err("it is cut off").offset, cut);
+            assert_eq!(Ipv6Packet::parse(&bytes[..cut]).expect_err("the octets are truncated").offset, cut);
         }
         assert!(Ipv6Packet::parse(&bytes).is_ok());
         for cut in 0..40 {

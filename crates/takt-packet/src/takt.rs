@@ -30,15 +30,15 @@ impl<'a> TaktDatagram<'a> {
     /// Parses the payload of an Ethernet frame. Octets beyond the datagram's own length are
     /// ignored.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        let [version, flags, l0, l1, d0, d1, s0, s1] = *header(bytes, "a header of Takt that is cut off")?;
+        let [version, flags, l0, l1, d0, d1, s0, s1] = *header(bytes, "truncated Takt header")?;
         if version != TaktHeader::VERSION {
-            return Err(Malformed { offset: 0, what: "a version of Takt's header that is not known" });
+            return Err(Malformed { offset: 0, what: "unknown version of the Takt header" });
         }
         if flags != 0 {
-            return Err(Malformed { offset: 1, what: "a flag of Takt's header that is not known" });
+            return Err(Malformed { offset: 1, what: "unknown flag in the Takt header" });
         }
         let len = usize::from(u16::from_be_bytes([l0, l1]));
-        let cut_off = Malformed { offset: bytes.len(), what: "a datagram of Takt that is cut off" };
+        let cut_off = Malformed { offset: bytes.len(), what: "truncated Takt datagram" };
         Ok(Self {
             header: TaktHeader {
                 destination_port: u16::from_be_bytes([d0, d1]),
@@ -105,7 +105,7 @@ mod tests {
     fn datagram_round_trips_without_its_padding() {
         for len in 0..40 {
             let mut bytes = [0x5a; 60];
-            HEADER.emit(&mut bytes[..8 + len]).expect("it fits");
+            HEADER.emit(&mut bytes[..8 + len]).expect("the buffer is large enough");
             let datagram = TaktDatagram::parse(&bytes).expect("a datagram");
             assert_eq!((datagram.header(), datagram.payload()), (&HEADER, &bytes[8..8 + len]));
         }
@@ -114,9 +114,9 @@ mod tests {
     #[test]
     fn truncated_datagram_is_malformed() {
         let mut bytes = [0; 20];
-        HEADER.emit(&mut bytes).expect("it fits");
+        HEADER.emit(&mut bytes).expect("the buffer is large enough");
         for cut in 0..20 {
-            assert_eq!(TaktDatagram::parse(&bytes[..cut]).expect_err("it is cut off").offset, cut);
+            assert_eq!(TaktDatagram::parse(&bytes[..cut]).expect_err("the octets are truncated").offset, cut);
         }
         for cut in 0..8 {
             assert_eq!(HEADER.emit(&mut [0; 8][..cut]), Err(Full));
@@ -126,12 +126,12 @@ mod tests {
     #[test]
     fn other_versions_and_flags_are_refused() {
         let mut bytes = [0; 20];
-        HEADER.emit(&mut bytes).expect("it fits");
+        HEADER.emit(&mut bytes).expect("the buffer is large enough");
         for (at, values) in [(0, [0, 2, 3, 0x81, 255]), (1, [1, 2, 4, 128, 255])] {
             for value in values {
                 let mut other = bytes;
                 other[at] = value;
-                assert_eq!(TaktDatagram::parse(&other).expect_err("it is refused").offset, at);
+                assert_eq!(TaktDatagram::parse(&other).expect_err("the octets are refused").offset, at);
             }
         }
     }

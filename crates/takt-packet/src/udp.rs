@@ -39,12 +39,12 @@ impl<'a> UdpDatagram<'a> {
     /// Parses the header in the payload of an IP packet. Octets beyond the datagram's own length
     /// are ignored.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        let fixed: &[u8; UdpHeader::LEN] = header(bytes, "a UDP header that is cut off")?;
+        let fixed: &[u8; UdpHeader::LEN] = header(bytes, "truncated UDP header")?;
         let len = usize::from(u16::from_be_bytes([fixed[4], fixed[5]]));
         if len < UdpHeader::LEN {
-            return Err(Malformed { offset: 4, what: "a UDP datagram shorter than its header" });
+            return Err(Malformed { offset: 4, what: "UDP datagram shorter than its header" });
         }
-        let cut_off = Malformed { offset: bytes.len(), what: "a UDP datagram that is cut off" };
+        let cut_off = Malformed { offset: bytes.len(), what: "truncated UDP datagram" };
         Ok(Self { bytes: bytes.get(..len).ok_or(cut_off)? })
     }
 
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn every_damaged_octet_is_detected() {
         let mut bytes = [0x5a; 29];
-        HEADER.emit(&mut bytes, v4).expect("it fits");
+        HEADER.emit(&mut bytes, v4).expect("the buffer is large enough");
         for at in (0..29).filter(|at| !(4..8).contains(at)) {
             let mut damaged = bytes;
             damaged[at] ^= 0x10;
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn absent_and_partial_checksums_are_accepted() {
         let mut bytes = [0x5a; 29];
-        HEADER.emit(&mut bytes, v4).expect("it fits");
+        HEADER.emit(&mut bytes, v4).expect("the buffer is large enough");
         for (stated, verdict) in [(0, UdpChecksum::Absent), (v4(29).folded(), UdpChecksum::Partial)] {
             bytes[6..8].copy_from_slice(&stated.to_be_bytes());
             let datagram = UdpDatagram::parse(&bytes).expect("a datagram");
@@ -180,10 +180,10 @@ mod tests {
     fn a_checksum_of_zero_is_written_as_all_ones() {
         // One payload word makes the sum of the rest all ones.
         let mut bytes = [0; 10];
-        HEADER.emit(&mut bytes, v4).expect("it fits");
+        HEADER.emit(&mut bytes, v4).expect("the buffer is large enough");
         let rest = u16::from_be_bytes([bytes[6], bytes[7]]);
         bytes[8..].copy_from_slice(&rest.to_be_bytes());
-        HEADER.emit(&mut bytes, v4).expect("it fits");
+        HEADER.emit(&mut bytes, v4).expect("the buffer is large enough");
         assert_eq!(bytes[6..8], [0xff, 0xff]);
         let datagram = UdpDatagram::parse(&bytes).expect("a datagram");
         assert_eq!(datagram.checksum(v4(10)), UdpChecksum::Right);
@@ -192,9 +192,9 @@ mod tests {
     #[test]
     fn truncated_datagram_is_malformed() {
         let mut bytes = [0; 12];
-        HEADER.emit(&mut bytes, v4).expect("it fits");
+        HEADER.emit(&mut bytes, v4).expect("the buffer is large enough");
         for cut in 0..12 {
-            assert_eq!(UdpDatagram::parse(&bytes[..cut]).expect_err("it is cut off").offset, cut);
+            assert_eq!(UdpDatagram::parse(&bytes[..cut]).expect_err("the octets are truncated").offset, cut);
         }
         for len in 0..8 {
             bytes[5] = len;

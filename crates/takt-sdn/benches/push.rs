@@ -111,7 +111,7 @@ struct Talker {
 
 impl Talker {
     fn open(lab: &Lab, host: usize) -> Self {
-        let namespace = lab.namespace(&format!("h{host}")).expect("a host of the file");
+        let namespace = lab.namespace(&format!("h{host}")).expect("the lab file has the host");
         let socket = namespace.run(|| UdpSocket::bind((address(host), METATRAFFIC))).expect("root");
         Self { host, socket: socket.expect("the port is free"), numbers: [0; 2] }
     }
@@ -120,10 +120,10 @@ impl Talker {
     fn send(&self, to: SocketAddr, writer: EntityId, number: i64, payload: &[u8]) -> Message {
         let header = Header { version: ProtocolVersion::V2_5, vendor: VendorId::CYCLONE, prefix: prefix(self.host) };
         let mut buffer = [0; 1400];
-        let mut builder = MessageBuilder::new(&mut buffer, &header).expect("there is room");
+        let mut builder = MessageBuilder::new(&mut buffer, &header).expect("the buffer has space");
         let (sn, payload) = (SequenceNumber(number), Payload::Data(payload));
         let emit = DataEmit { reader: EntityId::UNKNOWN, writer, sn, inline_qos: None, payload };
-        builder.data(&emit).expect("there is room");
+        builder.data(&emit).expect("the buffer has space");
         let len = builder.len();
         let message = Message { from: self.host, to, octets: buffer[..len].to_vec() };
         self.send_again(&message);
@@ -184,7 +184,7 @@ struct Shown {
 
 fn control(mut runtime: Runtime, shown: &Shown, decided: &Sender<(Guid, bool, Instant)>) {
     while !shown.is_over.load(Ordering::Relaxed) {
-        runtime.run_once(Duration::from_millis(5)).expect("it can wait");
+        runtime.run_once(Duration::from_millis(5)).expect("the runtime can wait");
         while let Some(event) = runtime.poll_event() {
             let (writer, is_admitted) = match &event {
                 Event::Admitted { pair, .. } => (pair.writer, true),
@@ -220,7 +220,7 @@ fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
 /// Returns the resident memory of this process in octets.
 fn resident() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").expect("procfs");
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("the kernel says so");
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("the kernel reports the state");
     let kib: usize = line.split_whitespace().nth(1).expect("a number").parse().expect("a number");
     kib << 10
 }
@@ -238,7 +238,7 @@ fn entries(lab: &Lab) -> Vec<usize> {
     let count = |number| {
         let target = format!("unix:{}", lab.directory().join(format!("s{number}.mgmt")).display());
         let output = Command::new("ovs-ofctl").args(["-O", "OpenFlow13", "dump-flows", &target]).output();
-        let output = output.expect("it is installed");
+        let output = output.expect("the program is installed");
         String::from_utf8_lossy(&output.stdout).lines().filter(|line| line.contains("priority=55000,")).count()
     };
     (0..BRIDGES).map(count).collect()
@@ -351,9 +351,9 @@ fn main() {
     let pairs = std::env::args().filter_map(|argument| argument.parse().ok()).next().unwrap_or(PAIRS);
     let lab = lab();
     let config = Config { network: Some(network()), ..Config::default() };
-    let address = "127.0.0.1:6653".parse().expect("an address");
+    let address = "127.0.0.1:6653".parse().expect("a valid address");
     let listen = || Runtime::listen(address, None, config);
-    let runtime = lab.namespace(SWITCHES).expect("it has switches").run(listen).expect("root").expect("a free port");
+    let runtime = lab.namespace(SWITCHES).expect("switches").run(listen).expect("root").expect("a free port");
     let (shown, (told, decided)) = (Arc::new(Shown::default()), channel());
     let thread = std::thread::spawn({
         let shown = Arc::clone(&shown);

@@ -34,13 +34,13 @@ impl Random {
 
 /// Builds the grid: ports 1 and 2 lead east and west, 3 and 4 south and north, 5 and 6 to hosts.
 fn grid() -> Network {
-    let mut model = SwitchModel::built_in("generic-hardware").expect("it is built in");
+    let mut model = SwitchModel::built_in("generic-hardware").expect("the model is built in");
     model.tables.flow_entries = 10_000;
     model.tables.meters = 10_000;
     let model = Arc::new(model);
     let mut network = Network::default();
     for dpid in 0..SIDE * SIDE {
-        network.add_switch(dpid, Arc::clone(&model)).expect("there is room");
+        network.add_switch(dpid, Arc::clone(&model)).expect("the network accepts the switch");
         for host in [2 * dpid, 2 * dpid + 1] {
             let interface = HostInterface { queues: vec![Depth::UNLIMITED; 4], foreign_frame_len: 1514 };
             let port = 5 + (host % 2) as u32;
@@ -107,6 +107,6 @@ fn main() {
     }
     let certificate = scheduler.certificate();
     let since = Instant::now();
-    check(&certificate).expect("it is proven");
+    check(&certificate).expect("the certificate is valid");
     println!("certificate of all: checked in {:?}", since.elapsed());
 }

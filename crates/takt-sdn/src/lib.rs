@@ -54,5 +54,6 @@ pub mod view;
 pub use port::PortRef;
 
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/sdn.md")]
+#[doc = include_str!("../../../docs/guide/sdn.md")]
+#[doc = include_str!("../../../docs/design/sdn-admission.md")]
 struct Documentation;

@@ -87,7 +87,7 @@ pub fn network(draw: &mut impl Draw) -> RandomNetwork {
         let queues = vec![Depth::UNLIMITED; draw(1, 2) as usize];
         let interface = HostInterface { queues, foreign_frame_len: 1514 };
         let cable_ns = draw(0, 1000);
-        network.attach(HostId(host), interface, free(host % switches), rate_bps(draw), cable_ns).expect("it is new");
+        network.attach(HostId(host), interface, free(host % switches), rate_bps(draw), cable_ns).expect("new");
     }
     RandomNetwork { network, hosts, links }
 }

@@ -81,7 +81,7 @@ impl From<ErrorStack> for SecurityError {
 /// Returns the error reasons of OpenSSL, last first, without its file names and codes.
 pub(crate) fn library_text(stack: &ErrorStack) -> String {
     let reasons: Vec<&str> = stack.errors().iter().rev().filter_map(|error| error.reason()).collect();
-    if reasons.is_empty() { "OpenSSL fails without a reason".to_owned() } else { reasons.join(", ") }
+    if reasons.is_empty() { "OpenSSL failed without an error code".to_owned() } else { reasons.join(", ") }
 }
 
 /// Returns a function that converts a failure of OpenSSL into an error of `kind` with a context.

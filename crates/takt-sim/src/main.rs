@@ -39,7 +39,7 @@ Runs Takt in a simulated world that a seed decides.
   --link LINK      only those of one link and direction: host:3:up, host:3:down, switch:0:1 (default: all)
   --show           print the scenario
   --speed N        simulated time per processor time, for N participants that write 100 samples a second each
-  --matrix         write docs/fault-matrix.md: throughput and recovery under all combinations of faults
+  --matrix         write docs/reference/fault-matrix.md: throughput and recovery under all combinations of faults
   --discovery N    what it costs that N participants find each other
   --endpoints M    endpoints of each (default: 10), half of them writers
   --topics T       topics that all share (default: N)

@@ -18,7 +18,7 @@ use crate::swarm;
 use crate::timeline::Quiet;
 
 /// Path of the page, from the root of the repository.
-pub const DOCUMENT: &str = "docs/fault-matrix.md";
+pub const DOCUMENT: &str = "docs/reference/fault-matrix.md";
 
 /// Command that generates the page.
 pub const COMMAND: &str = "cargo xtask sim --matrix";
@@ -240,7 +240,7 @@ pub fn page() -> Result<String, Vec<String>> {
 const HEAD: &str = "\
 # Fault matrix
 
-What one writer and one reader achieve in the simulated world ([simulation.md](simulation.md)) under each combination of
+What one writer and one reader achieve in the simulated world ([simulation.md](../design/simulation.md)) under each combination of
 faults. `cargo xtask sim --matrix` writes this page. It comes from a simulation, so it is exact: a test computes it again and
 compares. A change of the protocol that changes it is a change to look at. All checkers were on, and no promise was broken.
 

@@ -29,12 +29,12 @@ impl Browser {
     #[must_use]
     pub fn start(name: &str, flags: &[&str]) -> Self {
         let mut driver =
-            Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).spawn().expect("it is there");
-        let lines = lines(driver.stdout.take().expect("it is piped"));
+            Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).spawn().expect("chromedriver");
+        let lines = lines(driver.stdout.take().expect("stdout is piped"));
         // tidy-allow(dropped-cause): other lines have no port
         let port = |line: &str| line.split("successfully on port ").nth(1)?.trim_end_matches('.').parse::<u16>().ok();
-        let mut said = std::iter::repeat_with(|| receive("chromedriver says where it listens", &lines));
-        let at = SocketAddr::from(([127, 0, 0, 1], said.find_map(|line| port(&line)).expect("lines have no end")));
+        let mut said = std::iter::repeat_with(|| receive("chromedriver reports its port", &lines));
+        let at = SocketAddr::from(([127, 0, 0, 1], said.find_map(|line| port(&line)).expect("a port")));
         let profile = std::env::temp_dir().join(format!("takt-browser-{}-{name}", std::process::id()));
         let own = format!("--user-data-dir={}", profile.display());
         let fixed = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", &own];
@@ -48,16 +48,16 @@ impl Browser {
     }
 
     fn exchange(&self, method: &str, path: &str, body: &str) -> Value {
-        let mut socket = TcpStream::connect(self.at).expect("it listens");
+        let mut socket = TcpStream::connect(self.at).expect("the peer listens");
         socket.set_read_timeout(Some(LIMIT)).expect("a timeout");
         let head = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n", self.at);
         write!(socket, "{head}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}", body.len())
-            .expect("there is room");
+            .expect("the buffer has space");
         // The connection may stay open after the response.
         let (mut reader, mut len) = (BufReader::new(socket), 0);
         loop {
             let mut line = String::new();
-            assert!(reader.read_line(&mut line).expect("it answers") > 0, "{method} {path}: no answer");
+            assert!(reader.read_line(&mut line).expect("chromedriver answers") > 0, "{method} {path}: no answer");
             let field = line.split_once(':').filter(|(name, _)| name.eq_ignore_ascii_case("content-length"));
             len = field.map_or(len, |(_, value)| value.trim().parse().expect("a number"));
             if line.trim_end().is_empty() {
@@ -65,7 +65,7 @@ impl Browser {
             }
         }
         let mut content = vec![0; len];
-        reader.read_exact(&mut content).expect("it answers");
+        reader.read_exact(&mut content).expect("chromedriver answers");
         let value: Value = serde_json::from_slice(&content).unwrap_or_else(|error| panic!("{method} {path}: {error}"));
         assert!(value["value"]["error"].is_null(), "{method} {path}: {value:#}");
         value["value"].clone()

@@ -53,7 +53,7 @@ impl Directory {
     /// Writes a file and creates its parent directories; returns its path.
     pub fn write(&self, path: &str, text: &str) -> PathBuf {
         let path = self.file(path);
-        let parent = path.parent().expect("it is in this directory");
+        let parent = path.parent().expect("the path is in this directory");
         let written = fs::create_dir_all(parent).and_then(|()| fs::write(&path, text));
         written.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         path

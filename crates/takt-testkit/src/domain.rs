@@ -33,7 +33,7 @@ pub fn domain() -> u32 {
             return domain;
         }
     }
-    panic!("other tests have all domains");
+    panic!("other tests use all domains");
 }
 
 /// Waits until no other test uses this domain, and reserves it until the calling thread ends. The
@@ -45,7 +45,7 @@ pub fn domain() -> u32 {
 pub fn claim(domain: u32) {
     let deadline = Instant::now() + PATIENCE;
     while !has(domain) && !reserve(domain) {
-        assert!(Instant::now() < deadline, "another test has domain {domain}");
+        assert!(Instant::now() < deadline, "another test uses domain {domain}");
         std::thread::yield_now();
     }
 }
@@ -94,7 +94,7 @@ mod tests {
         assert!([one, other].iter().all(|domain| DOMAINS.iter().any(|range| range.contains(domain))), "{one} {other}");
         assert!(!is_free(one) && !is_free(other));
         drop(let_go);
-        join("the domains are let go", thread);
+        join("the domains are released", thread);
         // Claiming waits while a process started by another test holds the inherited socket until
         // it executes its program.
         claim(one);

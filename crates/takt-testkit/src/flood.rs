@@ -67,7 +67,7 @@ impl Flood {
             while !is_over.load(Ordering::Relaxed) {
                 let due = begin.elapsed().as_nanos() * u128::from(octets_per_second) / 1_000_000_000 / len as u128;
                 for _ in u128::from(counted.load(Ordering::Relaxed))..due {
-                    from.send_to(&payload, to).expect("there is a route");
+                    from.send_to(&payload, to).expect("a route exists");
                     counted.fetch_add(1, Ordering::Relaxed);
                 }
                 // tidy-allow(sleep): the pace of the flood.
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn flood_is_counted_at_both_ends() {
         let [from, to] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").expect("a port is free"));
-        let address = to.local_addr().expect("it is bound");
+        let address = to.local_addr().expect("the socket is bound");
         let sink = Sink::start(to);
         let flood = Flood::start(from, address, 10_000_000);
         until("the flood arrives", || sink.received() >= 10);

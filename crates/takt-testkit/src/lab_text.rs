@@ -130,7 +130,7 @@ pub fn lab_name(test: &str) -> String {
 }
 
 fn append(text: &mut String, more: std::fmt::Arguments<'_>) {
-    text.write_fmt(more).expect("a string takes everything");
+    text.write_fmt(more).expect("writing to a String cannot fail");
 }
 
 /// Returns the network description for the controller: all switches have the classes of [`CLASSES`]

@@ -57,10 +57,10 @@ pub fn ip(lines: &str) {
         .stderr(Stdio::piped())
         .spawn()
         .expect("iproute2 is installed");
-    let mut stdin = child.stdin.take().expect("it is piped");
-    stdin.write_all(lines.as_bytes()).expect("it reads");
+    let mut stdin = child.stdin.take().expect("stdin is piped");
+    stdin.write_all(lines.as_bytes()).expect("the program reads stdin");
     drop(stdin);
-    let output = child.wait_with_output().expect("it ends");
+    let output = child.wait_with_output().expect("the process ends");
     assert!(output.status.success(), "ip {lines}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
@@ -85,7 +85,7 @@ impl Network {
     pub fn of_mtu(mtu: usize) -> Option<Self> {
         is_possible()?;
         let bridge = apart(|| {
-            let namespace = new_namespace().expect("it may");
+            let namespace = new_namespace().expect("root may create a namespace");
             // Multicast is flooded: there is no querier for group membership.
             ip("link set lo up
                 link add br0 type bridge mcast_snooping 0
@@ -139,7 +139,7 @@ impl Network {
 
 /// Waits until both hosts reach each other at `address`: links need time to come up.
 fn answer(here: &UdpSocket, there: &UdpSocket, address: Ipv4Addr) {
-    let port = there.local_addr().expect("it is bound").port();
+    let port = there.local_addr().expect("the socket is bound").port();
     let mut buffer = [0; 8];
     for socket in [here, there] {
         socket.set_read_timeout(Some(Duration::from_millis(10))).expect("a timeout");
@@ -193,7 +193,7 @@ impl Host {
 
     /// Moves this thread to the host's namespace until the returned value is dropped.
     pub fn enter(&self) -> Inside {
-        let outside = File::open("/proc/thread-self/ns/net").expect("proc is mounted");
+        let outside = File::open("/proc/thread-self/ns/net").expect("/proc is mounted");
         move_to(&self.namespace);
         Inside { outside, _this_thread: PhantomData }
     }
@@ -201,7 +201,7 @@ impl Host {
     /// Returns the number of frames that the kernel counts as dropped at the host's interfaces,
     /// received and sent.
     pub fn drops(&self) -> u64 {
-        let table = self.run(|| std::fs::read_to_string("/proc/thread-self/net/dev").expect("proc is mounted"));
+        let table = self.run(|| std::fs::read_to_string("/proc/thread-self/net/dev").expect("/proc is mounted"));
         // proc(5): the name, then octets, packets, errors, drops and four more figures for received
         // frames, then the same for sent ones.
         let figures =
@@ -217,7 +217,7 @@ impl Host {
 /// cannot run, and returns `None`.
 pub fn wire(queues: u32) -> Option<[Host; 2]> {
     is_possible()?;
-    let hosts = [(); 2].map(|()| Host::new(apart(|| new_namespace().expect("it may"))));
+    let hosts = [(); 2].map(|()| Host::new(apart(|| new_namespace().expect("root may create a namespace"))));
     lay(&hosts, queues);
     Some(hosts)
 }

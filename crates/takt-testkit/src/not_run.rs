@@ -33,11 +33,11 @@ pub fn not_run(reason: impl Display) {
     let reason = reason.to_string().replace(['\n', '\t'], " ");
     let Some(path) = std::env::var_os(RECORDS_VARIABLE) else {
         // libtest captures `eprintln!`.
-        writeln!(std::io::stderr(), "NOT RUN: {test}: {reason}").expect("standard error takes a line");
+        writeln!(std::io::stderr(), "NOT RUN: {test}: {reason}").expect("standard error accepts a line");
         return;
     };
     let mut records =
         OpenOptions::new().append(true).create(true).open(&path).expect("the runner's file can be opened");
     // A single write: the tests of one program append to the same file.
-    records.write_all(format!("{test}\t{reason}\n").as_bytes()).expect("the runner's file takes a line");
+    records.write_all(format!("{test}\t{reason}\n").as_bytes()).expect("the runner file accepts a line");
 }

@@ -23,7 +23,7 @@ impl OpenVSwitch {
         let file = started.path("conf.db");
         let schema = "/usr/share/openvswitch/vswitch.ovsschema";
         let created = started.command("ovsdb-tool").arg("create").arg(&file).arg(schema).status();
-        assert!(created.expect("it is installed").success());
+        assert!(created.expect("the program is installed").success());
         let socket = started.database().display().to_string();
         started.spawn("ovsdb-server", &[&file.display().to_string(), &format!("--remote=punix:{socket}")]);
         started.spawn("ovs-vswitchd", &["--disable-system", &format!("unix:{socket}")]);
@@ -47,7 +47,7 @@ impl OpenVSwitch {
         let database = format!("--db=unix:{}", self.database().display());
         let mut command = self.command("ovs-vsctl");
         command.stdout(Stdio::piped()).args(["--retry", "--timeout=60", &database]).args(words);
-        let output = command.output().expect("it is installed");
+        let output = command.output().expect("the program is installed");
         assert!(output.status.success(), "{words:?}");
         String::from_utf8(output.stdout).expect("UTF-8").trim().replace('"', "")
     }
@@ -63,16 +63,16 @@ impl OpenVSwitch {
 
     fn spawn(&mut self, program: &str, arguments: &[&str]) {
         let child = self.command(program).args(arguments).spawn();
-        self.processes.push(child.expect("it is installed"));
+        self.processes.push(child.expect("the program is installed"));
     }
 }
 
 impl Drop for OpenVSwitch {
     fn drop(&mut self) {
         for process in self.processes.iter_mut().rev() {
-            process.kill().expect("it is a child of this process");
-            process.wait().expect("it was killed");
+            process.kill().expect("the process is a child");
+            process.wait().expect("the process was killed");
         }
-        std::fs::remove_dir_all(&self.directory).expect("it was made here");
+        std::fs::remove_dir_all(&self.directory).expect("the test created the directory");
     }
 }

@@ -20,7 +20,7 @@ pub fn root() -> Result<(), String> {
 pub fn network_namespaces() -> Result<(), String> {
     static ANSWER: OnceLock<Result<(), String>> = OnceLock::new();
     let ask = || {
-        unshared(libc::CLONE_NEWNET).map_err(|why| format!("no network namespace can be made: {why}"))?;
+        unshared(libc::CLONE_NEWNET).map_err(|why| format!("cannot create a network namespace: {why}"))?;
         program("ip")
     };
     ANSWER.get_or_init(ask).clone()
@@ -28,13 +28,13 @@ pub fn network_namespaces() -> Result<(), String> {
 
 /// Checks that this process may create mount namespaces, and mount in them.
 pub fn mount_namespaces() -> Result<(), String> {
-    unshared(libc::CLONE_NEWNS).map_err(|why| format!("no mount namespace can be made: {why}"))?;
+    unshared(libc::CLONE_NEWNS).map_err(|why| format!("cannot create a mount namespace: {why}"))?;
     program("unshare").and_then(|()| program("mount"))
 }
 
 /// Checks that this process may create time namespaces.
 pub fn time_namespaces() -> Result<(), String> {
-    unshared(libc::CLONE_NEWTIME).map_err(|why| format!("no time namespace can be made: {why}"))
+    unshared(libc::CLONE_NEWTIME).map_err(|why| format!("cannot create a time namespace: {why}"))
 }
 
 /// Moves a new thread to new namespaces of this kind, and ends it.
@@ -51,7 +51,7 @@ fn unshared(kind: i32) -> io::Result<()> {
 
 /// Checks that the kernel supports AF_XDP and this process may open such a socket.
 pub fn af_xdp() -> Result<(), String> {
-    socket(libc::AF_XDP, libc::SOCK_RAW, 0).map(drop).map_err(|why| format!("no AF_XDP socket can be opened: {why}"))
+    socket(libc::AF_XDP, libc::SOCK_RAW, 0).map(drop).map_err(|why| format!("cannot open an AF_XDP socket: {why}"))
 }
 
 fn socket(family: i32, kind: i32, protocol: i32) -> io::Result<OwnedFd> {
@@ -97,7 +97,7 @@ pub fn program(name: &str) -> Result<(), String> {
 
 /// Checks that a file or device of this path exists.
 pub fn file(path: &str) -> Result<(), String> {
-    if Path::new(path).exists() { Ok(()) } else { Err(format!("there is no {path}")) }
+    if Path::new(path).exists() { Ok(()) } else { Err(format!("{path} does not exist")) }
 }
 
 #[cfg(test)]

@@ -128,7 +128,7 @@ pub fn output(command: &mut Command) -> Output {
         .spawn()
         .unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let [stdout, stderr] = [process.stdout.take().map(read_all), process.stderr.take().map(read_all)]
-        .map(|reading| reading.expect("it is piped"));
+        .map(|reading| reading.expect("stdout is piped"));
     let status = wait(&what, &mut process);
     Output { status, stdout: join(&what, stdout), stderr: join(&what, stderr) }
 }
@@ -177,10 +177,10 @@ fn look_until<T>(limit: Duration, mut look: impl FnMut() -> Option<T>) -> Option
 }
 
 fn wait_for(limit: Duration, process: &mut Child) -> Option<ExitStatus> {
-    let ended = look_until(limit, || process.try_wait().expect("it is a child of this process"));
+    let ended = look_until(limit, || process.try_wait().expect("the process is a child"));
     if ended.is_none() {
-        process.kill().expect("it is a child of this process");
-        process.wait().expect("it was killed");
+        process.kill().expect("the process is a child");
+        process.wait().expect("the process was killed");
     }
     ended
 }
@@ -197,7 +197,7 @@ mod tests {
 
     /// Returns the message of a panic.
     fn message(call: impl FnOnce()) -> String {
-        let panic = catch_unwind(AssertUnwindSafe(call)).expect_err("it panics");
+        let panic = catch_unwind(AssertUnwindSafe(call)).expect_err("the call panics");
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         text.or_else(|| panic.downcast_ref::<String>().cloned()).expect("a message")
     }
@@ -230,7 +230,7 @@ mod tests {
     fn process_that_does_not_end_is_killed() {
         let mut endless = Command::new("cat").stdin(std::process::Stdio::piped()).spawn().expect("coreutils");
         assert_eq!(wait_for(Duration::from_millis(20), &mut endless), None);
-        assert!(endless.try_wait().expect("a child").is_some(), "it was killed");
+        assert!(endless.try_wait().expect("a child").is_some(), "the process was killed");
     }
 
     #[test]

@@ -43,7 +43,7 @@ impl End for Raw {
 
     fn send(&mut self, len: usize) {
         let sent = self.socket.send_to(&self.buffer[..len], self.peer);
-        assert_eq!(sent.expect("loopback takes it"), len);
+        assert_eq!(sent.expect("loopback accepts the datagram"), len);
     }
 }
 
@@ -57,11 +57,11 @@ impl End for Takt {
     fn receive(&mut self) -> usize {
         let scan = if self.spin { Scan::Hot } else { Scan::All };
         loop {
-            if let Some(frame) = self.transport.recv(scan).expect("receiving works") {
+            if let Some(frame) = self.transport.recv(scan).expect("receive succeeds") {
                 return frame.len();
             }
             if !self.spin {
-                readiness::wait(self.transport.descriptors(), None).expect("poll works");
+                readiness::wait(self.transport.descriptors(), None).expect("poll succeeds");
             }
         }
     }
@@ -70,14 +70,14 @@ impl End for Takt {
         let t = &mut self.transport;
         t.loan().expect("a frame")[..len].fill(7);
         t.commit(len, FlowId::DEFAULT, &[self.peer]).expect("fits");
-        t.flush().expect("sending works");
+        t.flush().expect("send succeeds");
     }
 }
 
 fn raw_pair(spin: bool) -> [Raw; 2] {
     let open = || {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-        socket.set_nonblocking(spin).expect("an option");
+        socket.set_nonblocking(spin).expect("the socket option is set");
         socket
     };
     let (a, b) = (open(), open());
@@ -92,7 +92,7 @@ fn takt_pair(spin: bool) -> [Takt; 2] {
         interfaces: InterfaceSelection::Named(vec!["lo".into()]),
         ..UdpConfig::new(199)
     };
-    let open = || UdpTransport::open(&config).expect("lo is there");
+    let open = || UdpTransport::open(&config).expect("lo exists");
     let (a, b) = (open(), open());
     let at = |t: &UdpTransport| t.locators().default_unicast[0];
     let (at_a, at_b) = (at(&a), at(&b));

@@ -270,12 +270,12 @@ mod tests {
         for (n, urgency) in (0..).zip([0, 30, 46, 0, 30, 46]) {
             assert!(ahead.push(urgency, meta(urgency as u16), &[n; 8]));
         }
-        assert!(!ahead.push(0, meta(0), &[9; 9]), "longer than was said");
-        assert!(!ahead.is_next(46), "others are as urgent and came before");
+        assert!(!ahead.push(0, meta(0), &[9; 9]), "longer than the announced length");
+        assert!(!ahead.is_next(46), "earlier datagrams have the same urgency");
         assert_eq!(all(&mut ahead, 30), [(2, 46), (5, 46)]);
         ahead.forget(FlowId(30));
         ahead.await_urgency(0, 8);
-        assert!(!ahead.is_next(0), "what waits came before");
+        assert!(!ahead.is_next(0), "the waiting datagrams arrived first");
         assert_eq!(all(&mut ahead, ANY), [(0, 0), (3, 0)]);
         assert!(ahead.is_next(0) && ahead.free.len() == Ahead::PLACES);
     }
@@ -292,7 +292,7 @@ mod tests {
         assert_eq!(order, (10..18).chain([0]).chain(18..26).chain([1]).chain(26..30).collect::<Vec<_>>());
         fill(&mut waiting);
         let order: Vec<_> = std::iter::from_fn(|| waiting.pop_above(0)).collect();
-        assert_eq!(order, (10..30).collect::<Vec<_>>(), "who asks for urgent ones alone has no other");
+        assert_eq!(order, (10..30).collect::<Vec<_>>(), "a call for urgent datagrams returns only these");
     }
 
     #[test]
@@ -329,8 +329,8 @@ mod tests {
         }
         assert_eq!(count, Ahead::PLACES);
         assert!(!ahead.push(1, meta(1), &[9; 4]));
-        let (first, _) = ahead.pop_above(ANY).expect("it is full");
-        assert_eq!((ahead.bytes(&first), ahead.has_room()), (&[0; 4][..], false), "it is still lent");
+        let (first, _) = ahead.pop_above(ANY).expect("the queue is full");
+        assert_eq!((ahead.bytes(&first), ahead.has_room()), (&[0; 4][..], false), "the datagram is still loaned");
         ahead.give_back();
         assert!(ahead.push(1, meta(1), &[9; 4]));
         assert_eq!(all(&mut ahead, ANY).len(), Ahead::PLACES);

@@ -30,8 +30,8 @@ impl TransportError {
     /// Makes the error for a domain outside the port mapping.
     pub(crate) fn no_ports(domain_id: u32, ports: &PortMapping) -> Self {
         let why = match ports.domain_max() {
-            Some(max) => format!("domain ids are 0 to {max}"),
-            None => "no domain has ports with this port mapping".to_owned(),
+            Some(max) => format!("expected a domain id from 0 to {max}"),
+            None => "no domain has valid ports with this port mapping".to_owned(),
         };
         Self::new("join domain", domain_id, io::Error::new(io::ErrorKind::InvalidInput, why))
     }

@@ -248,7 +248,7 @@ impl<T: Transport> Transport for FaultInjector<T> {
 
     fn commit(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError> {
         let Some(datagram) = self.frame.get(..len).filter(|_| self.loaned) else {
-            let why = "no frame is loaned, or not one of that length";
+            let why = "no frame of that length is loaned";
             let why = io::Error::new(io::ErrorKind::InvalidInput, why);
             return Err(TransportError::new("commit", "a datagram", why));
         };
@@ -394,7 +394,7 @@ impl<M: Copy> Direction<M> {
     }
 
     fn hold(&mut self, datagram: &[u8], tag: M, due: u64) {
-        let slot = self.free.pop().expect("no more are drawn than there is room for");
+        let slot = self.free.pop().expect("no more datagrams are delayed than the pool holds");
         let len = datagram.len();
         self.buffer[slot * ROOM..][..len].copy_from_slice(datagram);
         self.held.push(Held { tag, slot, len, due });

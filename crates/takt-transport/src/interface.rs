@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn nearest_address_prefers_loopback_then_network_then_family() {
-        let ip = |text: &str| -> IpAddr { text.parse().expect("an address") };
+        let ip = |text: &str| -> IpAddr { text.parse().expect("a valid address") };
         let own = [(ip("192.0.2.2"), 24), (ip("198.51.100.2"), 24), (ip("fd00::2"), 64), (ip("fd01::2"), 64)];
         let near = |to| nearest(&own, ip(to));
         assert_eq!(near("198.51.100.9"), Some(ip("198.51.100.2")));

@@ -24,7 +24,7 @@ pub fn wait(descriptors: &[RawFd], timeout: Option<Duration>) -> io::Result<bool
 /// the lowest bit.
 pub fn wait_each(descriptors: &[RawFd], timeout: Option<Duration>) -> io::Result<u64> {
     if descriptors.len() > NAMED_MAX {
-        let why = "at most 64 descriptors can be waited for";
+        let why = "at most 64 descriptors can be polled";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
     match syscall::poll_readable(descriptors, timeout) {
@@ -135,9 +135,9 @@ mod tests {
         let fds = [first.as_raw_fd(), second.as_raw_fd(), third.as_raw_fd()];
         first.wake().expect("woken");
         third.wake().expect("woken");
-        assert_eq!(wait_each(&fds, None).expect("poll works"), 0b101);
+        assert_eq!(wait_each(&fds, None).expect("poll succeeds"), 0b101);
         assert!(first.reset().expect("reset") && third.reset().expect("reset"));
-        assert_eq!(wait_each(&fds, Some(Duration::ZERO)).expect("poll works"), 0);
+        assert_eq!(wait_each(&fds, Some(Duration::ZERO)).expect("poll succeeds"), 0);
     }
 
     #[test]
@@ -149,23 +149,23 @@ mod tests {
             return;
         };
         for _ in 0..3 {
-            assert_eq!(standing.wait(Some(Duration::ZERO)).expect("waiting works"), 0);
-            assert_eq!(standing.wait(Some(Duration::from_micros(1_500))).expect("waiting works"), 0);
+            assert_eq!(standing.wait(Some(Duration::ZERO)).expect("wait succeeds"), 0);
+            assert_eq!(standing.wait(Some(Duration::from_micros(1_500))).expect("wait succeeds"), 0);
             second.wake().expect("woken");
             third.wake().expect("woken");
-            assert_eq!(standing.wait(None).expect("waiting works"), 0b110);
-            assert_eq!(standing.wait(None).expect("waiting works"), 0b110, "until they are reset");
+            assert_eq!(standing.wait(None).expect("wait succeeds"), 0b110);
+            assert_eq!(standing.wait(None).expect("wait succeeds"), 0b110, "until they are reset");
             assert!(second.reset().expect("reset") && third.reset().expect("reset"));
         }
         drop(second);
         first.wake().expect("woken");
-        assert_eq!(standing.wait(None).expect("waiting works"), 0b001);
+        assert_eq!(standing.wait(None).expect("wait succeeds"), 0b001);
         assert!(Standing::new(&[first.as_raw_fd(); 2]).is_err() && Standing::new(&[-1]).is_err());
         let many: Vec<_> = (0..70).map(|_| Waker::new().expect("an eventfd")).collect();
         let standing = Standing::new(&many.iter().map(AsRawFd::as_raw_fd).collect::<Vec<_>>()).expect("an instance");
         many[66].wake().expect("woken");
         many[1].wake().expect("woken");
-        assert_eq!(standing.wait(None).expect("waiting works"), 1 << 63 | 1 << 1);
+        assert_eq!(standing.wait(None).expect("wait succeeds"), 1 << 63 | 1 << 1);
     }
 
     /// Waits in a separate thread; returns when the kernel has queued that thread at the list.
@@ -175,12 +175,12 @@ mod tests {
     ) -> std::thread::ScopedJoinHandle<'scope, u64> {
         let (tell, told) = std::sync::mpsc::channel();
         let sleeper = scope.spawn(move || {
-            tell.send(std::fs::read_link("/proc/thread-self").expect("Linux has it")).expect("the test waits");
-            standing.wait(Some(Duration::from_secs(30))).expect("waiting works")
+            tell.send(std::fs::read_link("/proc/thread-self").expect("Linux supports it")).expect("the test waits");
+            standing.wait(Some(Duration::from_secs(30))).expect("wait succeeds")
         });
         let status = std::path::Path::new("/proc").join(receive("a thread", &told)).join("stat");
         let is_asleep = || {
-            let state = std::fs::read_to_string(&status).expect("it lives");
+            let state = std::fs::read_to_string(&status).expect("the thread is alive");
             state.rsplit(") ").next().is_some_and(|rest| rest.starts_with('S'))
         };
         until("the thread sleeps", is_asleep);
@@ -221,9 +221,9 @@ mod tests {
     fn wait_ends_at_its_timeout() {
         let waker = Waker::new().expect("an eventfd");
         let fds = [waker.as_raw_fd()];
-        assert!(!wait(&fds, Some(Duration::ZERO)).expect("poll works"));
-        assert!(!wait(&fds, Some(Duration::from_millis(2))).expect("poll works"));
-        assert!(!wait(&[], Some(Duration::ZERO)).expect("poll works"));
+        assert!(!wait(&fds, Some(Duration::ZERO)).expect("poll succeeds"));
+        assert!(!wait(&fds, Some(Duration::from_millis(2))).expect("poll succeeds"));
+        assert!(!wait(&[], Some(Duration::ZERO)).expect("poll succeeds"));
     }
 
     #[test]
@@ -231,11 +231,11 @@ mod tests {
         let waker = Waker::new().expect("an eventfd");
         std::thread::scope(|scope| {
             scope.spawn(|| waker.wake().expect("an eventfd can be written"));
-            assert!(wait(&[waker.as_raw_fd()], None).expect("poll works"));
+            assert!(wait(&[waker.as_raw_fd()], None).expect("poll succeeds"));
         });
         assert!(waker.reset().expect("an eventfd can be read"));
         assert!(!waker.reset().expect("an eventfd can be read"));
-        assert!(!wait(&[waker.as_raw_fd()], Some(Duration::ZERO)).expect("poll works"));
+        assert!(!wait(&[waker.as_raw_fd()], Some(Duration::ZERO)).expect("poll succeeds"));
     }
 
     #[test]

@@ -275,7 +275,7 @@ pub trait Transport: Send {
         lent: &Lent,
     ) -> Result<(), TransportError> {
         let _ = (len, flow, destinations, lent);
-        Err(TransportError::new("commit", "a lent payload", std::io::ErrorKind::Unsupported.into()))
+        Err(TransportError::new("commit", "a loaned payload", std::io::ErrorKind::Unsupported.into()))
     }
 
     /// Sends all queued datagrams. Those that cannot be sent now are counted and lost. Never

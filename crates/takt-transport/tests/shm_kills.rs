@@ -49,26 +49,26 @@ fn fill(n: u32, memory: &mut [u8]) -> usize {
 fn send(transport: &mut ShmTransport, n: u32, to: Locator) -> bool {
     let before = transport.stats().datagrams_out;
     let loan = if n.is_multiple_of(3) { transport.lend(content(n).count()) } else { None };
-    let frame = transport.loan().expect("a frame is lent");
+    let frame = transport.loan().expect("a frame is loaned");
     match loan {
         Some(mut loan) => {
             let len = fill(n, loan.bytes_mut());
             let lent = loan.finish(len);
             frame[..4].copy_from_slice(&n.to_le_bytes());
-            transport.commit_lent(4, FlowId::DEFAULT, &[to], &lent).expect("the frame is taken");
+            transport.commit_lent(4, FlowId::DEFAULT, &[to], &lent).expect("the frame is accepted");
         }
         None => {
             let len = fill(n, frame);
-            transport.commit(len, FlowId::DEFAULT, &[to]).expect("the frame is taken");
+            transport.commit(len, FlowId::DEFAULT, &[to]).expect("the frame is accepted");
         }
     }
-    transport.flush().expect("flushing works");
+    transport.flush().expect("flush succeeds");
     transport.stats().datagrams_out > before
 }
 
 /// Returns the number of a datagram; panics unless the datagram and its loan are intact.
 fn number(datagram: &RxFrame<'_>) -> u32 {
-    let number = datagram.first_chunk().map(|first| u32::from_le_bytes(*first)).expect("at least a number");
+    let number = datagram.first_chunk().map(|first| u32::from_le_bytes(*first)).expect("a number");
     match datagram.lent() {
         Some(lent) => assert!(is_whole(number, lent), "payload {number} is damaged"),
         None => assert!(content(number).eq(datagram.iter().copied()), "datagram {number} is damaged"),
@@ -99,10 +99,10 @@ impl Victim {
 
 impl Drop for Victim {
     fn drop(&mut self) {
-        let ended = self.0.try_wait().expect("it is a child");
-        self.0.kill().expect("it is a child");
-        self.0.wait().expect("it is a child");
-        assert!(ended.is_none() || std::thread::panicking(), "it found something wrong");
+        let ended = self.0.try_wait().expect("the process is a child");
+        self.0.kill().expect("the process is a child");
+        self.0.wait().expect("the process is a child");
+        assert!(ended.is_none() || std::thread::panicking(), "the child reported a defect");
     }
 }
 
@@ -130,7 +130,7 @@ struct Survivor {
 impl Survivor {
     /// Receives a datagram, if there is one, and replies.
     fn take(&mut self) -> bool {
-        let Some(frame) = self.transport.recv(Scan::All).expect("receiving works") else { return false };
+        let Some(frame) = self.transport.recv(Scan::All).expect("receive succeeds") else { return false };
         let (from, n) = (frame.meta.source, number(&frame));
         let is_urgent = frame.meta.flow != FlowId::DEFAULT;
         let known = self.known.entry(from).or_default();
@@ -152,7 +152,7 @@ impl Survivor {
             known.answered += 1;
         }
         while let Some(gone) = self.transport.poll_lost() {
-            assert!(gone.has_ended && self.known.contains_key(&gone.locator), "{gone:?} was answered once, and killed");
+            assert!(gone.has_ended && self.known.contains_key(&gone.locator), "{gone:?} answered before");
             self.lost += 1;
         }
         true
@@ -163,18 +163,18 @@ impl Survivor {
         let until = self.received + count;
         while self.received < until {
             if !self.take() {
-                readiness::wait(self.transport.descriptors(), None).expect("waiting works");
+                readiness::wait(self.transport.descriptors(), None).expect("wait succeeds");
             }
         }
     }
 }
 
 fn count(directory: &str) -> usize {
-    fs::read_dir(directory).expect("it is there").count()
+    fs::read_dir(directory).expect("the file exists").count()
 }
 
 fn mapped(label: &str) -> usize {
-    let maps = fs::read_to_string("/proc/self/maps").expect("it is there");
+    let maps = fs::read_to_string("/proc/self/maps").expect("the file exists");
     maps.lines().filter(|line| line.contains(label)).count()
 }
 
@@ -194,7 +194,7 @@ fn survivor_is_unharmed_by_killed_processes() {
     let at = locators[0];
     let (known, held) = (BTreeMap::new(), VecDeque::new());
     let mut survivor = Survivor { transport, known, received: 0, urgent: 0, lost: 0, held, lent: 0 };
-    assert!(survivor.transport.lend(1).is_some(), "its segment is there");
+    assert!(survivor.transport.lend(1).is_some(), "its segment exists");
     let descriptors = count("/proc/self/fd");
     let mut victims: Vec<Victim> = (0..VICTIMS).map(|_| Victim::start(&at)).collect();
     for _ in 0..kills {
@@ -211,17 +211,17 @@ fn survivor_is_unharmed_by_killed_processes() {
         survivor.lost += 1;
     }
     let answered = survivor.known.values().filter(|known| known.answered > 0).count();
-    assert!(survivor.known.len() > kills / 4, "{} of them were heard", survivor.known.len());
-    assert_eq!(survivor.lost, answered, "each of them is told once");
+    assert!(survivor.known.len() > kills / 4, "{} of them were received", survivor.known.len());
+    assert_eq!(survivor.lost, answered, "each loss is reported once");
     assert_eq!(survivor.transport.stats().receive_errors, 0);
     assert!(survivor.lent > 0 && survivor.held.iter().all(|(n, lent)| is_whole(*n, lent)), "{}", survivor.lent);
     survivor.held.clear();
     let loans: Vec<_> = std::iter::from_fn(|| survivor.transport.lend(4096)).collect();
-    assert_eq!(loans.len(), SLOTS, "what the dead held is free");
+    assert_eq!(loans.len(), SLOTS, "memory held by killed processes is free");
     drop(loans);
     let mapped = (mapped("takt-shm"), mapped("takt-segment"));
-    assert_eq!((mapped, count("/proc/self/fd")), ((0, 1), descriptors), "nothing is left here but its own");
-    let sockets = fs::read_to_string("/proc/net/unix").expect("it is there");
+    assert_eq!((mapped, count("/proc/self/fd")), ((0, 1), descriptors), "only its own resources remain");
+    let sockets = fs::read_to_string("/proc/net/unix").expect("the file exists");
     for gone in survivor.known.keys() {
         let name: String = gone.address[8..].iter().map(|byte| format!("{byte:02x}")).collect();
         assert!(!sockets.contains(&name), "{gone} still listens");
@@ -242,7 +242,7 @@ fn the_life_of_a_victim() {
     let mut transport = open();
     let own = transport.locators().default_unicast[0];
     let to = Locator { address: std::array::from_fn(octet), ..own };
-    assert!(transport.reach(&to), "the survivor is there");
+    assert!(transport.reach(&to), "the survivor is alive");
     let port = u32::from_be_bytes(std::array::from_fn(|at| octet(16 + at)));
     let (mut next, mut answers, mut turn) = ([0, 0], 0, 0_u32);
     while transport.poll_lost().is_none() {
@@ -252,7 +252,7 @@ fn the_life_of_a_victim() {
         if send(&mut transport, *next, if is_urgent { Locator { port, ..to } } else { to }) {
             *next += 1;
         }
-        while let Some(frame) = transport.recv(Scan::All).expect("receiving works") {
+        while let Some(frame) = transport.recv(Scan::All).expect("receive succeeds") {
             assert_eq!(number(&frame), answers, "in order and without a gap");
             answers += 1;
         }

@@ -132,7 +132,7 @@ impl<'a> Cursor<'a> {
     /// Reads the next `len` octets.
     pub fn bytes(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
         let Some(taken) = self.rest().get(..len) else {
-            return Err(self.malformed("input ends early"));
+            return Err(self.malformed("input is truncated"));
         };
         self.position += len;
         Ok(taken)
@@ -141,7 +141,7 @@ impl<'a> Cursor<'a> {
     /// Reads the next `N` octets.
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
         let Some((taken, _)) = self.rest().split_first_chunk::<N>() else {
-            return Err(self.malformed("input ends early"));
+            return Err(self.malformed("input is truncated"));
         };
         self.position += N;
         Ok(*taken)
@@ -197,7 +197,7 @@ impl<'a> Cursor<'a> {
             None => return Err(start.malformed("string has length zero")),
         };
         if nul != 0 || text.contains(&0) {
-            return Err(start.malformed("string does not end in its only NUL"));
+            return Err(start.malformed("string does not end in exactly one NUL"));
         }
         core::str::from_utf8(text).map_err(|_| start.malformed("string is not UTF-8"))
     }
@@ -272,7 +272,7 @@ mod tests {
         let mut cursor = Cursor::with_base(&[1, 2, 3], Endianness::Big, 20);
         cursor.skip(1).expect("one octet is there");
         let error = cursor.u32().expect_err("two octets are left");
-        assert_eq!(error, Malformed { offset: 21, what: "input ends early" });
+        assert_eq!(error, Malformed { offset: 21, what: "input is truncated" });
         assert_eq!(cursor.remaining(), 2);
         assert!(cursor.bytes(usize::MAX).is_err());
     }
@@ -306,8 +306,8 @@ mod tests {
         assert_eq!(cursor.remaining(), 1);
         let what = |bytes: &[u8]| Cursor::new(bytes, Endianness::Little).string().expect_err("malformed").what;
         assert_eq!(what(&[0, 0, 0, 0]), "string has length zero");
-        assert_eq!(what(&[2, 0, 0, 0, b'a', b'b']), "string does not end in its only NUL");
-        assert_eq!(what(&[2, 0, 0, 0, 0, 0]), "string does not end in its only NUL");
+        assert_eq!(what(&[2, 0, 0, 0, b'a', b'b']), "string does not end in exactly one NUL");
+        assert_eq!(what(&[2, 0, 0, 0, 0, 0]), "string does not end in exactly one NUL");
         assert_eq!(what(&[9, 0, 0, 0, b'a', 0]), "sequence is longer than its input");
         assert_eq!(what(&[2, 0, 0, 0, 0xff, 0]), "string is not UTF-8");
     }

@@ -107,7 +107,7 @@ impl<'a> InlineQos<'a> {
                 PID_STATUS_INFO => qos.status_info = Some(u32::from_be_bytes(value.array()?)),
                 PID_DIRECTED_WRITE => {
                     if guids_of(&parameter).len() < 16 {
-                        return Err(parameter.malformed("directed write to nobody"));
+                        return Err(parameter.malformed("directed write without a reader"));
                     }
                     qos.directed_write = DirectedWrite { list: Some(list) };
                 }

@@ -283,7 +283,7 @@ mod tests {
         let memory: Arc<dyn LentMemory> = counted.clone();
         let octets = [[1_u8; 40], [2; 40]].concat();
         let frame = LentFrame::new(&memory, Piece { slot: 3, generation: 1, grain: 300, len: 40 }, &octets[..40]);
-        let held = frame.hold(&octets[8..40]).expect("they are the frame's");
+        let held = frame.hold(&octets[8..40]).expect("the frame owns them");
         assert_eq!(held.piece(), Piece { slot: 3, generation: 1, grain: 308, len: 32 });
         let other = frame.hold(&octets[..4]).expect("these too");
         assert_eq!((other.piece().grain, counted.0.load(Ordering::Relaxed)), (300, 2));

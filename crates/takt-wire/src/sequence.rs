@@ -117,7 +117,7 @@ impl Window {
     }
 
     fn parse(cursor: &mut Cursor<'_>) -> Result<Self, Malformed> {
-        let at = cursor.malformed("set is wider than 256 numbers");
+        let at = cursor.malformed("set spans more than 256 numbers");
         let len = cursor.u32()?;
         if len > SET_WINDOW {
             return Err(at);
@@ -203,7 +203,7 @@ impl SequenceNumberSet {
         }
         let window = Window::parse(cursor)?;
         if base.0.checked_add(i64::from(window.len)).is_none() {
-            return Err(at.malformed("sequence number set runs past the last number"));
+            return Err(at.malformed("sequence number set exceeds the largest number"));
         }
         Ok(Self { base, window })
     }
@@ -279,7 +279,7 @@ impl FragmentNumberSet {
         }
         let window = Window::parse(cursor)?;
         if base.checked_add(window.len).is_none() {
-            return Err(at.malformed("fragment number set runs past the last number"));
+            return Err(at.malformed("fragment number set exceeds the largest number"));
         }
         Ok(Self { base, window })
     }

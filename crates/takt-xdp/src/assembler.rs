@@ -179,7 +179,7 @@ impl Assembler {
     /// Ends the program with the result for passed frames.
     pub(crate) fn finish(mut self, pass: i32) -> Vec<Instruction> {
         self.place(Self::PASS).set(Register(0), pass).exit();
-        assert!(self.jumps.is_empty(), "every label has its place");
+        assert!(self.jumps.is_empty(), "every label is placed");
         self.instructions
     }
 }
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "every label has its place")]
+    #[should_panic(expected = "every label is placed")]
     fn label_without_a_place_panics() {
         let mut program = Assembler::new();
         let nowhere = program.label();

@@ -86,7 +86,7 @@ fn clearer(error: io::Error, mode: Mode) -> io::Error {
             io::Error::new(io::ErrorKind::ResourceBusy, why)
         }
         Some(libc::EOPNOTSUPP) => {
-            let why = format!("the interface's driver knows no {mode} XDP");
+            let why = format!("the driver of the interface does not support {mode} XDP");
             io::Error::new(io::ErrorKind::Unsupported, why)
         }
         Some(libc::ERANGE) => {

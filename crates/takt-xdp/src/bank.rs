@@ -126,7 +126,7 @@ impl Bank {
             [only] => format!("its queue {only} is"),
             several => format!("{} of its queues {several:?} are", several.len() - self.queues.len()),
         };
-        let why = format!("{which} taken: other participants, or other programs with AF_XDP, have them");
+        let why = format!("{which} taken by other participants or by other programs with AF_XDP");
         Err(io::Error::new(io::ErrorKind::ResourceBusy, why))
     }
 
@@ -272,11 +272,11 @@ impl Bank {
 fn check(candidates: &[u32], count: usize, there: u32) -> io::Result<()> {
     let distinct = candidates.iter().enumerate().all(|(at, queue)| !candidates[..at].contains(queue));
     let why = match candidates.iter().find(|queue| **queue >= there) {
-        Some(none) => format!("there is no queue {none}: it has {there}"),
-        None if count > QUEUES_OF_ONE => format!("{count} queues are asked for; {QUEUES_OF_ONE} is the most"),
-        None if count == 0 => "no queue is asked for".into(),
-        None if count > candidates.len() => format!("{count} queues are asked for, and it has {there}"),
-        None if !distinct => "a queue is asked for twice".into(),
+        Some(none) => format!("the interface has no queue {none}: it has {there}"),
+        None if count > QUEUES_OF_ONE => format!("{count} queues requested; the maximum is {QUEUES_OF_ONE}"),
+        None if count == 0 => "no queue requested".into(),
+        None if count > candidates.len() => format!("{count} queues requested; it has {there}"),
+        None if !distinct => "a queue is requested twice".into(),
         None => return Ok(()),
     };
     Err(io::Error::new(io::ErrorKind::InvalidInput, why))

@@ -36,7 +36,7 @@ pub fn drop_capabilities() -> io::Result<()> {
     let still = syscall::capabilities()?;
     match DROPPED.iter().all(|capability| still.iter().all(|set| set & 1 << capability == 0)) {
         true => Ok(()),
-        false => Err(io::Error::other("the kernel has kept capabilities that were dropped")),
+        false => Err(io::Error::other("the kernel kept capabilities that were dropped")),
     }
 }
 
@@ -44,7 +44,7 @@ pub fn drop_capabilities() -> io::Result<()> {
 pub(crate) fn lacking(names: &'static str) -> impl Fn(io::Error) -> io::Error {
     move |error| match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => {
-            io::Error::new(io::ErrorKind::PermissionDenied, format!("{error}: it takes {names}"))
+            io::Error::new(io::ErrorKind::PermissionDenied, format!("{error}: {names} required"))
         }
         _ => error,
     }
@@ -57,9 +57,9 @@ mod tests {
     #[test]
     fn dropped_capabilities_are_gone_and_others_stay() {
         // Concerns this thread alone.
-        let before = syscall::capabilities().expect("they can be read");
-        drop_capabilities().expect("fewer are always possible");
-        let after = syscall::capabilities().expect("they can be read");
+        let before = syscall::capabilities().expect("the capabilities are readable");
+        drop_capabilities().expect("dropping capabilities is always permitted");
+        let after = syscall::capabilities().expect("the capabilities are readable");
         let mask = DROPPED.iter().fold(0, |mask, capability| mask | 1 << capability);
         assert_eq!(after, before.map(|set| set & !mask));
         drop_capabilities().expect("none of them is no error");
@@ -67,13 +67,13 @@ mod tests {
 
     #[test]
     fn other_threads_keep_their_capabilities() {
-        let before = syscall::capabilities().expect("they can be read");
+        let before = syscall::capabilities().expect("the capabilities are readable");
         let of_child = std::thread::spawn(|| {
-            drop_capabilities().expect("fewer are always possible");
-            std::thread::spawn(|| syscall::capabilities().expect("they can be read")).join().expect("it ends")
+            drop_capabilities().expect("dropping capabilities is always permitted");
+            std::thread::spawn(|| syscall::capabilities().expect("readable")).join().expect("the thread ends")
         });
         let mask = DROPPED.iter().fold(0, |mask, capability| mask | 1 << capability);
-        assert_eq!(of_child.join().expect("it ends"), before.map(|set| set & !mask), "its children have its own");
-        assert_eq!(syscall::capabilities().expect("they can be read"), before);
+        assert_eq!(of_child.join().expect("ended"), before.map(|set| set & !mask), "its children have its own");
+        assert_eq!(syscall::capabilities().expect("the capabilities are readable"), before);
     }
 }

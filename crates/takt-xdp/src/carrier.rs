@@ -99,7 +99,7 @@ struct Opened {
 /// Binds queues of the interface, with frames that have room for datagrams of at least this length.
 fn open(config: &XdpConfig, interface: &Interface, room: usize) -> Result<Opened, TransportError> {
     let failed = |op| move |e| TransportError::new(op, format_args!("AF_XDP on {}", config.interface), e);
-    let neighbours = Neighbours::new(interface.index).map_err(failed("read the neighbours of"))?;
+    let neighbours = Neighbours::new(interface.index).map_err(failed("read the neighbors of"))?;
     let shape = Shape::for_frames(
         interface.mtu + EthernetHeader::LEN + EthernetHeader::TAG_LEN,
         PAYLOAD_AT + room.max(interface.mtu),
@@ -125,7 +125,7 @@ impl Carrier {
         let failed = |op| move |e| TransportError::new(op, format_args!("AF_XDP on {}", config.interface), e);
         config.check().map_err(failed("open"))?;
         let Opened { mut seat, neighbours, carried_len } = open(config, interface, 0)?;
-        let loan = seat.bank_mut().take().expect("no frame is in use yet");
+        let loan = seat.bank_mut().take().expect("all frames are free");
         let mut carrier = Self {
             seat,
             neighbours,
@@ -173,7 +173,7 @@ impl Carrier {
     /// the loaned frame is kept.
     fn reopen(&mut self, interface: &Interface) -> Result<(), TransportError> {
         let mut opened = open(&self.config, interface, self.max_message_len)?;
-        let loan = opened.seat.bank_mut().take().expect("no frame is in use yet");
+        let loan = opened.seat.bank_mut().take().expect("all frames are free");
         let range = PAYLOAD_AT..PAYLOAD_AT + self.max_message_len;
         let written = self.seat.bank().umem().bytes(&self.loan, range.clone());
         opened.seat.bank_mut().umem_mut().bytes_mut(&loan, range).copy_from_slice(written);

@@ -89,9 +89,9 @@ impl XdpConfig {
     pub(crate) fn check(&self) -> io::Result<()> {
         let odd = |frames: &u32| !frames.is_power_of_two() || !(64..=32_768).contains(frames);
         let why = if let Some(frames) = [self.rx_frames, self.tx_frames].into_iter().find(odd) {
-            format!("{frames} frames: a power of two from 64 to 32,768 is possible")
+            format!("{frames} frames: expected a power of two from 64 to 32,768")
         } else if let Some(vlan) = self.vlan.filter(|vlan| *vlan > 4094) {
-            format!("VLAN {vlan}: 0 to 4094 is possible")
+            format!("VLAN {vlan}: expected 0 to 4,094")
         } else {
             return Ok(());
         };

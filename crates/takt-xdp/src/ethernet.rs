@@ -120,7 +120,7 @@ impl XdpPort {
         let failed = |op| move |e| TransportError::new(op, format_args!("AF_XDP on {}", config.packet.interface), e);
         for frames in [config.rx_frames, config.tx_frames] {
             if !frames.is_power_of_two() || !(64..=32_768).contains(&frames) {
-                let why = format!("{frames} frames: a power of two from 64 to 32,768 is possible");
+                let why = format!("{frames} frames: expected a power of two from 64 to 32,768");
                 return Err(failed("configure")(io::Error::new(io::ErrorKind::InvalidInput, why)));
             }
         }
@@ -129,7 +129,7 @@ impl XdpPort {
         let longest = packet.mtu() + HEADER_MAX;
         let shape = Shape::for_frames(longest, FRAME_AT + longest);
         let mut seat = take_seat(config, packet.interface(), shape, &any)?;
-        let loan = seat.bank_mut().take().expect("no frame is in use yet");
+        let loan = seat.bank_mut().take().expect("all frames are free");
         let mut port = Self {
             seat,
             config: config.clone(),
@@ -231,7 +231,7 @@ impl XdpPort {
     /// loaned frame is kept.
     fn reopen(&mut self) -> Result<(), TransportError> {
         let mut seat = take_seat(&self.config, self.packet.interface(), self.shape, &self.any)?;
-        let loan = seat.bank_mut().take().expect("no frame is in use yet");
+        let loan = seat.bank_mut().take().expect("all frames are free");
         let umem = self.seat.bank().umem();
         let written = FRAME_AT..umem.frame_len();
         let octets = umem.bytes(&self.loan, written.clone());
@@ -248,7 +248,7 @@ impl XdpPort {
     fn take_port(&mut self, port: u16) {
         if let Err(why) = self.seat.open(self.key(port)) {
             self.own_warnings.push(Warning {
-                what: format!("what comes to port {port} comes by AF_PACKET: {why}"),
+                what: format!("port {port} receives through AF_PACKET: {why}"),
                 remedy: format!("open at most {} flows with ports of their own", PORTS_MAX - 4),
             });
         }

@@ -34,7 +34,7 @@ impl Options {
         for (key, value) in request.options(&["queues", "queue", "mode", "vlan"])? {
             let number = || {
                 let parsed = value.parse::<u16>();
-                parsed.map_err(|_| request.refused(&format!("{key} {value:?} is no number from 0 to 65,535")))
+                parsed.map_err(|_| request.refused(&format!("{key} {value:?}: expected a number from 0 to 65,535")))
             };
             match (key.as_str(), value.as_str()) {
                 ("queues", "all") => options.queues = Some(Queues::All),
@@ -43,7 +43,7 @@ impl Options {
                 ("vlan", _) => options.vlan = Some(number()?),
                 ("mode", "native") => options.mode = Some(Mode::Native),
                 ("mode", "generic") => options.mode = Some(Mode::Generic),
-                _ => return Err(request.refused(&format!("mode {value:?} is neither native nor generic"))),
+                _ => return Err(request.refused(&format!("mode {value:?}: expected native or generic"))),
             }
         }
         Ok(options)
@@ -59,7 +59,7 @@ impl TransportFactory for Xdp {
     }
 
     fn summary(&self) -> &'static str {
-        "UDP on the wire, past the kernel's network stack by AF_XDP"
+        "UDP that bypasses the kernel's network stack with AF_XDP"
     }
 
     fn needs(&self) -> &'static str {
@@ -95,7 +95,7 @@ impl TransportFactory for XdpEthernet {
     }
 
     fn summary(&self) -> &'static str {
-        "RTPS on Ethernet without IP, by AF_XDP"
+        "RTPS on Ethernet without IP, over AF_XDP"
     }
 
     fn needs(&self) -> &'static str {
@@ -130,17 +130,17 @@ mod tests {
         let (udp, tcp, shm) = (UdpConfig::new(0), TcpConfig::default(), ShmConfig::default());
         let request = Request { spec: &spec, udp: &udp, tcp: &tcp, shm: &shm };
         let factory: &dyn TransportFactory = if spec.name == "xdp" { &Xdp } else { &XdpEthernet };
-        factory.open(&request).map(drop).expect_err("it cannot be opened").to_string()
+        factory.open(&request).map(drop).expect_err("the transport is refused").to_string()
     }
 
     #[test]
     fn invalid_option_is_reported_with_its_reason() {
         assert_eq!(refusal("xdp"), "open xdp: an interface is missing: xdp:eth0");
-        assert_eq!(refusal("xdp:x/queue=a"), "open xdp:x/queue=a: queue \"a\" is no number from 0 to 65,535");
-        assert_eq!(refusal("xdp:x/mode=fast"), "open xdp:x/mode=fast: mode \"fast\" is neither native nor generic");
+        assert_eq!(refusal("xdp:x/queue=a"), "open xdp:x/queue=a: queue \"a\": expected a number from 0 to 65,535");
+        assert_eq!(refusal("xdp:x/mode=fast"), "open xdp:x/mode=fast: mode \"fast\": expected native or generic");
         assert_eq!(
             refusal("xdp:x/speed=1"),
-            "open xdp:x/speed=1: it has no option speed, but queues, queue, mode, vlan"
+            "open xdp:x/speed=1: unknown option speed; expected one of queues, queue, mode, vlan"
         );
         assert!(refusal("xdp:nowhere0").contains("nowhere0"));
         assert!(refusal("xdp-ethernet:nowhere0").contains("nowhere0"));

@@ -34,16 +34,16 @@ impl Tried {
             let (program, table, socket) = (switchboard.program(false)?, Table::new(rules)?, syscall::xdp_socket()?);
             Ok::<_, io::Error>(Self { switchboard, program, table, socket })
         });
-        let tried = tried.expect("root may");
+        let tried = tried.expect("root has the permission");
         for key in [Key::udp(HERE, PORT, 0), Key::udp(HERE_V6, PORT, 0), Key::ethernet(MAC, PORT, 0)] {
-            tried.table.open(key).expect("there is room for a port");
+            tried.table.open(key).expect("the table has a free entry");
         }
-        tried.switchboard.connect(0, &tried.table, tried.socket.as_fd()).expect("there is room for a queue");
+        tried.switchboard.connect(0, &tried.table, tried.socket.as_fd()).expect("the queue table has a free entry");
         Some(tried)
     }
 
     fn decide(&self, frame: &[u8]) -> u32 {
-        self.program.decide(frame).expect("it can be run")
+        self.program.decide(frame).expect("the program can be run")
     }
 }
 
@@ -63,21 +63,21 @@ fn frame(to: IpAddr, port: u16, tag: Option<VlanTag>, payload: &[u8]) -> Vec<u8>
     let udp = ip + if to.is_ipv4() { Ipv4Header::LEN } else { Ipv6Header::LEN };
     let mut bytes = vec![0; udp + 8];
     bytes.extend(payload);
-    ethernet.emit(&mut bytes).expect("it fits");
+    ethernet.emit(&mut bytes).expect("the buffer is large enough");
     let payload_len = 8 + payload.len() as u16;
     let ports = UdpHeader { source_port: 7413, destination_port: port };
     match to {
         IpAddr::V4(destination) => {
             let source = Ipv4Addr::new(192, 0, 2, 1);
             let header = Ipv4Header { source, destination, protocol: UDP, ttl: 64, traffic_class: 0, payload_len };
-            header.emit(&mut bytes[ip..]).expect("it fits");
-            ports.emit(&mut bytes[udp..], |len| Sum::pseudo_v4(source, destination, UDP, len)).expect("it fits");
+            header.emit(&mut bytes[ip..]).expect("the buffer is large enough");
+            ports.emit(&mut bytes[udp..], |len| Sum::pseudo_v4(source, destination, UDP, len)).expect("enough space");
         }
         IpAddr::V6(destination) => {
             let (source, next_header) = (Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1), UDP);
             let header = Ipv6Header { source, destination, next_header, hop_limit: 64, traffic_class: 0, payload_len };
-            header.emit(&mut bytes[ip..]).expect("it fits");
-            ports.emit(&mut bytes[udp..], |len| Sum::pseudo_v6(source, destination, UDP, len)).expect("it fits");
+            header.emit(&mut bytes[ip..]).expect("the buffer is large enough");
+            ports.emit(&mut bytes[udp..], |len| Sum::pseudo_v6(source, destination, UDP, len)).expect("enough space");
         }
     }
     bytes
@@ -87,7 +87,7 @@ fn frame(to: IpAddr, port: u16, tag: Option<VlanTag>, payload: &[u8]) -> Vec<u8>
 fn frame_of_takt(to: MacAddress, port: u16, tag: Option<VlanTag>, payload: &[u8]) -> Vec<u8> {
     let header = EthernetHeader { destination: to, ..ethernet(tag, EtherType::TAKT) };
     let mut bytes = vec![0; header.header_len() + 8];
-    header.emit(&mut bytes).expect("it fits");
+    header.emit(&mut bytes).expect("the buffer is large enough");
     let [len, port] = [payload.len() as u16, port].map(u16::to_be_bytes);
     let at = header.header_len();
     bytes[at..].copy_from_slice(&[1, 0, len[0], len[1], port[0], port[1], 0x1d, 0xf5]);
@@ -174,7 +174,7 @@ fn tag_must_have_the_configured_vlan() {
     for own in [0, 0x0abc] {
         let Some(tried) = Tried::new(RULES) else { return };
         for key in [Key::udp(HERE, 1, own), Key::udp(HERE_V6, 1, own), Key::ethernet(MAC, 1, own)] {
-            tried.table.open(key).expect("there is room for a port");
+            tried.table.open(key).expect("the table has a free entry");
         }
         let of_all_forms = |tag| {
             [
@@ -202,10 +202,10 @@ fn tag_must_have_the_configured_vlan() {
 fn other_protocols_pass() {
     let Some(tried) = Tried::new(Rules { rtps_only: false, ..RULES }) else { return };
     let mut bytes = [0; 80];
-    ethernet(None, EtherType::ARP).emit(&mut bytes).expect("it fits");
+    ethernet(None, EtherType::ARP).emit(&mut bytes).expect("the buffer is large enough");
     let ends = [1, 2].map(|n| (MacAddress::default(), Ipv4Addr::new(192, 0, 2, n)));
     let arp = ArpPacket { operation: ArpOperation::Request, sender: ends[0], target: ends[1] };
-    arp.emit(&mut bytes[14..]).expect("it fits");
+    arp.emit(&mut bytes[14..]).expect("the buffer is large enough");
     assert_eq!(tried.decide(&bytes), PASS);
     assert_eq!(tried.decide(&[0xff; 64]), PASS);
 }
@@ -256,11 +256,11 @@ fn ports_are_opened_and_closed() {
     for port in [1, 255, 256, 65_535] {
         let key = Key::udp(HERE, port, 0);
         assert_eq!(decide(port), PASS);
-        tried.table.open(key).expect("there is room");
+        tried.table.open(key).expect("the table has a free entry");
         assert_eq!(decide(port), REDIRECT);
-        tried.table.close(key).expect("it was open");
+        tried.table.close(key).expect("the port was open");
         assert_eq!(decide(port), PASS);
-        assert!(tried.table.close(key).is_err(), "it was not open any more");
+        assert!(tried.table.close(key).is_err(), "the port was already closed");
     }
     assert_eq!(decide(PORT), REDIRECT);
     let open = (2000..3024).filter(|port| tried.table.open(Key::udp(HERE, *port, 0)).is_ok()).count();
@@ -271,11 +271,11 @@ fn ports_are_opened_and_closed() {
 fn queue_that_changes_its_owner_follows_the_new_table() {
     let Some(tried) = Tried::new(RULES) else { return };
     let (theirs, ours) = (frame(HERE, PORT, None, b"RTPS"), frame(HERE, 1, None, b"RTPS"));
-    let other = Table::new(Rules { rtps_only: false, ..RULES }).expect("there is memory");
-    other.open(Key::udp(HERE, 1, 0)).expect("there is room");
+    let other = Table::new(Rules { rtps_only: false, ..RULES }).expect("memory is available");
+    other.open(Key::udp(HERE, 1, 0)).expect("the table has a free entry");
     assert_eq!([&theirs, &ours].map(|frame| tried.decide(frame)), [REDIRECT, PASS]);
     // As after the end of a process: its table still exists when the next owner takes the queue.
-    tried.switchboard.connect(0, &other, tried.socket.as_fd()).expect("there is room");
+    tried.switchboard.connect(0, &other, tried.socket.as_fd()).expect("the controller accepts the connection");
     assert_eq!([&theirs, &ours].map(|frame| tried.decide(frame)), [PASS, REDIRECT]);
     assert_eq!(tried.decide(&frame(HERE, 1, None, b"?")), REDIRECT, "by its owner's rules");
     tried.switchboard.disconnect(0);
@@ -288,6 +288,6 @@ fn everything_passes_without_a_socket_at_the_queue() {
     let Tried { switchboard: _switchboard, program, table, socket } = tried;
     drop(socket);
     // The table still exists; the kernel removes a closed socket from the map.
-    assert_eq!(program.decide(&frame(HERE, PORT, None, b"RTPS")).expect("it can be run"), PASS);
+    assert_eq!(program.decide(&frame(HERE, PORT, None, b"RTPS")).expect("the program can be run"), PASS);
     drop(table);
 }

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     fn chunks() -> Chunks {
-        let memory = Mapping::anonymous(3 * 2048).expect("some memory");
+        let memory = Mapping::anonymous(3 * 2048).expect("memory is available");
         // SAFETY: there is no other reference to the memory yet.
         let octets = unsafe { std::slice::from_raw_parts_mut(memory.as_ptr(), 3 * 2048) };
         octets.iter_mut().enumerate().for_each(|(at, octet)| *octet = (at * 7 + at / 2048) as u8);

@@ -1,8 +1,8 @@
 //! AF_XDP transport: exchanges frames with an interface, bypassing the kernel's network stack.
 //!
 //! [`XdpTransport`] is a [`Transport`](takt_transport::Transport) whose datagrams are ordinary UDP
-//! on the wire, so it interoperates with every participant over UDP. `docs/xdp.md` describes its
-//! requirements and how to try it.
+//! on the wire, so it interoperates with every participant over UDP. `docs/guide/xdp.md` describes
+//! its requirements and how to try it.
 //!
 //! | module | contents |
 //! |---|---|
@@ -65,6 +65,6 @@ pub use transport::XdpTransport;
 
 // The code in the documents is compiled with the tests.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/xdp.md")]
-#[doc = include_str!("../../../docs/transports.md")]
+#[doc = include_str!("../../../docs/guide/xdp.md")]
+#[doc = include_str!("../../../docs/guide/transports.md")]
 struct Documents;

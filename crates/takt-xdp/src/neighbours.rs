@@ -297,7 +297,7 @@ mod tests {
             table.learn(&new(Ipv4Addr::from_bits(0x0a00_0000 + n).into(), libc::NUD_REACHABLE));
         }
         assert_eq!(table.known.len(), NEIGHBOURS_MAX);
-        assert_eq!(table.known.capacity(), NEIGHBOURS_MAX, "nothing was allocated");
+        assert_eq!(table.known.capacity(), NEIGHBOURS_MAX, "no allocation occurred");
     }
 
     #[test]

@@ -46,6 +46,6 @@ mod tests {
         });
         assert_eq!((refused.expect_err("no permission").kind(), attempts), (io::ErrorKind::PermissionDenied, 1));
         let never = while_busy(|| Err::<(), _>(busy()));
-        assert_eq!(never.expect_err("patience has an end").kind(), io::ErrorKind::ResourceBusy);
+        assert_eq!(never.expect_err("the retries end").kind(), io::ErrorKind::ResourceBusy);
     }
 }

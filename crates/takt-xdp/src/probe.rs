@@ -21,12 +21,12 @@ pub(crate) fn findings(interface: &str) -> Vec<Finding> {
     findings.push(finding);
     let Some(link) = link.filter(|link| link.is_ethernet) else { return findings };
     if link.has_xdp_program {
-        let detail = "one is on the interface (`ip link`, `bpftool net`); it has to be one of Takt's, or to go";
+        let detail = "an XDP program is attached (`ip link`, `bpftool net`); it must be Takt's, or be removed";
         findings.push(Finding::new("program", Grade::Unknown, detail));
     }
     let queues = match link.rx_queues {
         1 => "one".to_owned(),
-        count => format!("{count}; what arrives at others than the participant's comes by the kernel's sockets"),
+        count => format!("{count}; packets on queues other than the participant's arrive through kernel sockets"),
     };
     findings.push(Finding::new("queues", Grade::Good, queues));
     let yes = |what, is_there, good: &str, lesser: &str| {
@@ -37,7 +37,7 @@ pub(crate) fn findings(interface: &str) -> Vec<Finding> {
         None => findings.push(Finding::new(
             "driver",
             Grade::Unknown,
-            "a kernel below 6.3 does not say what a driver can do",
+            "kernels before 6.3 do not report the features of a driver",
         )),
         Some(xdp) => findings.extend([
             match attach::costs_others(&link.driver) {
@@ -50,7 +50,7 @@ pub(crate) fn findings(interface: &str) -> Vec<Finding> {
             yes(
                 "large frames",
                 xdp.several_parts,
-                "the driver takes MTUs above a page",
+                "the driver accepts a filter at MTUs above a page",
                 "the driver refuses a filter at MTUs above a page",
             ),
         ]),
@@ -61,21 +61,21 @@ pub(crate) fn findings(interface: &str) -> Vec<Finding> {
 /// Explains why the filter does not run in a driver that supports it, and how to change that.
 fn kept_generic(interface: &str) -> String {
     format!(
-        "the kernel's receive path runs the filter, for in the driver it would slow TCP of others towards {interface} to a third; if \
-         that is wanted (mode=native), `ethtool -K {interface} gro on` and a larger MTU mend some of it"
+        "the kernel's receive path runs the filter: in the driver it would slow TCP of other programs to {interface} \
+         to a third; with mode=native, `ethtool -K {interface} gro on` and a larger MTU reduce the loss"
     )
 }
 
 fn sockets() -> Finding {
     let what = "AF_XDP";
     match syscall::xdp_socket() {
-        Ok(_) => Finding::new(what, Grade::Good, "the kernel has it"),
+        Ok(_) => Finding::new(what, Grade::Good, "supported by the kernel"),
         Err(error) => match error.raw_os_error() {
             Some(libc::EAFNOSUPPORT) => {
                 Finding::new(what, Grade::Missing, "the kernel was built without CONFIG_XDP_SOCKETS")
             }
             // Without CAP_NET_RAW, the answer is unknown.
-            Some(libc::EPERM) => Finding::new(what, Grade::Unknown, "asking takes CAP_NET_RAW"),
+            Some(libc::EPERM) => Finding::new(what, Grade::Unknown, "the check needs CAP_NET_RAW"),
             _ => Finding::new(what, Grade::Missing, error.to_string()),
         },
     }
@@ -87,13 +87,13 @@ fn memory() -> Finding {
     const NEEDED: u64 = 10 << 20;
     let what = "memory";
     if has_capability("CAP_IPC_LOCK") {
-        return Finding::new(what, Grade::Good, "CAP_IPC_LOCK: as much as there is");
+        return Finding::new(what, Grade::Good, "unlimited with CAP_IPC_LOCK");
     }
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
     let line = limits.lines().find_map(|line| line.strip_prefix("Max locked memory"));
     let soft = line.and_then(|line| line.split_whitespace().next());
     match soft.map(|soft| (soft, soft.parse::<u64>())) {
-        Some(("unlimited", _)) => Finding::new(what, Grade::Good, "the limit of locked memory is infinite"),
+        Some(("unlimited", _)) => Finding::new(what, Grade::Good, "locked memory is unlimited"),
         Some((_, Ok(bytes))) if bytes >= NEEDED => {
             Finding::new(what, Grade::Good, format!("{bytes} bytes may be locked, {NEEDED} are needed"))
         }
@@ -101,6 +101,6 @@ fn memory() -> Finding {
             let detail = format!("{bytes} bytes may be locked, {NEEDED} are needed: `ulimit -l`, or CAP_IPC_LOCK");
             Finding::new(what, Grade::Missing, detail)
         }
-        _ => Finding::new(what, Grade::Unknown, "the limit of locked memory is not known"),
+        _ => Finding::new(what, Grade::Unknown, "the limit of locked memory is unknown"),
     }
 }

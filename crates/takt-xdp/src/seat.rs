@@ -41,7 +41,7 @@ impl Seat {
     /// interface's network namespace.
     pub(crate) fn take(asked: &Asked<'_>, route: BorrowedFd<'_>) -> Result<Self, (&'static str, io::Error)> {
         let failed = |op| move |e| (op, e);
-        let driver = syscall::driver(route, asked.place.name).map_err(failed("ask for the driver of"))?;
+        let driver = syscall::driver(route, asked.place.name).map_err(failed("query the driver of"))?;
         let target = Target { ifindex: asked.place.ifindex, driver: &driver, mode: asked.mode };
         let share = Share::open(target).map_err(failed("attach the filter of"))?;
         let copy = share.mode() == Mode::Generic;
@@ -51,7 +51,8 @@ impl Seat {
         // its kernel will split.
         let packet = asked.place.mtu + EthernetHeader::LEN + EthernetHeader::TAG_LEN;
         let rules = Rules { rtps_only: asked.rtps_only, frame_len_max: packet.min(bank.frame_len_max()) };
-        let table = Table::new(rules).map_err(lacking("CAP_BPF")).map_err(failed("make a table for the filter of"))?;
+        let table =
+            Table::new(rules).map_err(lacking("CAP_BPF")).map_err(failed("create the map for the filter of"))?;
         let seat = Self { bank, table, share };
         for (number, socket) in seat.bank.numbered() {
             let connected = seat.share.switchboard().connect(number, &seat.table, socket);

@@ -92,7 +92,7 @@ impl Share {
     fn begin(at: Target<'_>, address: &SocketAddr) -> io::Result<Self> {
         let switchboard = Switchboard::new().map_err(lacking("CAP_BPF and CAP_NET_ADMIN"))?;
         let listener = UnixListener::bind_addr(address).map_err(|e| match e.kind() {
-            io::ErrorKind::AddrInUse => busy("others open and close it all the time"),
+            io::ErrorKind::AddrInUse => busy("other processes keep opening and closing it"),
             _ => e,
         })?;
         // If this fails because others have the program and are about to take over the name, the
@@ -105,7 +105,7 @@ impl Share {
         let (_, commons) = greeted(&connection)?;
         let mode = commons.attached.mode;
         if let Some(wanted) = wanted.filter(|wanted| *wanted != mode) {
-            let why = format!("its filter runs in {mode} mode for other participants, and {wanted} mode is asked for");
+            let why = format!("its filter runs in {mode} mode for other participants, and {wanted} mode is requested");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         Self::start(commons, Role::Guest(connection), address, true)
@@ -286,7 +286,7 @@ impl Commons {
 /// Receives a greeting: the attachment's id, and the shared resources.
 fn greeted(connection: &UnixStream) -> io::Result<(u32, Commons)> {
     if syscall::peer_user(connection.as_fd())? != syscall::own_user() {
-        let why = "a process of another user has its filter: one user's participants can share an interface";
+        let why = "a process of another user owns its filter; only participants of one user can share an interface";
         return Err(io::Error::new(io::ErrorKind::AddrInUse, why));
     }
     connection.set_read_timeout(Some(ANSWER))?;
@@ -294,15 +294,15 @@ fn greeted(connection: &UnixStream) -> io::Result<(u32, Commons)> {
     let received = syscall::receive_with::<DESCRIPTORS>(connection.as_fd(), &mut greeting);
     let (len, descriptors) = received.map_err(|e| match e.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-            io::Error::new(io::ErrorKind::TimedOut, "the process that has its filter does not answer: is it stopped?")
+            io::Error::new(io::ErrorKind::TimedOut, "the process that owns its filter does not answer; is it stopped?")
         }
         // The owner has ended, or could not reply.
-        _ => busy("the process that has its filter turns others away"),
+        _ => busy("the process that owns its filter refuses other participants"),
     })?;
     let (Some((number, rest)), [Some(attachment), Some(tables), Some(sockets)]) =
         (greeting[..len].split_first_chunk::<4>(), descriptors)
     else {
-        return Err(busy("the process that has its filter turns others away"));
+        return Err(busy("the process that owns its filter refuses other participants"));
     };
     let (mode, why) = rest.split_first().unwrap_or((&0, &[]));
     let not_native = (!why.is_empty()).then(|| String::from_utf8_lossy(why).into_owned());

@@ -75,8 +75,8 @@ impl Socket {
             let registered = syscall::set_xdp_option(fd.as_fd(), libc::XDP_UMEM_REG, &umem.registration());
             registered.map_err(|e| match e.raw_os_error() {
                 Some(libc::ENOBUFS) => {
-                    let why = "the frames are more memory than may be locked: raise that limit (`ulimit -l`), grant CAP_IPC_LOCK, \
-                               or ask for fewer frames";
+                    let why = "the frames exceed the limit of locked memory: raise it (`ulimit -l`), grant CAP_IPC_LOCK, \
+                               or configure fewer frames";
                     io::Error::new(io::ErrorKind::OutOfMemory, why)
                 }
                 _ => e,
@@ -299,12 +299,12 @@ mod tests {
         const FRAMES: u32 = 64;
         let wanted = Wanted { rx_frames: FRAMES, tx_frames: FRAMES, copy: true };
         let mut umem = Umem::new(Shape { chunk_len: 2048, parts: 1 }, FRAMES, FRAMES).expect("memory");
-        let mut socket = Socket::open(&wanted, &mut umem, true).expect("root may");
+        let mut socket = Socket::open(&wanted, &mut umem, true).expect("root has the permission");
         // The socket is not bound, so the kernel does not consume the frames that opening has put
         // there.
         for n in 0..FRAMES {
             assert!(socket.fill.push(u64::from(n) * 2048), "frame {n}");
         }
-        assert!(!socket.fill.push(0), "more than all frames twice is a mistake of ours");
+        assert!(!socket.fill.push(0), "at most twice the frames complete");
     }
 }

@@ -147,7 +147,7 @@ const fn descriptors_len(count: usize) -> u32 {
 
 /// Sends a message with descriptors on a connected Unix socket.
 pub(crate) fn send_with(fd: BorrowedFd<'_>, message: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
-    assert!((1..=DESCRIPTORS_MAX).contains(&descriptors.len()), "there is room for them");
+    assert!((1..=DESCRIPTORS_MAX).contains(&descriptors.len()), "the control message has space");
     let mut vector = libc::iovec { iov_base: message.as_ptr().cast_mut().cast(), iov_len: message.len() };
     let mut control = [0_u64; CONTROL_WORDS];
     // SAFETY: all-zero is a valid value of this C structure.
@@ -186,7 +186,7 @@ pub(crate) fn receive_with<const N: usize>(
     fd: BorrowedFd<'_>,
     into: &mut [u8],
 ) -> io::Result<(usize, [Option<OwnedFd>; N])> {
-    const { assert!(N <= DESCRIPTORS_MAX, "there is room for them") };
+    const { assert!(N <= DESCRIPTORS_MAX, "the control message has space") };
     let mut vector = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     let mut control = [0_u64; CONTROL_WORDS];
     // SAFETY: all-zero is a valid value of this C structure.

@@ -78,7 +78,7 @@ impl XdpTransport {
         let udp = UdpTransport::open(&config.udp)?;
         let chosen = udp.interfaces().iter().find(|interface| interface.name == config.interface);
         let interface = chosen.filter(|interface| !interface.addresses.is_empty()).ok_or_else(|| {
-            let why = "it is not among the UDP transport's, or has no address";
+            let why = "it is not an interface of the UDP transport, or has no address";
             TransportError::new("use interface", &config.interface, io::Error::new(io::ErrorKind::NotFound, why))
         })?;
         let carrier = Carrier::open(config, interface)?;
@@ -143,7 +143,7 @@ impl XdpTransport {
         };
         if let Err(why) = self.carrier.listen_at(port, flow, urgency) {
             self.own_warnings.push(Warning {
-                what: format!("what comes to port {port} comes through the kernel's sockets: {why}"),
+                what: format!("port {port} receives through kernel sockets: {why}"),
                 remedy: format!("open at most {} flows with ports of their own", crate::filter::PORTS_MAX - 2),
             });
         }
@@ -244,14 +244,14 @@ fn not_native(report: &XdpReport) -> Option<Warning> {
     let why = report.not_native.as_ref()?;
     Some(Warning {
         what: format!("the filter of {} runs in {} mode: {why}", report.interface, Mode::Generic),
-        remedy: "use an interface whose driver has native XDP, or ask for generic mode".into(),
+        remedy: "use an interface whose driver has native XDP, or select generic mode".into(),
     })
 }
 
 fn not_followed(interface: &str, why: &TransportError) -> Warning {
     Warning {
-        what: format!("what goes by {interface} goes by the kernel: {why}"),
-        remedy: "when the cause is removed, the interface's next change is an occasion to try again".into(),
+        what: format!("traffic of {interface} uses kernel sockets: {why}"),
+        remedy: "remove the cause; AF_XDP is retried at the next change of the interface".into(),
     }
 }
 
@@ -389,7 +389,7 @@ impl Transport for XdpTransport {
             return Err(misuse("commit without a loaned frame"));
         }
         if len > self.report.max_message_len {
-            return Err(misuse("longer than the frame"));
+            return Err(misuse("the message is longer than the frame"));
         }
         // The sockets do not know a closed flow either, and report the error.
         let exit = self.exits.get(usize::from(flow.0)).copied().flatten();

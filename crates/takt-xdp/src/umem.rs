@@ -89,7 +89,7 @@ impl Umem {
 
     /// Allocates memory for `received` receive chunks and `sent` transmit frames.
     pub(crate) fn new(shape: Shape, received: u32, sent: u32) -> io::Result<Self> {
-        assert!(matches!(shape.chunk_len, 2048 | 4096), "the kernel knows chunks of these sizes alone");
+        assert!(matches!(shape.chunk_len, 2048 | 4096), "the kernel supports only chunks of these sizes");
         let count = (received + sent * shape.parts) as usize;
         let chunks = Arc::new(Chunks::new(Mapping::anonymous(shape.chunk_len * count)?, shape.chunk_len, received));
         let memory: Arc<dyn LentMemory> = chunks.clone();
@@ -140,7 +140,7 @@ impl Umem {
     /// Gives the kernel a chunk for receiving, and returns its address in the ring.
     pub(crate) fn lend(&mut self, frame: Frame) -> u64 {
         assert!(frame.0 < self.received, "a chunk to be received into");
-        assert!(!self.chunks.is_held(frame.0), "nobody holds it");
+        assert!(!self.chunks.is_held(frame.0), "the chunk is not held");
         self.lent[frame.0 as usize] = true;
         u64::from(frame.0) * self.shape.chunk_len as u64
     }
@@ -242,7 +242,7 @@ impl Umem {
         let (first, chunk_len) = (frame.0 as usize, self.shape.chunk_len);
         let parts = if frame.0 < self.received { 1 } else { self.shape.parts as usize };
         assert!(range.start <= range.end && range.end <= parts * chunk_len, "octets of one frame");
-        assert!(!self.lent[first..first + parts].contains(&true), "the frame is with the kernel");
+        assert!(!self.lent[first..first + parts].contains(&true), "the kernel owns the frame");
         // SAFETY: there are as many chunks as `lent` has entries, `parts` of them from this one on,
         // and the range begins within those.
         unsafe { self.chunks.memory().as_ptr().add(first * chunk_len + range.start) }
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn frames_are_taken_written_and_put_back() {
         for shape in [SMALL, LARGE] {
-            let mut umem = Umem::new(shape, 2, 3).expect("some memory");
+            let mut umem = Umem::new(shape, 2, 3).expect("memory is available");
             let len = umem.frame_len();
             assert_eq!(len, shape.chunk_len * shape.parts as usize);
             let frames: Vec<Frame> = std::iter::from_fn(|| umem.take()).collect();
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn octets_are_copied_from_frame_to_frame() {
-        let mut umem = Umem::new(SMALL, 0, 2).expect("some memory");
+        let mut umem = Umem::new(SMALL, 0, 2).expect("memory is available");
         let (from, to) = (umem.take().expect("one of two"), umem.take().expect("one of two"));
         umem.bytes_mut(&from, 0..2048).fill(7);
         umem.copy(&from, &to, 64..100);
@@ -308,14 +308,14 @@ mod tests {
 
     #[test]
     fn only_lent_chunks_are_regained_and_only_once() {
-        let mut umem = Umem::new(Shape { chunk_len: 4096, parts: 1 }, 3, 1).expect("some memory");
+        let mut umem = Umem::new(Shape { chunk_len: 4096, parts: 1 }, 3, 1).expect("memory is available");
         let (first, second) = (umem.take_unused().expect("one of three"), umem.take_unused().expect("one of three"));
         assert_eq!(umem.lend(first), 0);
         assert_eq!(umem.lend(second), 4096);
         for address in [2 * 4096, 3 * 4096, 4 * 4096, u64::MAX] {
             assert_eq!((umem.regain(address), umem.regain_sent(address)), (None, None), "{address}");
         }
-        let (second, offset) = umem.regain(4096 + 256).expect("it was lent");
+        let (second, offset) = umem.regain(4096 + 256).expect("the frame was loaned");
         assert_eq!(offset, 256);
         assert_eq!(umem.regain(4096), None, "twice");
         assert_eq!(umem.bytes(&second, 0..8), [0; 8]);
@@ -324,26 +324,26 @@ mod tests {
 
     #[test]
     fn sent_frame_is_free_when_all_its_parts_are_sent() {
-        let mut umem = Umem::new(LARGE, 1, 2).expect("some memory");
+        let mut umem = Umem::new(LARGE, 1, 2).expect("memory is available");
         let (_, frame) = (umem.take(), umem.take().expect("one of two"));
         let first = 4 * 4096;
         let parts: Vec<_> = umem.lend_to_send(frame, 100..9000).collect();
         assert_eq!(parts, [(first + 100, 3996), (first + 4096, 4096), (first + 8192, 808)]);
         assert_eq!(umem.regain_sent(first + 4096), Some(Sent::Part));
         assert_eq!(umem.regain_sent(first + 100), Some(Sent::Part));
-        let Some(Sent::Frame(frame)) = umem.regain_sent(first + 8192) else { panic!("it was the last one") };
+        let Some(Sent::Frame(frame)) = umem.regain_sent(first + 8192) else { panic!("expected the last part") };
         // A frame of one part, and one that ends with a chunk.
         assert_eq!(umem.lend_to_send(frame, 62..200).collect::<Vec<_>>(), [(first + 62, 138)]);
-        let Some(Sent::Frame(frame)) = umem.regain_sent(first + 62) else { panic!("it had one part") };
+        let Some(Sent::Frame(frame)) = umem.regain_sent(first + 62) else { panic!("expected a single part") };
         assert_eq!(umem.lend_to_send(frame, 96..4096).collect::<Vec<_>>(), [(first + 96, 4000)]);
         assert!(matches!(umem.regain_sent(first + 96), Some(Sent::Frame(_))));
     }
 
     #[test]
-    #[should_panic(expected = "the frame is with the kernel")]
+    #[should_panic(expected = "the kernel owns the frame")]
     fn frame_owned_by_the_kernel_is_not_accessible() {
-        let mut umem = Umem::new(SMALL, 1, 0).expect("some memory");
-        let frame = umem.take_unused().expect("there is one");
+        let mut umem = Umem::new(SMALL, 1, 0).expect("memory is available");
+        let frame = umem.take_unused().expect("a frame is unused");
         let copy = Frame(frame.0);
         umem.lend(frame);
         umem.bytes(&copy, 0..1);
@@ -352,7 +352,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "octets of one frame")]
     fn range_beyond_the_frame_is_refused() {
-        let mut umem = Umem::new(SMALL, 0, 2).expect("some memory");
+        let mut umem = Umem::new(SMALL, 0, 2).expect("memory is available");
         let frame = umem.take().expect("one of two");
         umem.bytes(&frame, 2040..2049);
     }

@@ -177,7 +177,7 @@ mod tests {
             *byte = n as u8;
         }
         let [from, to] = ends(v6);
-        let range = enclose(&mut bytes, len, from, to, label).expect("it fits");
+        let range = enclose(&mut bytes, len, from, to, label).expect("the buffer is large enough");
         (bytes, range)
     }
 
@@ -231,7 +231,7 @@ mod tests {
         for at in 12..frame.len() {
             let mut damaged = frame.to_vec();
             damaged[at] ^= 0x04;
-            let why = open(&damaged).expect_err("it is damaged");
+            let why = open(&damaged).expect_err("the datagram is damaged");
             assert_eq!(why == Refused::Damaged, at >= 34 && at != 38, "octet {at}");
         }
     }

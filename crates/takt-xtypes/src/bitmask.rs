@@ -37,7 +37,7 @@ macro_rules! bitmask {
             $(
                 $(#[$flag_meta])*
                 pub const $flag: Self = {
-                    assert!($position < $holder::BITS, "position of the flag is outside of the bit bound");
+                    assert!($position < $holder::BITS, "position of the flag exceeds the bit bound");
                     Self(1 << $position)
                 };
             )*

@@ -57,7 +57,7 @@ impl fmt::Display for EncodeError {
             Self::TooLong { len } => write!(f, "length {len} does not fit 32 bits"),
             Self::TooDeep => write!(f, "value nests deeper than {} levels", crate::MAX_DEPTH),
             Self::Nul { at } => {
-                write!(f, "string has a NUL at octet {at}, where readers in C and C++ would cut it off")
+                write!(f, "string has a NUL at octet {at}: readers in C and C++ would truncate it")
             }
         }
     }
@@ -137,21 +137,21 @@ impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "at byte {}: ", self.offset)?;
         match self.kind {
-            DecodeErrorKind::EndOfInput => write!(f, "input ends inside a value"),
+            DecodeErrorKind::EndOfInput => write!(f, "input is truncated inside a value"),
             DecodeErrorKind::Encapsulation { identifier } => {
-                write!(f, "encapsulation {identifier:#06x} does not suit the type")
+                write!(f, "encapsulation {identifier:#06x} does not match the type")
             }
             DecodeErrorKind::Count { count } => write!(f, "{count} elements do not fit the remaining bytes"),
             DecodeErrorKind::MemoryLimit => write!(f, "elements need too much memory for a payload of this size"),
             DecodeErrorKind::Bound { bound, len } => write!(f, "length {len} exceeds the bound {bound}"),
             DecodeErrorKind::Unterminated => write!(f, "string does not end in NUL"),
-            DecodeErrorKind::Nul => write!(f, "string has a NUL within"),
-            DecodeErrorKind::Text => write!(f, "string is not valid text"),
+            DecodeErrorKind::Nul => write!(f, "string contains a NUL"),
+            DecodeErrorKind::Text => write!(f, "string is not valid UTF-8 or UTF-16"),
             DecodeErrorKind::EnumValue { value } => write!(f, "no enumerator has the value {value}"),
             DecodeErrorKind::Discriminator => write!(f, "the union has no case for this discriminator"),
             DecodeErrorKind::Header => write!(f, "malformed member header"),
-            DecodeErrorKind::Excess => write!(f, "bytes behind the last element of a delimited collection"),
-            DecodeErrorKind::TooManyParameters => f.write_str("more parameters than members explain"),
+            DecodeErrorKind::Excess => write!(f, "bytes after the last element of a delimited collection"),
+            DecodeErrorKind::TooManyParameters => f.write_str("more parameters than the members require"),
             DecodeErrorKind::MustUnderstand { id } => write!(f, "unknown member {id} must be understood"),
             DecodeErrorKind::MissingKey { id } => write!(f, "key member {id} is missing"),
             DecodeErrorKind::TooDeep => write!(f, "nested deeper than {} levels", crate::MAX_DEPTH),

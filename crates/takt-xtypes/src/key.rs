@@ -75,5 +75,5 @@ pub fn key_hash_from_key_payload<T: TypeSupport>(scratch: &mut T, payload: &[u8]
 
 fn hash_of_decoded<T: TypeSupport>(value: &T) -> KeyHash {
     // Decoding enforces the same bounds and depth as encoding, and a digest cannot overflow.
-    key_hash(value).expect("a value that was decoded within its bounds can be encoded")
+    key_hash(value).expect("a value decoded within its bounds encodes")
 }

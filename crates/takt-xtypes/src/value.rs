@@ -12,7 +12,7 @@ use crate::{DecodeError, Decoder, EncodeError, Encoder, Extensibility, Extent, R
     message = "`{Self}` is not an IDL type",
     label = "not an IDL type",
     note = "types with an encoding: bool, u8..u64, i8..i64, f32, f64, Uint8, Char8, Char16, String, WString, Vec, arrays, \
-            BTreeMap, Box, and what derives DdsType; Option only as the type of a struct's field"
+            BTreeMap, Box, and types that derive DdsType; Option only as the type of a struct's field"
 )]
 pub trait CdrValue: Sized {
     /// Lower bound of the encoded length in either representation. Counts are checked against it.
@@ -118,8 +118,8 @@ pub trait CdrValue: Sized {
 
 /// Topic type. Derived for structs and unions unless they are `#[dds(nested)]`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a type of topics",
-    note = "structs and unions that derive DdsType are, unless they are `#[dds(nested)]`"
+    message = "`{Self}` is not a topic type",
+    note = "topic types are structs and unions that derive DdsType without `#[dds(nested)]`"
 )]
 pub trait TypeSupport: CdrValue + Default + Send + 'static {
     /// Name under which the type is registered and matched, e.g. `module::Name`.

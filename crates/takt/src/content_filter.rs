@@ -290,19 +290,19 @@ pub(crate) fn bind(
 fn check_len(name: &str, topic: &str, expression: &str, parameters: &[&str]) -> Result<()> {
     if name.is_empty() || name.len() > 255 || name == topic {
         return Err(Error::BadParameter {
-            what: format!("a filtered topic has a name of its own of 1 to 255 bytes, not {name:?}"),
+            what: format!("content-filtered topic {name:?} needs a name of 1 to 255 bytes other than {topic:?}"),
         });
     }
     let len = expression.len() + parameters.iter().map(|text| text.len() + 8).sum::<usize>();
     if len > ANNOUNCED_LEN_MAX {
-        return Err(Error::OutOfResources { limit: "octets of a filter", value: ANNOUNCED_LEN_MAX as u64 });
+        return Err(Error::OutOfResources { limit: "content filter length in bytes", value: ANNOUNCED_LEN_MAX as u64 });
     }
     Ok(())
 }
 
 /// Returns the dynamic type of a type support; fails if the type support is opaque.
 pub(crate) fn type_of(support: &DynamicTypeSupport) -> Result<&DynamicType> {
-    let opaque = || Error::BadParameter { what: format!("nothing is known of type {}", support.type_name()) };
+    let opaque = || Error::BadParameter { what: format!("the definition of type {} is unknown", support.type_name()) };
     support.dynamic_type().ok_or_else(opaque)
 }
 

@@ -112,7 +112,7 @@ impl fmt::Display for Error {
             Self::Timeout { what } => write!(f, "timeout: {what}"),
             Self::BadParameter { what } => write!(f, "bad parameter: {what}"),
             Self::PreconditionNotMet { what } => write!(f, "precondition not met: {what}"),
-            Self::OutOfResources { limit, value } => write!(f, "out of resources: {limit} is {value}"),
+            Self::OutOfResources { limit, value } => write!(f, "out of resources: {limit} is limited to {value}"),
             Self::SampleTooLarge { len, limit, max, topic } => {
                 let (len, max) = (grouped(*len), grouped(*max));
                 write!(
@@ -131,7 +131,7 @@ impl fmt::Display for Error {
             Self::NotAllowedBySecurity { what } => write!(f, "not allowed by security: {what}"),
             Self::Unsupported { what } => write!(f, "unsupported: {what}"),
             Self::TypeUnavailable(reason) => write!(f, "the type is not available: {reason}"),
-            Self::Encode(error) => write!(f, "the sample cannot be serialised: {error}"),
+            Self::Encode(error) => write!(f, "the sample cannot be serialized: {error}"),
             Self::Transport(error) => write!(f, "transport: {error}"),
             Self::RealTime(refusal) => write!(f, "real time: {refusal}"),
         }

@@ -1,5 +1,5 @@
 //! Log of the library: warnings and other records for the program's `tracing` subscriber, or else
-//! for standard error as `TAKT_LOG` selects (`docs/logging.md`).
+//! for standard error as `TAKT_LOG` selects (`docs/guide/logging.md`).
 //!
 //! Records are queued and written by the thread `takt-log`. The first record starts the thread,
 //! which has the policy SCHED_OTHER and ends when no records are left. A thread that drives a
@@ -102,7 +102,7 @@ fn own_level() -> Option<Level> {
         }
         let level = parse(&value);
         if level.is_none() {
-            let expected = "off, warn, info, debug or trace is expected, and warn is taken";
+            let expected = "expected off, warn, info, debug or trace; using warn";
             queue(Record { level: Level::Warn, text: format!("{TAKT_LOG} is {value:?}; {expected}") });
         }
         Some(level.unwrap_or(Some(Level::Warn)))
@@ -196,7 +196,7 @@ fn write_all() {
         let mut records = std::mem::take(&mut queue.records);
         let dropped = std::mem::take(&mut queue.dropped);
         if dropped > 0 {
-            let text = format!("{dropped} further records were dropped: more than {RECORDS_MAX} were waiting");
+            let text = format!("{dropped} further records were dropped: more than {RECORDS_MAX} were queued");
             records.push_back(Record { level: Level::Warn, text });
         }
         queue.in_flight = records.len();

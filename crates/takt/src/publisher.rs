@@ -33,7 +33,7 @@ pub(crate) struct PublisherInner {
     writers: PiMutex<Vec<Weak<WriterCore>>>,
 }
 
-const UNDISTURBED: &str = "no code of others runs under this lock";
+const UNDISTURBED: &str = "the lock is not poisoned: no user code runs under it";
 
 impl PublisherInner {
     /// Reports whether new writers are enabled at creation.

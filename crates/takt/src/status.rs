@@ -203,7 +203,7 @@ impl Waiters {
     }
 
     fn edit(&self, edit: impl FnOnce(&mut Vec<Arc<Waker>>)) {
-        let mut list = self.list.lock().expect("no code of others runs under this lock");
+        let mut list = self.list.lock().expect("the lock is not poisoned: no user code runs under it");
         edit(&mut list);
         self.count.store(list.len(), Ordering::SeqCst);
     }

@@ -35,7 +35,7 @@ pub(crate) struct SubscriberInner {
     readers: PiMutex<Vec<Weak<ReaderCore>>>,
 }
 
-const UNDISTURBED: &str = "no code of others runs under this lock";
+const UNDISTURBED: &str = "the lock is not poisoned: no user code runs under it";
 
 impl SubscriberInner {
     /// Reports whether new readers are enabled at creation.

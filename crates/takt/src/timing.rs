@@ -80,7 +80,7 @@ fn budget(property: &Property) -> Result<Option<Budget>> {
         Some(text) => return Err(wrong(OVERRUN_PROPERTY, text, "count or suspend")),
     };
     match property.get(BUDGET_PROPERTY) {
-        None if suspends => Err(wrong(OVERRUN_PROPERTY, "suspend", "suspend beside an rt.budget_ns")),
+        None if suspends => Err(wrong(OVERRUN_PROPERTY, "suspend", "allowed without rt.budget_ns")),
         None => Ok(None),
         Some(text) => match text.parse() {
             Ok(limit_ns) => Ok(Some(Budget { limit_ns, suspends })),
@@ -150,7 +150,7 @@ mod tests {
             (PRIORITY_PROPERTY, "high", "not a number"),
             (BUDGET_PROPERTY, "-1", "not a number of nanoseconds"),
             (OVERRUN_PROPERTY, "stop", "not count or suspend"),
-            (OVERRUN_PROPERTY, "suspend", "beside an rt.budget_ns"),
+            (OVERRUN_PROPERTY, "suspend", "without rt.budget_ns"),
         ];
         for (property, value, expected) in cases {
             let told = reader(&[(property, value)]).expect_err(value).to_string();

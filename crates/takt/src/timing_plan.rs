@@ -2,7 +2,7 @@
 //! of a whole system.
 //!
 //! `takt_config::read_timing_plan` builds it from a system file, so that this crate needs no
-//! parser; see `docs/analysis.md`.
+//! parser; see `docs/guide/analysis.md`.
 
 use std::collections::BTreeMap;
 
@@ -66,7 +66,7 @@ impl TimingPlan {
             return Ok(());
         };
         if (known.writer, known.reader) != (timing.writer, timing.reader) {
-            let what = format!("{}: flows of topic {topic:?} have several priorities on {executor:?}", self.source);
+            let what = format!("{}: flows of topic {topic:?} have different priorities on {executor:?}", self.source);
             return Err(Error::BadParameter { what });
         }
         known.limit_ns = known.limit_ns.into_iter().chain(timing.limit_ns).min();
@@ -83,7 +83,7 @@ impl TimingPlan {
             return Err(self.no_executor(executor));
         }
         if self.stages.insert((executor.to_owned(), topic.to_owned()), stages).is_some() {
-            let what = format!("{}: several flows of topic {topic:?} pass {executor:?} and the network", self.source);
+            let what = format!("{}: several flows of topic {topic:?} cross {executor:?} and the network", self.source);
             return Err(Error::BadParameter { what });
         }
         Ok(())
@@ -111,7 +111,7 @@ impl TimingPlan {
 
     fn no_executor(&self, executor: &str) -> Error {
         let known: Vec<&str> = self.executors.keys().map(String::as_str).collect();
-        let what = format!("{}: there is no executor {executor:?}; there are {}", self.source, known.join(", "));
+        let what = format!("{}: unknown executor {executor:?}; known executors: {}", self.source, known.join(", "));
         Error::BadParameter { what }
     }
 }
@@ -170,9 +170,9 @@ mod tests {
         plan.add("a", "T", timing(5, 6, None, None)).expect("as urgent");
         assert_eq!(plan.get("a", "T"), Some(timing(5, 6, Some(30), None)));
         let told = plan.add("a", "T", timing(7, 6, None, None)).expect_err("another priority").to_string();
-        assert!(told.contains("f.toml: flows of topic \"T\" have several priorities on \"a\""), "{told}");
+        assert!(told.contains("f.toml: flows of topic \"T\" have different priorities on \"a\""), "{told}");
         let told = plan.add("c", "T", timing(5, 6, None, None)).expect_err("no executor").to_string();
-        assert!(told.contains("f.toml: there is no executor \"c\"; there are a, b"), "{told}");
+        assert!(told.contains("f.toml: unknown executor \"c\"; known executors: a, b"), "{told}");
     }
 
     #[test]
@@ -181,7 +181,7 @@ mod tests {
         plan.add("a", "T", timing(5, 6, None, None)).expect("room");
         let plan = plan.on("b").expect("it is there");
         assert_eq!(plan.of("Other").expect("no flow is of it"), None);
-        let told = plan.of("T").expect_err("analysed elsewhere").to_string();
+        let told = plan.of("T").expect_err("analyzed elsewhere").to_string();
         assert!(told.contains("no flow of topic \"T\" has a stage on the executor \"b\""), "{told}");
     }
 }

@@ -41,7 +41,7 @@ pub(crate) struct TopicInner {
     pub(crate) told: AtomicU32,
 }
 
-const UNDISTURBED: &str = "no code of others runs under this lock";
+const UNDISTURBED: &str = "the lock is not poisoned: no user code runs under it";
 
 impl TopicInner {
     pub(crate) fn qos(&self) -> TopicQos {

@@ -92,7 +92,7 @@ impl std::fmt::Debug for Wait {
     }
 }
 
-const UNDISTURBED: &str = "no code of others runs under this lock";
+const UNDISTURBED: &str = "the lock is not poisoned: no user code runs under it";
 
 impl WaitSet {
     /// Creates a wait set without conditions.
@@ -212,7 +212,7 @@ impl WaitSet {
         let attached = self.attached.lock().expect(UNDISTURBED);
         let mut engines = attached.conditions.iter().filter_map(Condition::engine);
         if engines.any(|engine| engine.runtime == Runtime::Shared && engine.is_pump_thread()) {
-            let what = "a listener under Runtime::Shared cannot wait for its own participant, whose thread it holds";
+            let what = "a listener under Runtime::Shared runs on its participant's thread and cannot wait for it";
             return Err(Error::IllegalOperation { what });
         }
         Ok(())

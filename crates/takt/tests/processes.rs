@@ -105,7 +105,7 @@ fn one_of_many() {
     };
     let deadline = Instant::now() + 10 * PATIENCE;
     while !all() {
-        assert!(Instant::now() < deadline, "waited in vain for all to match");
+        assert!(Instant::now() < deadline, "timeout waiting for all matches");
         // tidy-allow(sleep): spinning would deprive the other processes of processor time
         std::thread::sleep(std::time::Duration::from_millis(50));
     }

@@ -132,7 +132,7 @@ impl Belongings {
 /// Returns the resident memory of this process in KiB.
 fn resident_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("it is there");
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("it is said");
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("it is reported");
     line.split_whitespace().nth(1).expect("a number").parse().expect("a number")
 }
 
@@ -211,7 +211,7 @@ fn survivors_lose_no_samples() {
         for _ in 0..below(300) {
             exchange(&mut heard, &mut reported);
         }
-        wait_until(&[], "a report of somebody new", || {
+        wait_until(&[], "a report of a new process", || {
             reported.take(&reports);
             !patience || reported.0.len() > known || reported.0.len() < VICTIMS
         });
@@ -228,14 +228,14 @@ fn survivors_lose_no_samples() {
         heard.take(&orders);
         heard.0.values().copied().eq([written])
     });
-    wait_until(&[], "all victims are gone", || {
+    wait_until(&[], "all killed processes are gone", || {
         reported.take(&reports);
         [&writes, &reads].iter().all(|survivor| survivor.discovered_participants().expect("open").len() == 1)
     });
     wait_until(&[], "nothing of theirs is left", || Belongings::now() == belongings);
     let sockets = std::fs::read_to_string("/proc/net/unix").expect("it is there");
     let ours: BTreeSet<_> = names(&reads).chain(names(&writes)).collect();
-    assert!(known_names.difference(&ours).all(|name| !sockets.contains(name)), "nobody of them listens");
+    assert!(known_names.difference(&ours).all(|name| !sockets.contains(name)), "none of them listens");
     assert_eq!(writes.driver_counters().expect("open").send_failures, 0);
     // Killed processes hold no slot of the segment.
     let unlent = || writes.driver_counters().expect("open").unlent_payloads;
@@ -315,7 +315,7 @@ fn end_of_a_process_is_detected_independently_of_its_lease() {
         assert_eq!((counters.neighbours_ended, counters.leases_expired), (1, 0), "{runtime:?}");
         // Far more than the capacity of the histories.
         for number in 0..1_000 {
-            writer.write(&Blob::new(number, 100_000)).expect("nobody is waited for");
+            writer.write(&Blob::new(number, 100_000)).expect("the writer waits for no reader");
         }
     }
 }

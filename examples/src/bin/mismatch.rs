@@ -1,4 +1,4 @@
-//! Program of `docs/logging.md`: a writer whose offered QoS is incompatible with that of the
+//! Program of `docs/guide/logging.md`: a writer whose offered QoS is incompatible with that of the
 //! reader, so that they do not match.
 
 use takt::{DdsType, DomainParticipant, Duration, qos::*};

@@ -1,5 +1,5 @@
-//! Program of `docs/getting-started.md`: publishes a sensor for two seconds, and subscribes as a
-//! possibly late joiner.
+//! Program of `docs/tutorial/getting-started.md`: publishes a sensor for two seconds, and
+//! subscribes as a possibly late joiner.
 
 use std::time::Duration;
 

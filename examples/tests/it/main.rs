@@ -1,5 +1,5 @@
-//! The programs in README and `docs/getting-started.md` equal the examples, and the examples
-//! exchange samples.
+//! The programs in README and `docs/tutorial/getting-started.md` equal the examples, and the
+//! examples exchange samples.
 #![allow(missing_docs)]
 
 mod newcomer;
@@ -76,7 +76,7 @@ fn program_of(example: &str) -> &str {
 fn documents_contain_the_examples() {
     let readme = program_in(include_str!("../../../README.md"));
     assert_eq!(readme, program_of(include_str!("../../src/bin/hello.rs")));
-    let getting_started = program_in(include_str!("../../../docs/getting-started.md"));
+    let getting_started = program_in(include_str!("../../../docs/tutorial/getting-started.md"));
     assert_eq!(getting_started, program_of(include_str!("../../src/bin/temperature.rs")));
 }
 
@@ -145,17 +145,17 @@ fn ineffective_variables_are_reported_once() {
     let [_, errors] = output(env!("CARGO_BIN_EXE_mismatch"), &[("TAKT_MULTICATS", "0"), ("TAKT_DOMAIN", "3")]);
     let lines = |word: &str| errors.lines().filter(|line| line.contains(word)).count();
     assert_eq!(
-        (lines("TAKT_MULTICATS is set, and there is no such setting"), lines("TAKT_MULTICAST may be meant")),
+        (lines("TAKT_MULTICATS is set, but no such setting exists"), lines("did you mean TAKT_MULTICAST?")),
         (1, 1)
     );
-    assert_eq!(lines("TAKT_DOMAIN is set, and this participant does not heed it"), 1, "{errors}");
+    assert_eq!(lines("TAKT_DOMAIN is set, but this participant ignores it"), 1, "{errors}");
 }
 
 #[test]
 fn invalid_log_level_is_reported_and_warnings_remain() {
     let _domain = domain_0();
     let [_, errors] = output(env!("CARGO_BIN_EXE_mismatch"), &[("TAKT_LOG", "loud")]);
-    assert!(errors.contains("TAKT_LOG is \"loud\"; off, warn, info, debug or trace is expected"), "{errors}");
+    assert!(errors.contains("TAKT_LOG is \"loud\"; expected off, warn, info, debug or trace"), "{errors}");
     assert!(errors.contains("do not match"), "{errors}");
 }
 
@@ -163,7 +163,7 @@ fn invalid_log_level_is_reported_and_warnings_remain() {
 fn program_subscriber_receives_records_but_none_for_samples() {
     let _domain = domain_0();
     let [out, errors] = output(env!("CARGO_BIN_EXE_subscriber_of_tracing"), &[("TAKT_NO_SUCH", "1")]);
-    assert!(out.contains("WARN takt: TAKT_NO_SUCH is set, and there is no such setting"), "{out}");
+    assert!(out.contains("WARN takt: TAKT_NO_SUCH is set, but no such setting exists"), "{out}");
     assert!(out.contains("DEBUG takt: \"traced\" in domain 0: writer of Temperature: 1 readers"), "{out}");
     // The program writes and takes a thousand samples: none of them leads to a record.
     assert!(out.lines().count() < 100, "{out}");

@@ -1,6 +1,6 @@
 //! Captures of secured participants: they contain nothing that the governance encrypts, and
-//! everything that stays visible according to `docs/security.md`. Unencrypted data must be found,
-//! so that a capture without traffic fails.
+//! everything that stays visible according to `docs/guide/security.md`. Unencrypted data must be
+//! found, so that a capture without traffic fails.
 
 use takt_interop::capture::{Capture, Seen};
 use takt_interop::content;

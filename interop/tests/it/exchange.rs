@@ -178,7 +178,7 @@ pub fn exchange(
     let hasty = matches!(subscriber.1, Program::Cyclone10 | Program::Cyclone11);
     // INTEROP(Fast DDS 3.2): puts some samples together into a datagram of several packets, and
     // others into one packet. With AF_XDP, single packets overtake the IP fragments, which arrive
-    // through Takt's socket (docs/xdp.md).
+    // through Takt's socket (docs/guide/xdp.md).
     let is_overtaken = hosts.is_none()
         && matches!(publisher.1, Program::FastDds2 | Program::FastDds3)
         && subscriber.1 == Program::Takt

@@ -34,10 +34,10 @@ pub fn check(tree: &SourceTree, report: &mut Report) {
                 }
                 let anchor = target.split_once('#').map(|(_, anchor)| anchor);
                 let known = anchors.get(path.as_str());
-                if let (Some(anchor), Some(known)) = (anchor, known) {
-                    if !known.contains(anchor) {
-                        report.fail_line("link", file, line, format!("`{target}`: the page has no such heading"));
-                    }
+                if let (Some(anchor), Some(known)) = (anchor, known)
+                    && !known.contains(anchor)
+                {
+                    report.fail_line("link", file, line, format!("`{target}`: the page has no such heading"));
                 }
             }
         }

@@ -27,7 +27,7 @@ pub(super) fn start_daemon(options: &Options) -> Result<()> {
     if daemon::status(Some(&name)).is_ok() {
         return Ok(());
     }
-    let program = std::env::current_exe().map_err(|e| Error::os("find the program", e))?;
+    let program = std::env::current_exe().map_err(|e| Error::os("locate the program", e))?;
     let mut command = Command::new(program);
     command.args(["daemon", "run", "--until-idle", "--name", &name, "--interface", &options.link.interface]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -48,7 +48,7 @@ pub(super) fn start_daemon(options: &Options) -> Result<()> {
 /// Runs the discovery server of a domain until a signal arrives.
 pub(super) fn serve_discovery(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
     let Some(address) = options.broker else {
-        return Err(Error::Usage("the role broker takes broker=ADDRESS:PORT".into()));
+        return Err(Error::Usage("the role broker needs broker=ADDRESS:PORT".into()));
     };
     let participant = DomainParticipant::builder(options.link.domain);
     let server = DiscoveryServer::on(participant, address).build()?;

@@ -1,4 +1,4 @@
-//! Command-line keys of the agent contract (docs/bench-agents.md).
+//! Command-line keys of the agent contract (docs/reference/bench-agents.md).
 
 use crate::error::{Error, Result};
 use crate::link::{Idle, Notify};
@@ -129,11 +129,11 @@ impl Options {
         }
         options.link.size_max = options.size_max();
         if options.link.security.is_some() && options.link.is_plain() {
-            return Err(Error::Usage("security=: plain datagrams have none".into()));
+            return Err(Error::Usage("security=: plain datagrams have no DDS Security".into()));
         }
         if options.has_server {
             let broker =
-                options.broker.ok_or_else(|| Error::Usage("discovery=server takes broker=ADDRESS:PORT".into()))?;
+                options.broker.ok_or_else(|| Error::Usage("discovery=server needs broker=ADDRESS:PORT".into()))?;
             options.link.discovery_server = Some(broker.to_string());
         }
         Ok(options)
@@ -281,18 +281,18 @@ fn word<T: Copy>(key: &str, value: &str, words: &[(&str, T)]) -> Result<T> {
 }
 
 fn unknown(key: &str, value: &str, known: &str) -> Error {
-    Error::Usage(format!("{key}={value}: there is {known}"))
+    Error::Usage(format!("{key}={value}: expected {known}"))
 }
 
 fn number<T: FromStr>(key: &str, value: &str) -> Result<T> {
-    value.parse().map_err(|_| Error::Usage(format!("{key}={value}: not a number that fits")))
+    value.parse().map_err(|_| Error::Usage(format!("{key}={value}: not a number in range")))
 }
 
 fn limited(key: &str, value: &str, limits: std::ops::RangeInclusive<usize>) -> Result<usize> {
     let found = number(key, value)?;
     match limits.contains(&found) {
         true => Ok(found),
-        false => Err(Error::Usage(format!("{key}={value}: {} to {} are allowed", limits.start(), limits.end()))),
+        false => Err(Error::Usage(format!("{key}={value}: expected {} to {}", limits.start(), limits.end()))),
     }
 }
 

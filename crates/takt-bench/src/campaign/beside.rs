@@ -87,7 +87,7 @@ fn output(mut command: Command) -> Result<Output> {
     let failure = |e| Error::os("run iperf3", e);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut process = command.spawn().map_err(failure)?;
-    let mut stream = process.stdout.take().expect("standard output was asked to be a pipe");
+    let mut stream = process.stdout.take().expect("standard output is piped");
     let (sender, text) = channel();
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
@@ -121,7 +121,7 @@ impl Server {
         server.args(["-s", "-p", PORT, "--forceflush"]);
         server.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut server = Self(server.spawn().map_err(|e| Error::os("start iperf3", e))?);
-        let output = server.0.stdout.take().expect("standard output was asked to be a pipe");
+        let output = server.0.stdout.take().expect("standard output is piped");
         let mut lines = BufReader::new(output).lines().map_while(std::io::Result::ok);
         if lines.any(|line| line.starts_with(LISTENS)) {
             // The rest of the output is read and dropped, so that the server never blocks on a full
@@ -131,7 +131,7 @@ impl Server {
         }
         let mut said = String::new();
         if let Some(mut errors) = server.0.stderr.take() {
-            errors.read_to_string(&mut said).map_err(|e| Error::os("hear iperf3", e))?;
+            errors.read_to_string(&mut said).map_err(|e| Error::os("read the output of iperf3", e))?;
         }
         Err(Error::Usage(format!("the server of iperf3 does not listen (is it installed?): {}", said.trim())))
     }
@@ -139,7 +139,7 @@ impl Server {
     /// Stops the server, which does not end otherwise.
     fn stop(&mut self) -> Result<()> {
         let killed = self.0.kill().and_then(|()| self.0.wait());
-        killed.map(drop).map_err(|e| Error::os("end iperf3", e))
+        killed.map(drop).map_err(|e| Error::os("stop iperf3", e))
     }
 }
 
@@ -156,5 +156,5 @@ fn received(answer: &Output) -> Result<f64> {
     let rate = report["end"]["sum_received"]["bits_per_second"].as_f64();
     let said = || String::from_utf8_lossy(&answer.stderr).trim().to_owned();
     rate.map(|rate| rate * 1e-9)
-        .ok_or_else(|| Error::Usage(format!("iperf3 gives no rate: {} {}", report["error"], said())))
+        .ok_or_else(|| Error::Usage(format!("iperf3 reports no rate: {} {}", report["error"], said())))
 }

@@ -58,7 +58,7 @@ impl<'a> Child<'a> {
             .stderr(Stdio::piped());
         place(&mut command, placement);
         let mut process = command.spawn().map_err(|e| Error::os(format!("start {}", column.program.display()), e))?;
-        let output = process.stdout.take().expect("standard output was asked to be a pipe");
+        let output = process.stdout.take().expect("standard output is piped");
         let (sender, lines) = channel();
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(std::io::Result::ok) {
@@ -71,7 +71,7 @@ impl<'a> Child<'a> {
                 }
             }
         });
-        let errors = process.stderr.take().expect("standard error was asked to be a pipe");
+        let errors = process.stderr.take().expect("standard error is piped");
         let (sender, last_words) = channel();
         std::thread::spawn(move || {
             // The receiver is gone if the child was dropped.
@@ -82,8 +82,8 @@ impl<'a> Child<'a> {
 
     /// Writes a line to the agent's standard input.
     pub fn tell(&mut self, line: &str) -> Result<()> {
-        let input = self.process.stdin.as_mut().expect("standard input was asked to be a pipe");
-        writeln!(input, "{line}").map_err(|e| Error::os(format!("say {line} to the {}", self.role), e))
+        let input = self.process.stdin.as_mut().expect("standard input is piped");
+        writeln!(input, "{line}").map_err(|e| Error::os(format!("send {line} to the {}", self.role), e))
     }
 
     /// Waits for a line with this `ev`.

@@ -141,21 +141,21 @@ fn system(plan: &Plan, declared: &Declared) -> Result<System> {
 pub fn to_toml(system: &System) -> String {
     let mut text = String::new();
     for resource in &system.resources {
-        writeln!(text, "[[executor]]\nname = \"{}\"", resource.name).expect("a string takes all");
+        writeln!(text, "[[executor]]\nname = \"{}\"", resource.name).expect("writing to a String cannot fail");
         let normal_ns = resource.server.map_or(0, |server| server.piece_ns);
         write!(text, "lock = \"{} ns\"\nnormal = \"{normal_ns} ns\"\n\n", resource.lock_ns)
-            .expect("a string takes all");
+            .expect("writing to a String cannot fail");
     }
     for flow in &system.flows {
-        write!(text, "[[flow]]\nname = \"{}\"\n", flow.name).expect("a string takes all");
+        write!(text, "[[flow]]\nname = \"{}\"\n", flow.name).expect("writing to a String cannot fail");
         if let Some(arrivals) = flow.arrivals {
-            writeln!(text, "min_separation = \"{} ns\"", arrivals.period_ns).expect("a string takes all");
+            writeln!(text, "min_separation = \"{} ns\"", arrivals.period_ns).expect("writing to a String cannot fail");
         }
         text.push_str("stages = [\n");
         for Stage { resource, priority, piece_ns, pieces, delay_ns, .. } in &flow.stages {
             let on = &system.resources[*resource].name;
             let times = format!("time = \"{piece_ns} ns\", pieces = {pieces}, delay = \"{delay_ns} ns\"");
-            writeln!(text, "    {{ on = \"{on}\", priority = {priority}, {times} }},").expect("a string takes all");
+            writeln!(text, "    {{ on = \"{on}\", priority = {priority}, {times} }},").expect("infallible");
         }
         text.push_str("]\n\n");
     }

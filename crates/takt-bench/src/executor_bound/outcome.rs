@@ -109,11 +109,11 @@ impl Outcome {
             ("background samples", seen.background_received as f64, wanted(load.samples_hz)),
             ("slow callbacks", seen.slow_callbacks as f64, callbacks),
             ("participants", seen.discovered as f64, load.participants as f64),
-            ("participants that may take part", seen.authenticated as f64, third as f64),
-            ("participants that are refused", seen.refused as f64, third as f64),
+            ("permitted participants", seen.authenticated as f64, third as f64),
+            ("refused participants", seen.refused as f64, third as f64),
         ];
         let short = each.into_iter().filter(|(_, came, wanted)| *came < FULL * wanted);
-        short.map(|(what, came, wanted)| format!("{came:.0} of {wanted:.0} {what} came")).collect()
+        short.map(|(what, came, wanted)| format!("{came:.0} of {wanted:.0} {what} arrived")).collect()
     }
 
     /// Returns the outcome and the verdict as JSON.
@@ -158,9 +158,9 @@ impl Outcome {
     #[must_use]
     pub fn to_text(&self) -> String {
         let (seen, verdict, mut text) = (&self.measurement, self.verdict(), String::new());
-        let mut line = |what: String| writeln!(text, "{what}").expect("a string takes all");
+        let mut line = |what: String| writeln!(text, "{what}").expect("writing to a String cannot fail");
         line(format!("load average before {}, after {}", self.load_average[0], self.load_average[1]));
-        self.missing.iter().for_each(|what| line(format!("not here: {what}")));
+        self.missing.iter().for_each(|what| line(format!("not available: {what}")));
         line(format!(
             "bound     {} us = write {}, kernel and wake-up {}, executor {}; certified",
             microseconds(self.bound_ns),
@@ -180,7 +180,7 @@ impl Outcome {
         for (what, phase) in [("alone", &self.alone), ("calibrated", &self.calibration)] {
             let (median, max) = (phase.response_us.p50, microseconds(phase.response_max_ns));
             let waited = microseconds(phase.waited_ns);
-            line(format!("          {what}: median {median}, max {max}; the executor had to wait for {waited} in all"));
+            line(format!("          {what}: median {median}, max {max}; runnable but not running for {waited}"));
         }
         line(format!(
             "critical  {} sent in {:.1} s, {} lost, {} late",
@@ -202,7 +202,7 @@ impl Outcome {
         ));
         verdict.short.iter().for_each(|what| line(format!("short     {what}")));
         line(format!(
-            "executor  busy {:.0} %; could have run and had to wait for {} us in all, interrupted {} times; its core was away for {} ms",
+            "executor  busy {:.0} %; runnable but not running for {} us, interrupted {} times; its core was stolen for {} ms",
             100.0 * seen.ran_ns as f64 * 1e-9 / seen.seconds,
             microseconds(seen.waited_ns),
             seen.interrupted,
@@ -229,7 +229,7 @@ impl Outcome {
             let excess_ns = late.response_ns.saturating_sub(self.bound_ns);
             let told = if late.by_kernel_ns() >= excess_ns { "explained" } else { "NOT explained" };
             lines.push(format!(
-                "late      {} us, at {:.3} s, {} above the bound, {told}; around then runnable and not running for {}",
+                "late      {} us, at {:.3} s, {} above the bound, {told}; meanwhile runnable but not running for {}",
                 microseconds(late.response_ns),
                 late.at_ns as f64 * 1e-9,
                 microseconds(excess_ns),
@@ -256,7 +256,7 @@ impl Outcome {
             let declared = self.declared_ns(class.kind, class.priority).map_or("-".to_owned(), microseconds);
             let times = [class.median_ns, class.p999_ns, class.max_ns].map(|ns| format!(" {:>12}", microseconds(ns)));
             let (kind, priority, count, times) = (class.kind, class.priority, class.count, times.concat());
-            writeln!(text, "{kind:<12} {priority:>8} {count:>10}{times} {declared:>12}").expect("a string takes all");
+            writeln!(text, "{kind:<12} {priority:>8} {count:>10}{times} {declared:>12}").expect("infallible");
         }
         let [longest, declared] = [self.measurement.write_max_ns, self.declared.write_ns].map(microseconds);
         text + &format!("{:<58}{longest:>12} {declared:>12}", "write")

@@ -314,7 +314,7 @@ pub fn run(plan: &PhasePlan) -> Result<Observed> {
     let (background_received, _, slow_callbacks) = side.burden.counts();
     let record = lock(&side.record);
     let treatment = pass.executor.total();
-    let nothing = || Error::NoAnswer { what: "no critical sample came".into() };
+    let nothing = || Error::NoAnswer { what: "no critical sample arrived".into() };
     Ok(Observed {
         seconds: pass.seconds,
         response_us: record.responses.summary().ok_or_else(nothing)?,

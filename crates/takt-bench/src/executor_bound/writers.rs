@@ -118,7 +118,7 @@ fn wait_matched(from: &DomainParticipant, writers: &[&DataWriter<Blob>], course:
     for writer in writers {
         while writer.publication_matched_status()?.current_count == 0 && !course.is_over() {
             if monotonic_ns() - since > MATCH_LIMIT.as_nanos() as u64 {
-                return Err(Error::NoAnswer { what: format!("a reader is not found within {MATCH_LIMIT:?}") });
+                return Err(Error::NoAnswer { what: format!("a reader is not discovered within {MATCH_LIMIT:?}") });
             }
             drive(from, TICK, false)?;
         }

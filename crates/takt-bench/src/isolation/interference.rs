@@ -124,7 +124,7 @@ impl Interference {
         }
         for process in &mut self.processes {
             if let Some(status) = process.try_wait().map_err(|e| Error::os("wait for iperf3", e))? {
-                return Err(Error::NoAnswer { what: format!("iperf3 has ended before its time: {status}") });
+                return Err(Error::NoAnswer { what: format!("iperf3 ended early: {status}") });
             }
         }
         Ok(())
@@ -155,7 +155,7 @@ fn is_listening(table: &str, port: u16) -> bool {
 pub fn version() -> String {
     match Command::new("iperf3").arg("--version").output() {
         Ok(output) => String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or("").to_owned(),
-        Err(why) => format!("no iperf3: {why}"),
+        Err(why) => format!("iperf3 is not available: {why}"),
     }
 }
 
@@ -167,7 +167,7 @@ mod tests {
     fn listening_socket_is_found_by_its_port() {
         let table = "  sl  local_address rem_address   st\n   0: 00000000:1451 00000000:0000 0A 0\n   1: 0100007F:1452 00000000:0000 01 0\n";
         assert!(is_listening(table, 5201));
-        assert!(!is_listening(table, 5202), "it is connected");
+        assert!(!is_listening(table, 5202), "the socket is connected, not listening");
         assert!(!is_listening(table, 80));
         assert!(!is_listening("", 5201));
     }

@@ -174,7 +174,7 @@ pub(super) fn flood(plan: &FloodPlan, lines: &mut Lines<'_>) -> Result<()> {
             return Err(Error::Stopped);
         }
         if monotonic_ns() - since > MATCH_LIMIT.as_nanos() as u64 {
-            return Err(Error::NoAnswer { what: "nobody reads the background samples".into() });
+            return Err(Error::NoAnswer { what: "no reader matches the writer of background samples".into() });
         }
         drive(&participant, TICK, false)?;
     }

@@ -194,7 +194,7 @@ mod tests {
         let ablation = Configuration::ablation(here);
         let names: Vec<&str> = ablation.iter().map(|c| c.name.as_str()).collect();
         assert_eq!(names, ["alone-af-xdp", "without-af-xdp", "alone-fifo", "without-fifo"]);
-        assert_eq!(ablation[1].measures, ablation[2].measures, "of two, without one is the other alone");
+        assert_eq!(ablation[1].measures, ablation[2].measures, "of two measures, leaving out one is the other alone");
         assert!(!ablation[0].measures.has(Measure::Fifo) && ablation[0].measures.has(Measure::AfXdp));
     }
 

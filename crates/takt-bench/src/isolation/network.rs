@@ -140,7 +140,7 @@ impl Network {
             for (host, _) in HOSTS {
                 let found = self.on(host, set).map_err(|why| Error::os(format!("write {mask} to {path}"), why))?;
                 if found.trim().trim_start_matches(['0', ',']) != mask.trim_start_matches('0') {
-                    return Err(Error::Usage(format!("{path}: {mask} was written, and it is {found}")));
+                    return Err(Error::Usage(format!("{path}: expected {mask}, found {found}")));
                 }
             }
         }
@@ -157,7 +157,7 @@ impl Network {
     pub fn not_here(&self) -> Vec<NotHere> {
         let read = || Machine::below("/").read(&COALESCING.parse::<Knob>().map_err(io::Error::other)?);
         let coalescing = match self.on(HOSTS[0].0, read) {
-            Ok(_) => "the links of this experiment are virtual, and what theirs would do was never tried".to_owned(),
+            Ok(_) => "the links of this experiment are virtual, and their coalescing was not tested".to_owned(),
             Err(why) => format!("virtual interfaces raise no interrupts: {COALESCING}: {why}"),
         };
         let mut missing = vec![NotHere { measure: Measure::Coalescing, why: coalescing }];
@@ -195,8 +195,8 @@ mod tests {
     #[test]
     fn lab_limits_the_rate_at_the_ports_of_the_bridge() {
         let link = LinkPlan { megabits: 100, frames: 300 };
-        let file: LabFile = link.file("isolation-1").parse().expect("it is one");
-        let plan = Plan::of(&file).expect("it can be made");
+        let file: LabFile = link.file("isolation-1").parse().expect("the lab file is valid");
+        let plan = Plan::of(&file).expect("the plan is valid");
         let shaped: Vec<_> = plan.shaped().map(|end| (end.name.as_str(), end.rate)).collect();
         assert_eq!(shaped, PORTS.map(|port| (port, Some(100_000_000))));
         assert_eq!(plan.neighbours().len(), 2 + CROWD_ADDRESSES.len());

@@ -52,7 +52,7 @@ impl Cell {
     pub(super) fn of(ping: &Value, pong: &Value) -> Result<Self> {
         let buckets = |line: &Value, key: &str| -> Result<Buckets> {
             let found = serde_json::from_value(line[key].clone());
-            found.map_err(|why| Error::Usage(format!("a side said no {key}: {why}")))
+            found.map_err(|why| Error::Usage(format!("a process reported no {key}: {why}")))
         };
         let sent = number(ping, "sent")?;
         let lost = |line| -> Result<u64> { Ok(sent.saturating_sub(number(line, "received")?)) };
@@ -226,7 +226,7 @@ impl Outcome {
     /// # Errors
     /// The text has another form.
     pub fn parse(text: &str) -> Result<Self> {
-        serde_json::from_str(text).map_err(|why| Error::Usage(format!("no result of this experiment: {why}")))
+        serde_json::from_str(text).map_err(|why| Error::Usage(format!("not a result of this experiment: {why}")))
     }
 
     /// Iterates over the cells of one configuration, by rounds.

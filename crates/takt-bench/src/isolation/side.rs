@@ -56,12 +56,12 @@ fn play(role: &str, plan: &str, lines: &mut Lines<'_>) -> Result<()> {
         "pong" => pong(&parsed(plan)?, lines),
         "flood" => load::flood(&parsed(plan)?, lines),
         "crowd" => load::crowd(&parsed(plan)?, lines),
-        _ => Err(Error::Usage(format!("{role} is no role of this experiment"))),
+        _ => Err(Error::Usage(format!("{role} is not a role of this experiment"))),
     }
 }
 
 fn parsed<T: serde::de::DeserializeOwned>(plan: &str) -> Result<T> {
-    serde_json::from_str(plan).map_err(|why| Error::Usage(format!("the plan of this role: {why}")))
+    serde_json::from_str(plan).map_err(|why| Error::Usage(format!("invalid plan of this role: {why}")))
 }
 
 pub(crate) fn refused(refusal: Refusal) -> Error {
@@ -239,7 +239,9 @@ fn wait_matched(
             return Err(Error::Stopped);
         }
         if monotonic_ns() > deadline {
-            return Err(Error::NoAnswer { what: format!("the other process is not found within {MATCH_LIMIT:?}") });
+            return Err(Error::NoAnswer {
+                what: format!("the other process is not discovered within {MATCH_LIMIT:?}"),
+            });
         }
         drive(participant, STEP, spins)?;
     }

@@ -34,7 +34,7 @@ pub fn tables(outcome: &Outcome, style: Style) -> String {
         section(&mut text, style, &format!("Table {number}: {name}, us"));
         text.push_str(&grid(style, &LATENCY_HEAD, &latencies(outcome, name)));
     }
-    section(&mut text, style, "Isolated under interference, to itself without and to the baseline with: round trips");
+    section(&mut text, style, "Round trips: isolated under interference vs. isolated without and baseline with");
     text.push_str(&grid(style, &["payload", "figure", "to", "ratio [95 %]", "aim", ""], &verdicts(outcome)));
     if let Some(size) = outcome.plan.ablation {
         section(
@@ -44,17 +44,17 @@ pub fn tables(outcome: &Outcome, style: Style) -> String {
         );
         text.push_str(&grid(style, &ABLATION_HEAD, &ablation(outcome, size)));
         let effects = ["measure", "median", "p99", "p99.9", "max"];
-        section(&mut text, style, "Each measure alone, to the baseline: ratio [95 %] and Cliff's delta");
+        section(&mut text, style, "Each measure alone, relative to the baseline: ratio [95 %] and Cliff's delta");
         text.push_str(&grid(style, &effects, &compared(outcome, size, true)));
         section(
             &mut text,
             style,
-            "Each measure left out, to the isolated configuration: ratio [95 %] and Cliff's delta",
+            "Each measure left out, relative to the isolated configuration: ratio [95 %] and Cliff's delta",
         );
         text.push_str(&grid(style, &effects, &compared(outcome, size, false)));
     }
     if !outcome.not_here.is_empty() {
-        section(&mut text, style, "Not here, and in no configuration above");
+        section(&mut text, style, "Not available, and in no configuration above");
         let rows = outcome.not_here.iter().map(|missing| vec![missing.measure.to_string(), missing.why.clone()]);
         text.push_str(&grid(style, &["measure", "why"], &rows.collect::<Vec<_>>()));
     }
@@ -91,7 +91,7 @@ fn head(outcome: &Outcome, style: Style) -> String {
             if plan.spins { ", spinning" } else { ", sleeping" }
         ),
         format!(
-            "link of {} Mbit/s each way, {} frames of best effort wait; iperf3: UDP both ways, {} flows, {} B, {} Mbit/s offered each way",
+            "link of {} Mbit/s each way, queue of {} best-effort frames; iperf3: UDP both ways, {} flows, {} B, {} Mbit/s offered each way",
             plan.link.megabits,
             plan.link.frames,
             plan.interference.flows,
@@ -102,11 +102,11 @@ fn head(outcome: &Outcome, style: Style) -> String {
             "no load within the process".into()
         } else {
             format!(
-                "load within the process: {} samples/s, {} callbacks/s of {} us, {} participants that come and go",
+                "load within the process: {} samples/s, {} callbacks/s of {} us, {} participants that join and leave",
                 load.samples_hz, load.callback_hz, load.callback_us, load.participants
             )
         },
-        "one machine, one clock: uncertainty of one-way latencies 0; all counted from when a ping was due".into(),
+        "one machine, one clock: uncertainty of one-way latencies 0; all measured from the due time of a ping".into(),
     ];
     for line in lines {
         let _ = writeln!(text, "- {line}");
@@ -391,8 +391,8 @@ mod tests {
         let interfered = &rows[4];
         assert_eq!(interfered[1..3], ["on", "round trip"]);
         assert_eq!(interfered[12..], ["3 of 30", "99, 98"]);
-        assert_eq!(rows[3][12], "0 of 30", "one way nothing was lost");
-        assert_eq!(rows[5][3], "-", "nothing was recorded of how late they were");
+        assert_eq!(rows[3][12], "0 of 30", "no one-way loss");
+        assert_eq!(rows[5][3], "-", "no lateness was recorded");
     }
 
     #[test]
@@ -400,15 +400,15 @@ mod tests {
         let outcome = outcome();
         assert_eq!(compared(&outcome, 64, true)[0][..2], ["af-xdp", "0.500 [0.500, 0.500] -1.00"]);
         assert_eq!(compared(&outcome, 64, false)[0][..2], ["af-xdp", "4.00 [4.00, 4.00] +1.00"]);
-        assert_eq!(compared(&outcome, 64, true)[1][..2], ["fifo", "-"], "it was not measured");
+        assert_eq!(compared(&outcome, 64, true)[1][..2], ["fifo", "-"], "the cell was not measured");
         assert_eq!(ablation(&outcome, 64).len(), 6);
     }
 
     #[test]
     fn unavailable_measures_are_listed_in_both_styles() {
         let (text, markdown) = (tables(&outcome(), Style::Text), tables(&outcome(), Style::Markdown));
-        assert!(text.contains("\nNot here") && text.contains("\ncoalescing"), "{text}");
-        assert!(markdown.contains("\n### Not here") && markdown.contains("\n| coalescing"), "{markdown}");
+        assert!(text.contains("\nNot available") && text.contains("\ncoalescing"), "{text}");
+        assert!(markdown.contains("\n### Not available") && markdown.contains("\n| coalescing"), "{markdown}");
         let json = outcome().to_json().unwrap();
         assert_eq!(Outcome::parse(&json).unwrap(), outcome(), "a file has all of it");
     }

@@ -58,7 +58,7 @@ impl FromStr for Category {
             (_, Some(text)) => depth(text),
             _ => None,
         };
-        category.ok_or_else(|| format!("{text:?} is none of best-effort, reliable-DEPTH (1 to 4096) and reliable-all"))
+        category.ok_or_else(|| format!("{text:?}: expected best-effort, reliable-DEPTH (1 to 4096) or reliable-all"))
     }
 }
 

@@ -74,7 +74,7 @@ impl Flood {
     /// A socket cannot be created.
     /// A socket cannot be made.
     pub fn start(site: &Site, frame_len: usize) -> Result<Self> {
-        let failed = |source| Error::os("make a socket of the overload", source);
+        let failed = |source| Error::os("open a socket of the overload", source);
         let sink = site.run(SUBSCRIBERS[0], || UdpSocket::bind((SUBSCRIBER_ADDRESS, PORT)))?.map_err(failed)?;
         let mut flood = Self { is_over: Arc::new(AtomicBool::new(false)), threads: Vec::new(), _sink: sink };
         for (place, host) in site.plan().flooders().iter().enumerate() {

@@ -11,7 +11,7 @@ use crate::page::{escape, page, table, utc};
 use std::fmt::Write;
 
 const CUMULATIVE: Axes = Axes { x: "time (s)", y: "updates received" };
-const NORMALISED: Axes = Axes { x: "sequence number", y: "normalised latency (ms)" };
+const NORMALISED: Axes = Axes { x: "sequence number", y: "normalized latency (ms)" };
 
 /// Returns a plot with its legend and caption.
 ///
@@ -50,8 +50,8 @@ fn verdict(cells: &[&Cell]) -> String {
     let p99 = protected.iter().filter_map(|cell| Some(cell.normalised.as_ref()?.p99)).fold(0.0, f64::max);
     let class = if lost == 0 && p99 < 1000.0 { "good" } else { "bad" };
     format!(
-        "<p class=\"{class}\"><strong>With the controller {lost} of {sent} samples were lost; p99 of the normalised latency is {:.2} ms in the \
-         worst of {} runs.</strong></p>\n",
+        "<p class=\"{class}\"><strong>With the controller {lost} of {sent} samples were lost; p99 of the normalized \
+         latency is {:.2} ms in the worst of {} runs.</strong></p>\n",
         p99 / 1000.0,
         protected.len()
     )
@@ -79,7 +79,7 @@ pub fn report(outcome: &Outcome) -> Result<String> {
         // Writing to a String cannot fail.
         let _ = writeln!(body, "<h2>{}</h2>", escape(program));
         body.push_str(&verdict(&cells));
-        body.push_str("<h3>The paper and this run</h3>\n");
+        body.push_str("<h3>The paper compared with this run</h3>\n");
         body.push_str(&comparisons(&compare(outcome, program)));
         for octets in &outcome.plan.backgrounds {
             body.push_str(&figures(&cells, *octets)?);
@@ -93,9 +93,9 @@ pub fn report(outcome: &Outcome) -> Result<String> {
         body.push_str(&runs(sorted.into_iter()));
     }
     body.push_str(
-        "<p class=\"facts\">lost: of all samples; p50, p99, max: normalised latency; one-way: from writing to arrival; late: how late the writer was; \
+        "<p class=\"facts\">lost: of all samples; p50, p99, max: normalized latency; one-way: from write to arrival; late: lateness of the writer; \
          network: from the interface of the writer's host to that of the reader's; bound: of that time, by the controller; \
-         above: samples above the bound; unexplained: by more than processors stalled meanwhile; behind: of the idle run's cumulative count, at the worst second.</p>\n",
+         above: samples above the bound; unexplained: of these, not explained by stalled processors; behind: samples behind the idle run, in the worst second.</p>\n",
     );
     Ok(page("A pair under an overload of its link", &body))
 }
@@ -171,7 +171,7 @@ fn figures(cells: &[&Cell], octets: usize) -> Result<String> {
             .into_iter()
             .map(|cell| normalised((name(cell), colour(cell.run.condition)), &cell.series))
             .collect();
-        let caption = format!("Normalised latency, {}, samples of {} B (figure 6 of the paper)", pair.0, pair.1);
+        let caption = format!("Normalized latency, {}, samples of {} B (figure 6 of the paper)", pair.0, pair.1);
         text.push_str(&figure(NORMALISED, &lines, &caption)?);
     }
     Ok(text)
@@ -187,7 +187,7 @@ mod tests {
         let mut outcome = outcome();
         outcome.plan.backgrounds = vec![1400];
         outcome.command = "takt bench <script>".into();
-        let page = report(&outcome).expect("it can be drawn");
+        let page = report(&outcome).expect("the plot can be drawn");
         assert_eq!(page.matches("role=\"img\"").count(), 2, "figures 5 and 6 of one pair");
         for part in ["figure 5 of the paper", "figure 6 of the paper", "30 of 400 lost", "prefers-color-scheme: dark"] {
             assert!(page.contains(part), "{part}");

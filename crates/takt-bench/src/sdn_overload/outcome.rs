@@ -183,7 +183,7 @@ impl Outcome {
     /// # Errors
     /// The text has another form.
     pub fn from_json(text: &str) -> Result<Self> {
-        serde_json::from_str(text).map_err(|why| Error::Usage(format!("no outcome of takt bench sdn-overload: {why}")))
+        serde_json::from_str(text).map_err(|why| Error::Usage(format!("not an outcome of bench sdn-overload: {why}")))
     }
 
     /// Formats all arrivals as CSV, one line each.
@@ -226,9 +226,9 @@ impl Outcome {
             let _ = writeln!(text, "{}", fields.collect::<Vec<_>>().join("  ").trim_end());
         }
         text.push_str(
-            "\nlost: of all samples; p50, p99, max: normalised latency; one-way: from writing to arrival; late: how late the writer was;\n\
+            "\nlost: of all samples; p50, p99, max: normalized latency; one-way: from write to arrival; late: lateness of the writer;\n\
              network: from the interface of the writer's host to that of the reader's; bound: of that time, by the controller;\n\
-             above: samples above the bound; unexplained: by more than processors stalled meanwhile; behind: of the idle run's cumulative count, at the worst second;\n\
+             above: samples above the bound; unexplained: of these, not explained by stalled processors; behind: samples behind the idle run, in the worst second;\n\
              overload: datagrams sent of those planned\n",
         );
         text
@@ -329,9 +329,9 @@ pub(super) mod tests {
     #[test]
     fn outcome_round_trips_as_json_and_has_a_line_of_csv_for_each_arrival() {
         let outcome = outcome();
-        let json = outcome.to_json().expect("it can be written");
-        assert_eq!(Outcome::from_json(&json).expect("it was written so"), outcome);
-        Outcome::from_json("{}").expect_err("something else");
+        let json = outcome.to_json().expect("the value can be serialized");
+        assert_eq!(Outcome::from_json(&json).expect("the JSON is valid"), outcome);
+        Outcome::from_json("{}").expect_err("the JSON is refused");
         assert_eq!(outcome.to_csv().lines().count(), 1 + 400 + 370 + 400);
         assert!(outcome.to_csv().contains("takt,best-effort,1400,\"overload of 1400 B\",1,7,"), "{}", outcome.to_csv());
     }

@@ -64,12 +64,12 @@ pub fn compare(outcome: &Outcome, program: &str) -> Vec<Comparison> {
         },
         Comparison {
             what: "best effort, overload in frames of 1,400 B",
-            paper: "updates are lost in each second of overload, of samples of every size alike",
+            paper: "updates are lost in each second of overload, for every sample size",
             here: lost(&harmed),
         },
         Comparison {
-            what: "its normalised latency, largest",
-            paper: "a plateau, as long as the queue of the switch",
+            what: "its normalized latency, largest",
+            paper: "a plateau at the delay of the switch queue",
             here: worst(max, &harmed)
                 .zip(harmed.first())
                 .map(|(most, cell)| format!("{most:.1} ms; the queue takes {:.1} ms", queue_ms(outcome, cell))),
@@ -85,7 +85,7 @@ pub fn compare(outcome: &Outcome, program: &str) -> Vec<Comparison> {
             here: lost(&protected).zip(behind).map(|(lost, behind)| format!("{lost}, {behind} behind idle at most")),
         },
         Comparison {
-            what: "its normalised latency, p99",
+            what: "its normalized latency, p99",
             paper: "close to the idle run; the contract asks for 1 ms",
             here: worst(p99, &protected).map(|p99| format!("{p99:.2} ms in the worst run")),
         },
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(here("idle, updates a second").as_deref(), Some("200.0"));
         assert_eq!(here("best effort, overload in frames of 1,400 B").as_deref(), Some("30 of 400 lost"));
         assert_eq!(here("controller, frames of 1,400 B").as_deref(), Some("0 of 400 lost, 0 behind idle at most"));
-        assert_eq!(here("its normalised latency, largest").as_deref(), Some("0.0 ms; the queue takes 29.2 ms"));
+        assert_eq!(here("its normalized latency, largest").as_deref(), Some("0.0 ms; the queue takes 29.2 ms"));
         assert_eq!(here("controller, frames of 100 B"), None);
         assert!(compare(&outcome(), "other").iter().skip(1).all(|one| one.here.is_none()));
     }

@@ -127,7 +127,7 @@ mod tests {
             .zip(0..)
             .map(|(cell, colour)| cumulative(("one".into(), colour), &cell.series))
             .collect();
-        let svg = draw(Axes { x: "time (s)", y: "updates" }, &lines).expect("it can be drawn");
+        let svg = draw(Axes { x: "time (s)", y: "updates" }, &lines).expect("the plot can be drawn");
         assert!(svg.starts_with("<svg") && svg.contains("time (s)"), "{svg}");
         for colour in crate::page::style::COLOURS[..3].iter().chain(&["#33373D", "#E3E6EA"]) {
             assert!(svg.contains(colour), "{colour}: {svg}");

@@ -178,7 +178,7 @@ mod tests {
         let series = Series::new(9, PERIOD_NS, &arrivals);
         assert_eq!(series.longest_gap_ns(), 3 * PERIOD_NS);
         assert_eq!((series.lost_range(), series.outage_ns()), (Some((2, 6)), Some(6 * PERIOD_NS)));
-        assert_eq!(Series::new(9, PERIOD_NS, &arrivals[..3]).outage_ns(), None, "it does not end");
+        assert_eq!(Series::new(9, PERIOD_NS, &arrivals[..3]).outage_ns(), None, "the outage does not end");
     }
 
     #[test]

@@ -65,7 +65,7 @@ pub fn run(role: &str, plan: &str, out: &mut dyn Write) -> Option<Result<()>> {
         _ => return None,
     };
     let mut lines = Lines::new(out);
-    let parsed = serde_json::from_str(plan).map_err(|why| Error::Usage(format!("the plan of {role}: {why}")));
+    let parsed = serde_json::from_str(plan).map_err(|why| Error::Usage(format!("invalid plan of {role}: {why}")));
     let result = parsed.and_then(|plan: SidePlan| play(&plan, &mut lines));
     Some(result.or_else(|error| match error {
         // A stop by signal is the regular end.

@@ -295,7 +295,7 @@ impl Site {
                 Ok(_) => {}
                 Err(RecvTimeoutError::Timeout) if !left.is_zero() => {}
                 Err(RecvTimeoutError::Timeout) => {
-                    let what = format!("the controller decides otherwise within {limit:?}: {last}");
+                    let what = format!("the controller does not reach the expected decision within {limit:?}: {last}");
                     return Err(Error::NoAnswer { what });
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(ended()),
@@ -377,9 +377,9 @@ mod tests {
     fn networks_of_all_topologies_are_valid_lab_files() {
         for topology in [Topology::Row(1), Topology::Row(SWITCHES_MAX), Topology::Ring] {
             let plan = plan(topology);
-            let file: LabFile = plan.file("overload-1").parse().expect("it is one");
+            let file: LabFile = plan.file("overload-1").parse().expect("the lab file is valid");
             assert_eq!(file.hosts.len(), plan.hosts().len(), "{topology:?}");
-            takt_lab::plan::Plan::of(&file).expect("it can be made");
+            takt_lab::plan::Plan::of(&file).expect("the plan is valid");
         }
     }
 

@@ -194,18 +194,18 @@ mod tests {
     fn packet(vendor: VendorId, add: impl FnOnce(&mut MessageBuilder<'_>)) -> Vec<u8> {
         let mut message = [0; 200];
         let header = Header { version: ProtocolVersion::V2_5, vendor, prefix: PREFIX };
-        let mut builder = MessageBuilder::new(&mut message, &header).expect("there is room");
+        let mut builder = MessageBuilder::new(&mut message, &header).expect("the buffer has space");
         add(&mut builder);
         let payload = builder.bytes().to_vec();
         let udp = UdpHeader { source_port: 7000, destination_port: 7411 };
         let mut datagram = [vec![0; UdpHeader::LEN], payload].concat();
-        udp.emit(&mut datagram, |_| takt_packet::Sum::default()).expect("there is room");
-        let payload_len = u16::try_from(datagram.len()).expect("it is short");
+        udp.emit(&mut datagram, |_| takt_packet::Sum::default()).expect("the buffer has space");
+        let payload_len = u16::try_from(datagram.len()).expect("the datagram is short");
         let [source, destination] = [1, 2].map(|last| std::net::Ipv4Addr::new(10, 81, 0, last));
         let protocol = takt_packet::UDP;
         let header = Ipv4Header { source, destination, protocol, ttl: 64, traffic_class: 0, payload_len };
         let mut packet = vec![0; Ipv4Header::LEN];
-        header.emit(&mut packet).expect("there is room");
+        header.emit(&mut packet).expect("the buffer has space");
         [packet, datagram].concat()
     }
 
@@ -213,7 +213,7 @@ mod tests {
         let (reader, sn) = (EntityId::UNKNOWN, SequenceNumber(number));
         let payload = Payload::Data(&[0, 1, 0, 0]);
         packet(vendor, |builder| {
-            builder.data(&DataEmit { reader, writer, sn, inline_qos: None, payload }).expect("there is room");
+            builder.data(&DataEmit { reader, writer, sn, inline_qos: None, payload }).expect("the buffer has space");
         })
     }
 
@@ -230,7 +230,7 @@ mod tests {
             payload: &[3; 8],
             fragments_in_submessage: 1,
         };
-        packet(VendorId::TAKT, |builder| builder.data_frag(&fragment).expect("there is room"))
+        packet(VendorId::TAKT, |builder| builder.data_frag(&fragment).expect("the buffer has space"))
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! A resample draws as many rounds as there are, with replacement. Whole rounds are drawn, since
 //! samples within one depend on each other. With few rounds the intervals are too narrow;
-//! docs/bench-report.md has the simulated coverage.
+//! docs/guide/bench-report.md has the simulated coverage.
 
 use super::Interval;
 

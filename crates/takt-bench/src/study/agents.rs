@@ -107,7 +107,7 @@ impl Starter<'_> {
         let broker = broker_column.as_ref().map(|column| self.broker(column, &job.system.arguments)).transpose()?;
         let enclaves = Enclaves::of(&job.cells[0].values)?;
         if enclaves.is_some() && self.place.ssh.is_some() {
-            return Err(Error::Usage("protection: not on other machines, which lack the files".into()));
+            return Err(Error::Usage("protection: not supported on other machines, which lack the files".into()));
         }
         let measurement = Measurement { starter: self, job, workload, columns, enclaves };
         let report = match workload.kind {

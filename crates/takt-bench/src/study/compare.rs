@@ -85,7 +85,7 @@ pub struct Comparison {
 /// The threshold is not from 0 to 10, or no cell is in both.
 pub fn compare(before: &Results, after: &Results, threshold: f64) -> Result<Comparison> {
     if !(0.0..=10.0).contains(&threshold) {
-        return Err(Error::Usage("a threshold is 0 to 1000 percent".into()));
+        return Err(Error::Usage("expected a threshold from 0 to 1000 percent".into()));
     }
     let [first, second] = [before, after].map(|results| {
         let all = results.header.campaign.workloads.iter().flat_map(|workload| pools(results, workload));
@@ -103,7 +103,7 @@ pub fn compare(before: &Results, after: &Results, threshold: f64) -> Result<Comp
     let is_new = |pool: &&Pool<'_>| !first.iter().any(|other| other.cell == pool.cell);
     comparison.only_after = second.iter().filter(is_new).map(|pool| pool.cell.to_string()).collect();
     if comparison.changes.is_empty() {
-        return Err(Error::Usage("no cell has figures in both directories".into()));
+        return Err(Error::Usage("no cell has results in both directories".into()));
     }
     Ok(comparison)
 }
@@ -266,7 +266,7 @@ mod tests {
         let comparison = compare(&results(), &after, 0.05).unwrap();
         assert_eq!((comparison.only_before.len(), comparison.only_after.len()), (7, 0));
         let error = compare(&results(), &empty(&[]), 0.05).unwrap_err().to_string();
-        assert!(error.contains("no cell has figures in both"), "{error}");
+        assert!(error.contains("no cell has results in both"), "{error}");
         assert!(compare(&results(), &results(), f64::NAN).is_err());
     }
 

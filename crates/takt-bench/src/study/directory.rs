@@ -98,7 +98,7 @@ impl Directory {
     pub fn open(path: &Path) -> Result<Self> {
         let name = path.join(MEASUREMENTS);
         if path.join(COMPRESSED).exists() {
-            return Err(Error::Usage(format!("{}: to go on, decompress {COMPRESSED} first", path.display())));
+            return Err(Error::Usage(format!("{}: decompress {COMPRESSED} before resuming", path.display())));
         }
         cut_off_half_a_line(&name)?;
         let measurements = File::options().create(true).append(true).open(&name).map_err(|e| failure(&name, e))?;

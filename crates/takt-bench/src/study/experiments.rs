@@ -58,8 +58,7 @@ impl Experiments {
         let values = &job.cells[0].values;
         let name = values.get("configuration").map_or_else(|| "isolated".into(), ToString::to_string);
         let configuration = Configuration::named(&name, bench.here());
-        let configuration =
-            configuration.ok_or_else(|| Error::Usage(format!("configuration = {name}: there is none")))?;
+        let configuration = configuration.ok_or_else(|| Error::Usage(format!("unknown configuration {name}")))?;
         let interfered = values.get("interference").is_some_and(|value| value.to_string() == "on");
         let command = format!(
             "takt bench isolation: {name}: {}",
@@ -67,7 +66,7 @@ impl Experiments {
         );
         let task = isolation::Task { configuration, size: whole(values.get("size"), 64) as usize, interfered };
         let cell = bench.measure(&task, round as usize, turn as usize)?;
-        let lacks = bench.not_here().iter().map(|missing| format!("{} is not here: {}", missing.measure, missing.why));
+        let lacks = bench.not_here().iter().map(|missing| format!("{} unavailable: {}", missing.measure, missing.why));
         let commands = std::iter::once(command).chain(lacks).collect();
         let found = job.cells.iter().map(|one| isolated(one, &cell)).collect::<Result<_>>()?;
         Ok(Report { found, commands })
@@ -122,7 +121,7 @@ fn key(workload: &Workload, name: &str, default: u64, limits: std::ops::RangeInc
     let value = whole(workload.measure.get(name), default);
     match limits.contains(&value) {
         true => Ok(value),
-        false => Err(Error::Usage(format!("{name} = {value}: {} to {} are allowed", limits.start(), limits.end()))),
+        false => Err(Error::Usage(format!("{name} = {value}: expected {} to {}", limits.start(), limits.end()))),
     }
 }
 

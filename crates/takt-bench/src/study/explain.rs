@@ -27,7 +27,7 @@ pub fn explain(results: &Results, name: &str) -> Result<String> {
         (None, [pool]) => Ok(text(results, pool)),
         (None, []) => {
             let names: Vec<String> = all.iter().map(|pool| pool.cell.to_string()).collect();
-            Err(Error::Usage(format!("no cell is called {name:?}; there are\n{}", list(&names))))
+            Err(Error::Usage(format!("no cell is called {name:?}; cells:\n{}", list(&names))))
         }
         (None, several) => {
             let names: Vec<String> = several.iter().map(|pool| pool.cell.to_string()).collect();
@@ -195,6 +195,6 @@ mod tests {
             several.contains("6 cells begin with \"rtt/one\":\n  rtt/one/reliability=reliable,size=16"),
             "{several}"
         );
-        assert!(explain(&results, "x").unwrap_err().to_string().contains("no cell is called \"x\"; there are\n  rtt"));
+        assert!(explain(&results, "x").unwrap_err().to_string().contains("no cell is called \"x\"; cells:\n  rtt"));
     }
 }

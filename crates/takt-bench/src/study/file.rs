@@ -162,7 +162,7 @@ impl Campaign {
         let failure = |e| Error::os(path.display().to_string(), e);
         let len = std::fs::metadata(path).map_err(failure)?.len();
         if len > LEN_MAX {
-            return Err(Error::Usage(format!("{}: {len} octets; at most {LEN_MAX} are read", path.display())));
+            return Err(Error::Usage(format!("{}: {len} octets; the maximum is {LEN_MAX}", path.display())));
         }
         let text = std::fs::read_to_string(path).map_err(failure)?;
         let named = |why: Error| Error::Usage(format!("{}: {why}", path.display()));
@@ -214,10 +214,10 @@ impl Campaign {
     fn check(&self) -> Result<()> {
         let usage = |text: String| Err(Error::Usage(text));
         if self.name.is_empty() || !self.name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
-            return usage(format!("name = {:?}: letters, digits and - are allowed", self.name));
+            return usage(format!("name = {:?}: expected letters, digits and -", self.name));
         }
         if self.rounds == 0 || self.rounds > ROUNDS_MAX {
-            return usage(format!("rounds = {}: 1 to {ROUNDS_MAX} are allowed", self.rounds));
+            return usage(format!("rounds = {}: expected 1 to {ROUNDS_MAX}", self.rounds));
         }
         if self.tries == 0 || !(0.0..=1.0).contains(&self.foreign_max) {
             return usage("tries must be 1 or more, and foreign-max 0 to 1".into());

@@ -1,4 +1,5 @@
-//! Parameters of workloads, and their mapping to keys of the agent contract (docs/bench-agents.md).
+//! Parameters of workloads, and their mapping to keys of the agent contract
+//! (docs/reference/bench-agents.md).
 
 use super::file::Kind;
 use crate::error::{Error, Result};
@@ -179,7 +180,7 @@ impl Known {
     }
 
     fn unknown(&self, value: &Value, allowed: &str) -> Error {
-        Error::Usage(format!("{} = {value}: allowed are {allowed}", self.name))
+        Error::Usage(format!("{} = {value}: expected {allowed}", self.name))
     }
 }
 
@@ -232,7 +233,7 @@ fn known(name: &str) -> Result<&'static Known> {
     KNOWN
         .iter()
         .find(|known| known.name == name)
-        .ok_or_else(|| Error::Usage(format!("no parameter is called {name}; there are {}", names())))
+        .ok_or_else(|| Error::Usage(format!("no parameter is called {name}; expected one of {}", names())))
 }
 
 /// Returns the words that a parameter allows.
@@ -259,7 +260,7 @@ pub fn arguments(values: &Values) -> Result<Vec<String>> {
 pub fn check_keys(kind: Kind, measure: &BTreeMap<String, Value>) -> Result<()> {
     let known = keys(kind);
     match measure.keys().find(|key| !known.contains(&key.as_str())) {
-        Some(key) => Err(Error::Usage(format!("measure has no {key}; there are {}", known.join(", ")))),
+        Some(key) => Err(Error::Usage(format!("measure has no {key}; expected one of {}", known.join(", ")))),
         None => Ok(()),
     }
 }

@@ -69,7 +69,7 @@ mod make {
             "metadata-sign" => (None, Some(ProtectionKind::Sign), None),
             "metadata-encrypt" => (None, Some(ProtectionKind::Encrypt), None),
             "data-encrypt" => (None, None, Some(BasicProtectionKind::Encrypt)),
-            other => return Err(Error::Usage(format!("{PROTECTION} = {other} is not known"))),
+            other => return Err(Error::Usage(format!("unknown {PROTECTION} {other}"))),
         };
         Ok(Protections { rtps, metadata, data })
     }

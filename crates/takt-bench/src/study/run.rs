@@ -155,7 +155,7 @@ fn open(request: &Request, campaign: &Campaign, survey: &Survey, place: &Place) 
     }
     let before = Results::read(&request.directory)?.header;
     if before.build != header.build {
-        let text = format!("the results are of {}, and this is {}", before.build, header.build);
+        let text = format!("the results are from {}, this build is {}", before.build, header.build);
         return Err(Error::Usage(format!("{}: {text}; one build measures a campaign", request.directory.display())));
     }
     if before.campaign != header.campaign {
@@ -237,7 +237,7 @@ impl Driver<'_> {
         let earlier = self.failures.get(&at).filter(|failures| failures.len() >= FAILURES_MAX);
         let mut disturbance = Disturbance::default();
         let report = match earlier.and_then(|failures| failures.last()) {
-            Some(why) => Err(format!("left out after {FAILURES_MAX} failures: {why}")),
+            Some(why) => Err(format!("skipped after {FAILURES_MAX} failures: {why}")),
             None => self.tries(job, (round, turn), &mut disturbance, say)?,
         };
         let measurement =

@@ -139,7 +139,7 @@ impl Place {
             }
             (None, None) => read()?,
         };
-        let missing = || Error::Usage(format!("the kernel counts nothing of {}", end.interface));
+        let missing = || Error::Usage(format!("the kernel has no counters of {}", end.interface));
         Traffic::parse(&text, &end.interface).ok_or_else(missing)
     }
 

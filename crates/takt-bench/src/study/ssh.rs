@@ -186,7 +186,7 @@ impl Ssh {
         match output.status.code() {
             Some(NOT_FOUND) => format!("{} is not on {host}", path.display()),
             Some(FAILED) if !self.socket(side).exists() => explained(host, &errors),
-            _ => format!("{} on {host} says no info, {}: {}", path.display(), output.status, last(&errors)),
+            _ => format!("{} on {host} reports no info, {}: {}", path.display(), output.status, last(&errors)),
         }
     }
 
@@ -255,7 +255,7 @@ impl Drop for Ssh {
 }
 
 fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or("not told")
+    value.as_str().unwrap_or("not reported")
 }
 
 /// Quotes a word for a POSIX shell.
@@ -276,16 +276,16 @@ pub(crate) fn explained(host: &str, errors: &str) -> String {
     let advice = [
         (
             "Permission denied",
-            "the key was refused; name another one with options = [\"-i\", FILE], passwords are not asked for",
+            "the key was refused; set another one with options = [\"-i\", FILE], passwords are not supported",
         ),
         (
             "Host key verification failed",
-            "the key of the host is not known; connect once by hand, or name its file with options",
+            "the key of the host is unknown; connect once by hand, or set its file with options",
         ),
-        ("Could not resolve", "the name is not known"),
-        ("Connection refused", "the host has no sshd at that port"),
-        ("No route to host", "the host is not reached"),
-        ("Network is unreachable", "the host is not reached"),
+        ("Could not resolve", "the host name is unknown"),
+        ("Connection refused", "no sshd listens at that port of the host"),
+        ("No route to host", "the host is unreachable"),
+        ("Network is unreachable", "the host is unreachable"),
         ("timed out", "the host does not answer"),
     ];
     let found = advice.iter().find(|(words, _)| errors.contains(words));
@@ -301,7 +301,7 @@ mod tests {
     fn quoted_words_reach_the_remote_program_unchanged() {
         for word in ["size=16,64", "", "a b", "it's $HOME; `x`", "xdp:eth0/mode=native-spin", "a\nb", "*"] {
             let line = format!("printf %s {}", quoted(word));
-            let output = Command::new("sh").args(["-c", &line]).output().expect("there is a shell");
+            let output = Command::new("sh").args(["-c", &line]).output().expect("a shell is installed");
             assert_eq!(String::from_utf8_lossy(&output.stdout), word);
         }
     }
@@ -311,13 +311,13 @@ mod tests {
         let script = "trap 'echo ended; exit 5' TERM; echo begun; while :; do sleep 0.05; done";
         let mut shell = Command::new("sh");
         shell.args(["-c", SHELL, "agent", "sh", "-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut process = shell.spawn().expect("there is a shell");
-        let mut output = process.stdout.take().expect("it was asked for");
-        output.read_exact(&mut [0; 6]).expect("it begins");
+        let mut process = shell.spawn().expect("a shell is installed");
+        let mut output = process.stdout.take().expect("stdout is piped");
+        output.read_exact(&mut [0; 6]).expect("the output begins");
         drop(process.stdin.take());
         let mut rest = String::new();
-        output.read_to_string(&mut rest).expect("it ends");
-        assert_eq!((rest.as_str(), process.wait().expect("it is ours").code()), ("ended\n", Some(5)));
+        output.read_to_string(&mut rest).expect("the stream ends");
+        assert_eq!((rest.as_str(), process.wait().expect("the process is a child").code()), ("ended\n", Some(5)));
     }
 
     #[test]

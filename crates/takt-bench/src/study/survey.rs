@@ -30,7 +30,7 @@ impl Survey {
             match found(system, place) {
                 Err(why) => survey.missing.push(Missing { system: system.name.clone(), why }),
                 Ok((info, digest)) => {
-                    let version = info["version"].as_str().unwrap_or("not told");
+                    let version = info["version"].as_str().unwrap_or("not reported");
                     survey.versions.insert(system.name.clone(), format!("{version}{digest}").into());
                     survey.roles.extend(roles_of(&info).map(|roles| (system.name.clone(), roles)));
                     survey.systems.push(system.clone());

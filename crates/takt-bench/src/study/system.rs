@@ -154,7 +154,7 @@ pub fn selected<'a>(names: &[String], systems: &'a [System]) -> Result<Vec<&'a S
         let found: Vec<&System> = systems.iter().filter(|system| system.is_called(name)).collect();
         if found.is_empty() {
             let known: Vec<&str> = systems.iter().map(|system| system.name.as_str()).collect();
-            return Err(Error::Usage(format!("no system is called {name}; there are {}", known.join(", "))));
+            return Err(Error::Usage(format!("no system is called {name}; expected one of {}", known.join(", "))));
         }
         for system in found {
             if !selected.iter().any(|one| one.name == system.name) {
@@ -185,9 +185,9 @@ impl System {
     pub fn refusal(&self, site: &Site, kind: Kind, values: &Values) -> Option<String> {
         if self.experiment != kind.is_experiment() {
             let own = if self.experiment {
-                "it is for isolation and sdn-overload alone"
+                "it supports only isolation and sdn-overload"
             } else {
-                "it is not for isolation and sdn-overload"
+                "it does not support isolation and sdn-overload"
             };
             return Some(own.into());
         }
@@ -254,12 +254,12 @@ impl System {
         if program == System::TAKT {
             return match std::env::current_exe() {
                 Ok(path) => Agent::Program { path, prefix: vec!["perf".into(), "agent".into()] },
-                Err(why) => Agent::Missing(format!("the path of this program is not known: {why}")),
+                Err(why) => Agent::Missing(format!("the path of this program is unknown: {why}")),
             };
         }
         if program.contains('/') {
             let path = PathBuf::from(program);
-            let missing = || Agent::Missing(format!("{program} is not there"));
+            let missing = || Agent::Missing(format!("{program} does not exist"));
             return if path.is_file() { Agent::Program { path, prefix: Vec::new() } } else { missing() };
         }
         match agents_directory() {
@@ -305,7 +305,7 @@ fn check(system: &System) -> Result<()> {
     match system.except.iter().map(word).find(|word| !is_known(word)) {
         Some(word) => {
             let known = EXCEPTIONS.join(", ");
-            Err(Error::Usage(format!("{}: except has {word:?}; there are {known}, above N", system.name)))
+            Err(Error::Usage(format!("{}: except has {word:?}; expected {known}, above N", system.name)))
         }
         None => Ok(()),
     }
@@ -383,7 +383,7 @@ mod tests {
             selected(&list, &systems).map(|found| found.iter().map(|s| s.name.clone()).collect::<Vec<_>>())
         };
         assert_eq!(names(&["b", "@dds"]).unwrap(), ["b", "a"]);
-        assert!(names(&["c"]).unwrap_err().to_string().contains("there are a, b"));
+        assert!(names(&["c"]).unwrap_err().to_string().contains("expected one of a, b"));
     }
 
     #[test]
@@ -427,7 +427,7 @@ mod tests {
         assert_eq!(in_directory(directory, "there"), Agent::Program { path, prefix: Vec::new() });
         let why = "OpenDDS is not installed: set DDS_ROOT".to_owned();
         assert_eq!(in_directory(directory, "gone"), Agent::Missing(why));
-        let Agent::Missing(why) = in_directory(directory, "unknown") else { panic!("it is not there") };
+        let Agent::Missing(why) = in_directory(directory, "unknown") else { panic!("expected a missing agent") };
         assert!(why.contains("make -C lab/peers"), "{why}");
     }
 }

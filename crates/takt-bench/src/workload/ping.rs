@@ -332,7 +332,7 @@ mod tests {
             pinger.next_ping(i * 100);
             let pong = pinger.sample.clone();
             let from = pinger.measured_from.map(|(_, from_ns)| from_ns);
-            assert_eq!(from, (i > 2).then_some(300), "time counts from the plan of the first measured ping");
+            assert_eq!(from, (i > 2).then_some(300), "time is measured from the due time of the first measured ping");
             assert!(pinger.on_pong(i * 100 + i, &pong));
         }
         assert!(pinger.done);

@@ -329,7 +329,7 @@ mod tests {
     #[test]
     fn long_silence_completes_a_window() {
         let mut intake = Intake::new(Plan::default(), None);
-        assert!(!intake.is_complete(100 * SECOND), "nothing came yet");
+        assert!(!intake.is_complete(100 * SECOND), "no sample arrived yet");
         feed(&mut intake, [(1, 100 * SECOND)]);
         assert!(!intake.is_complete(102 * SECOND));
         assert!(intake.is_complete(104 * SECOND));

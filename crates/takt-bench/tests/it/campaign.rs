@@ -60,8 +60,8 @@ fn every_cell_is_measured_once_per_round_and_keeps_its_times() {
     run(&request(&scene, 2, "['good']", false), &mut |progress| {
         refused += usize::from(matches!(progress, Progress::Refused(_)));
     })
-    .expect("it runs");
-    let results = Results::read(&scene.results()).expect("they are there");
+    .expect("the campaign runs");
+    let results = Results::read(&scene.results()).expect("the results exist");
     let cells = ["reliability=best-effort,size=16", "reliability=best-effort,size=64"];
     let expected = cells.iter().flat_map(|cell| [0, 1].map(|round| format!("rtt/good/{cell} {round}")));
     assert_eq!(texts(&results.measurements), expected.collect());
@@ -72,10 +72,10 @@ fn every_cell_is_measured_once_per_round_and_keeps_its_times() {
     );
     for measurement in &results.measurements {
         let Outcome::Measured(measured) = &measurement.outcome else { panic!("{measurement:?}") };
-        let latency = measured.latency.as_ref().expect("there are round trips");
+        let latency = measured.latency.as_ref().expect("round trips were measured");
         assert_eq!((latency.summary.count, latency.summary.min, latency.summary.max), (3, 1.0, 3.0));
         assert_eq!(measured.figures["cpu_us"], 1.0);
-        let raw = std::fs::read(scene.results().join(latency.raw.as_ref().expect("it is kept"))).expect("it is there");
+        let raw = std::fs::read(scene.results().join(latency.raw.as_ref().expect("raw data"))).expect("exists");
         assert_eq!(raw.len(), 24);
         assert!(measurement.commands[0].contains(" ping ") && measurement.commands[1].contains(" pong "));
     }
@@ -90,11 +90,11 @@ fn failing_system_is_left_out_after_two_rounds_and_missing_one_is_reported() {
             missing.push(one.clone());
         }
     })
-    .expect("it runs");
-    let results = Results::read(&scene.results()).expect("they are there");
+    .expect("the campaign runs");
+    let results = Results::read(&scene.results()).expect("the results exist");
     assert_eq!(missing, results.header.missing);
     assert_eq!(missing.len(), 1);
-    assert!(missing[0].why.contains("is not there"), "{}", missing[0].why);
+    assert!(missing[0].why.contains("does not exist"), "{}", missing[0].why);
     let failures: Vec<&str> = results
         .measurements
         .iter()
@@ -105,22 +105,22 @@ fn failing_system_is_left_out_after_two_rounds_and_missing_one_is_reported() {
         .collect();
     assert_eq!(failures.len(), 8, "two sizes in four rounds");
     assert!(failures.iter().all(|why| why.contains("no licence")), "{failures:?}");
-    assert_eq!(starts(&scene, "broken", "pong"), 2, "it is started in two rounds alone");
+    assert_eq!(starts(&scene, "broken", "pong"), 2, "the agent is started in only two rounds");
     assert_eq!(starts(&scene, "good", "ping"), 4);
 }
 
 #[test]
 fn resumed_campaign_measures_only_the_remaining_cells() {
     let scene = scene();
-    run(&request(&scene, 2, "['good']", false), &mut |_| {}).expect("it runs");
+    run(&request(&scene, 2, "['good']", false), &mut |_| {}).expect("the campaign runs");
     let name = scene.results().join("measurements.jsonl");
-    let text = std::fs::read_to_string(&name).expect("it is there");
+    let text = std::fs::read_to_string(&name).expect("the file exists");
     let kept: Vec<&str> = text.lines().take(2).collect();
-    std::fs::write(&name, format!("{}\n{{\"cell\":", kept.join("\n"))).expect("it is ours");
-    run(&request(&scene, 2, "['good']", true), &mut |_| {}).expect("it resumes");
-    let results = Results::read(&scene.results()).expect("they are there");
+    std::fs::write(&name, format!("{}\n{{\"cell\":", kept.join("\n"))).expect("the file is writable");
+    run(&request(&scene, 2, "['good']", true), &mut |_| {}).expect("the campaign resumes");
+    let results = Results::read(&scene.results()).expect("the results exist");
     assert_eq!((results.measurements.len(), texts(&results.measurements).len()), (4, 4));
-    assert_eq!(starts(&scene, "good", "ping"), 3, "one start of four cells was left");
+    assert_eq!(starts(&scene, "good", "ping"), 3, "one of the starts remained");
     let other = run(&request(&scene, 3, "['good']", true), &mut |_| {}).expect_err("another campaign");
     assert!(other.to_string().contains("another campaign"), "{other}");
 }

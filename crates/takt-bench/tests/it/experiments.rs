@@ -35,7 +35,7 @@ exec sleep 60
 fn scene(agent: &str) -> Scene {
     let scene = Scene::new(&[]);
     let path = scene.directory.write("side", agent);
-    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("it is ours");
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("the test owns the file");
     let entry = system("side", &scene.directory.text("side")).replace("except = ", "experiment = true\n# ");
     scene.directory.write("systems.toml", &entry);
     scene
@@ -56,7 +56,7 @@ fn isolation_measures_both_ways_in_one_start_and_the_paper_baseline() {
     assert_eq!(refused, [] as [&str; 0]);
     let of = |way: &str| {
         let found = results.measurements.iter().find(|one| one.cell.values["way"].to_string() == way);
-        measured(found.expect("it was measured")).clone()
+        measured(found.expect("the cell was measured")).clone()
     };
     let (one_way, round_trip) = (of("one-way"), of("round-trip"));
     let count = |measured: &takt_bench::study::cell::Measured| measured.latency.as_ref().map(|one| one.summary.count);
@@ -65,7 +65,7 @@ fn isolation_measures_both_ways_in_one_start_and_the_paper_baseline() {
     assert!((round_trip.figures["late_max_us"] - 7.0).abs() < 0.1, "{:?}", round_trip.figures);
     let plans = scene.directory.read("side.plans");
     assert_eq!(plans.lines().count(), 1, "one start gives both ways");
-    let plan: serde_json::Value = serde_json::from_str(plans.trim()).expect("it is JSON");
+    let plan: serde_json::Value = serde_json::from_str(plans.trim()).expect("the plan is JSON");
     let measures = serde_json::json!(["executor-priorities", "fifo", "affinity"]);
     assert_eq!((&plan["participant"]["measures"], &plan["fifo"]), (&measures, &serde_json::json!(99)));
     let commands = &results.measurements[0].commands;
@@ -86,13 +86,13 @@ fn overload_keeps_the_arrivals_of_single_samples() {
                 [[workload.figure]]\nform = 'cumulative'\ntitle = 'G'\nby = 'condition'\n";
     let (results, _) = scene.run(text);
     let found = measured(&results.measurements[0]);
-    let arrivals = found.arrivals.as_ref().expect("they are kept");
+    let arrivals = found.arrivals.as_ref().expect("the arrivals are kept");
     assert_eq!((arrivals.sent, arrivals.received()), (200, 9));
     assert_eq!(found.figures["lost"], 191.0);
     // Sample n arrives n us late.
     assert!((found.latency.as_ref().expect("nine arrived").summary.max - 9.0).abs() < 1e-9);
-    let page = takt_bench::study::report::html::html(&results).expect("it can be drawn");
-    assert!(page.contains("normalised latency (ms)") && page.contains("samples received"));
+    let page = takt_bench::study::report::html::html(&results).expect("the plot can be drawn");
+    assert!(page.contains("normalized latency (ms)") && page.contains("samples received"));
 }
 
 #[test]
@@ -104,5 +104,5 @@ fn experiment_systems_and_agent_systems_refuse_each_others_workloads() {
     let (results, refused) = scene.run(text);
     assert_eq!(results.measurements, []);
     assert_eq!(refused.len(), 2, "{refused:?}");
-    assert!(refused[0].contains("not for isolation") && refused[1].contains("alone"), "{refused:?}");
+    assert!(refused[0].contains("does not support isolation") && refused[1].contains("alone"), "{refused:?}");
 }

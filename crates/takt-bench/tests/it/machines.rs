@@ -40,7 +40,7 @@ fn mix_starts_a_pair_for_each_flow_of_a_machine_and_measures_each() {
     let (car, of_job) = domain("rate=300 rel=besteffort size=64");
     let (alarm, _) = domain("batch=5 rate=10 rel=besteffort size=32");
     assert_eq!((Some(car), Some(alarm)), (of_job, of_job.map(|of_job| of_job + 1)), "each flow has a domain");
-    let page = takt_bench::study::report::html::html(&results).expect("it can be written");
+    let page = takt_bench::study::report::html::html(&results).expect("the value can be serialized");
     assert!(page.contains("alarm"), "the report has the flows");
     assert!(!page.contains("not measured it yet"), "and misses none that there is not");
 }
@@ -59,13 +59,13 @@ fn mix_is_refused_as_a_whole_if_a_system_cannot_carry_one_of_its_flows() {
 fn mix_with_a_broken_machine_names_the_rule() {
     let head = "name = 'x'\ntitle = 'x'\nrounds = 1\n";
     let cases = [
-        ("['lift', 'door']", "['lift', 'boat']", "machines has no boat; there are door, lift"),
+        ("['lift', 'door']", "['lift', 'boat']", "machines has no boat; expected one of door, lift"),
         ("{ machine = ['lift', 'door'] }", "{ history = ['all'] }", "parameters need machine"),
         ("'alarm'", "'car'", "two flows car"),
         ("rate = 100", "rate = 400_000", "1200000 samples a second"),
-        ("size = 64", "size = 8", "size = 8: 16 to"),
+        ("size = 64", "size = 8", "size = 8: expected 16 to"),
         ("burst = 5", "burst = 11", "burst = 11"),
-        ("'mix'", "'stream'", "machines are those of the kind mix alone"),
+        ("'mix'", "'stream'", "machines are allowed only in workloads of the kind mix"),
         ("burst = 5", "bursts = 5", "unknown field `bursts`"),
     ];
     for (old, new, expected) in cases {

@@ -46,8 +46,8 @@ fn open_loop_measures_load_and_an_agent_without_that_role_is_unsupported() {
     }
     assert_eq!(refused.len(), 2, "{refused:?}");
     assert!(refused.iter().all(|one| one.ends_with("unsupported: its agent has no role load")), "{refused:?}");
-    assert!(!scene.directory.read("few.runs").contains("load"), "it is never started in that role");
-    let page = takt_bench::study::report::html::html(&results).expect("it can be written");
+    assert!(!scene.directory.read("few.runs").contains("load"), "the agent is never started in that role");
+    let page = takt_bench::study::report::html::html(&results).expect("the value can be serialized");
     assert!(page.contains("<td>unsupported</td>"), "the report lists them");
 }
 
@@ -58,7 +58,7 @@ fn discovery_measures_time_and_traffic_and_memory_of_each_part() {
          [[workload]]\nname = 'm'\nkind = 'memory'\nsystems = ['all']\n\
          parameters = { participants = [4], endpoints = [10], instances = [1000], reliability = ['best-effort'] }");
     let of = |name: &str| {
-        let found = results.measurements.iter().find(|one| one.cell.workload == name).expect("it was measured");
+        let found = results.measurements.iter().find(|one| one.cell.workload == name).expect("the cell was measured");
         (measured(found).figures.clone(), found.commands.clone())
     };
     let (discovery, commands) = of("d");

@@ -18,7 +18,7 @@ impl Scene {
     pub fn new(agents: &[(&str, &str)]) -> Self {
         let directory = Directory::with("campaign", agents);
         for (name, _) in agents {
-            std::fs::set_permissions(directory.file(name), PermissionsExt::from_mode(0o755)).expect("it is ours");
+            std::fs::set_permissions(directory.file(name), PermissionsExt::from_mode(0o755)).expect("own file");
         }
         let systems: String = agents.iter().map(|(name, _)| system(name, &directory.text(name))).collect();
         directory.write("systems.toml", &systems);
@@ -34,7 +34,7 @@ impl Scene {
     /// Returns the request to run a campaign of this text, with results in the scene.
     pub fn request(&self, text: &str) -> Request {
         Request {
-            campaign: Campaign::parse(text, Length::Normal).expect("it is a campaign"),
+            campaign: Campaign::parse(text, Length::Normal).expect("the campaign is valid"),
             length: Length::Normal,
             directory: self.results(),
             resumes: false,
@@ -57,8 +57,8 @@ impl Scene {
                 refused.push(format!("{}: {}", one.cell, one.why));
             }
         })
-        .expect("it runs");
-        (Results::read(&self.results()).expect("they are there"), refused)
+        .expect("the campaign runs");
+        (Results::read(&self.results()).expect("the results exist"), refused)
     }
 }
 

@@ -35,13 +35,13 @@ struct Machines {
 
 impl Machines {
     fn new(scene: &Scene, name: &str) -> Self {
-        let file: LabFile = format!("name = '{name}'\n{NETWORK}").parse().expect("it is one");
+        let file: LabFile = format!("name = '{name}'\n{NETWORK}").parse().expect("the lab file is valid");
         let lab = Lab::up(&file).expect("root");
         for key in ["host", "user"] {
             let status = Command::new("ssh-keygen")
                 .args(["-q", "-t", "ed25519", "-N", "", "-f", &scene.directory.text(key)])
                 .status();
-            assert!(status.expect("it is installed").success());
+            assert!(status.expect("the program is installed").success());
         }
         std::fs::create_dir_all("/run/sshd").expect("root");
         let config = format!(
@@ -56,9 +56,9 @@ impl Machines {
             let start = || {
                 let mut command = Command::new(SSHD);
                 command.args(["-D", "-e", "-f", &scene.directory.text("sshd_config")]);
-                command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().expect("it is installed")
+                command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program is installed")
             };
-            daemons.push(lab.namespace(host).expect("it is there").run(start).expect("root"));
+            daemons.push(lab.namespace(host).expect("the namespace exists").run(start).expect("root"));
         }
         let machines = Self { lab, daemons };
         for address in ["10.83.0.2", "10.83.0.3"] {
@@ -73,7 +73,7 @@ impl Machines {
     }
 
     fn on_driver<R: Send>(&self, f: impl FnOnce() -> R + Send) -> R {
-        self.lab.namespace("driver").expect("it is there").run(f).expect("root")
+        self.lab.namespace("driver").expect("the namespace exists").run(f).expect("root")
     }
 }
 
@@ -129,19 +129,19 @@ fn agents_run_on_both_machines_and_return_their_times() {
     scene.add_system("gone", &gone);
     let machines = Machines::new(&scene, "takt-it-ssh");
     let text = campaign(&scene, HOSTS, &scene.directory.text("good"), "user", "['good', 'gone']");
-    machines.on_driver(|| run(&scene.request(&text), &mut |_| {})).expect("it runs");
-    let results = Results::read(&scene.results()).expect("they are there");
+    machines.on_driver(|| run(&scene.request(&text), &mut |_| {})).expect("the campaign runs");
+    let results = Results::read(&scene.results()).expect("the results exist");
     assert_eq!(results.measurements.len(), 2);
     for measurement in &results.measurements {
-        let latency = measured(measurement).latency.as_ref().expect("there are round trips");
+        let latency = measured(measurement).latency.as_ref().expect("round trips were measured");
         assert_eq!((latency.summary.count, latency.summary.max), (3, 3.0));
         assert!(measurement.commands[0].contains("root@10.83.0.2"), "{:?}", measurement.commands);
     }
     let places = scene.directory.read("good.places");
     let of = |role: &str| places.lines().find(|line| line.starts_with(role)).and_then(|line| line.split(' ').nth(1));
     let namespace = |host: &str| {
-        let read = || std::fs::read_link("/proc/thread-self/ns/net").expect("it is there").display().to_string();
-        machines.lab.namespace(host).expect("it is there").run(read).expect("root")
+        let read = || std::fs::read_link("/proc/thread-self/ns/net").expect("the file exists").display().to_string();
+        machines.lab.namespace(host).expect("the namespace exists").run(read).expect("root")
     };
     assert_eq!((of("ping"), of("pong")), (Some(namespace("a").as_str()), Some(namespace("b").as_str())));
     let environment = &results.environment;
@@ -159,10 +159,10 @@ fn failures_of_ssh_name_the_host_and_the_reason() {
     let machines = Machines::new(&scene, "takt-it-ssh-fail");
     let program = scene.directory.text("one");
     let fails =
-        |text: &str| machines.on_driver(|| run(&scene.request(text), &mut |_| {})).expect_err("it fails").to_string();
+        |text: &str| machines.on_driver(|| run(&scene.request(text), &mut |_| {})).expect_err("a failure").to_string();
     let unreachable = fails(&campaign(&scene, ["10.83.0.2", "10.83.0.77"], &program, "user", "['one']"));
     assert!(
-        unreachable.contains("ssh root@10.83.0.77: ") && unreachable.contains("the host is not reached"),
+        unreachable.contains("ssh root@10.83.0.77: ") && unreachable.contains("the host is unreachable"),
         "{unreachable}"
     );
     // sshd does not accept this key.
@@ -194,6 +194,6 @@ fn agent_with_different_versions_on_the_machines_is_not_measured() {
                 }
             })
         })
-        .expect("it runs");
+        .expect("the campaign runs");
     assert_eq!(why, ["two versions: p 1 on root@10.83.0.2, p 2 on root@10.83.0.3"]);
 }

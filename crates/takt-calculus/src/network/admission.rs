@@ -260,7 +260,7 @@ impl Admission {
     /// Admits a flow. If it is refused, nothing changes.
     pub fn admit(&mut self, flow: Flow) -> Result<(FlowId, FlowBound), Refused> {
         let admitted = self.admit_all(alloc::vec![flow])?;
-        admitted.first().copied().ok_or(Refused::Nonsense("there is no flow"))
+        admitted.first().copied().ok_or(Refused::Nonsense("no flow"))
     }
 
     /// Admits several flows in one decision, or none of them. The error names the first flow that
@@ -287,7 +287,7 @@ impl Admission {
     pub fn what_if(&self, flow: &Flow) -> Result<FlowBound, Refused> {
         let new = self.named(core::slice::from_ref(flow));
         let draft = self.draft(&new)?;
-        new.first().map(|(id, flow)| self.bound_of(*id, flow, &draft)).ok_or(Refused::Nonsense("there is no flow"))
+        new.first().map(|(id, flow)| self.bound_of(*id, flow, &draft)).ok_or(Refused::Nonsense("no flow"))
     }
 
     /// Reports whether [`admit_all`](Self::admit_all) would admit these flows.

@@ -43,7 +43,7 @@ impl fmt::Display for Unproven {
     }
 }
 
-const COUNTING: &str = "a sum is beyond counting";
+const COUNTING: &str = "a sum overflows";
 
 /// Flow at a port, with the arrivals that follow from the budgets.
 struct FlowAtPort {
@@ -89,7 +89,7 @@ pub fn check(certificate: &NetworkCertificate) -> Result<(), Unproven> {
         && flows.len() == bounds.len()
         && ports.iter().zip(queues).all(|(port, claims)| port.classes.len() == claims.len());
     if !makes_sense {
-        return Err(Unproven::Whole("the network makes no sense, or not everything is claimed"));
+        return Err(Unproven::Whole("the network is invalid, or the certificate is incomplete"));
     }
     let mut at_ports: Vec<Vec<FlowAtPort>> = ports.iter().map(|_| Vec::new()).collect();
     for (number, flow) in flows.iter().enumerate() {
@@ -263,7 +263,7 @@ fn check_depth(queue: &Queue<'_>, blocking: u128, from: u128, arrived: u128, to:
         queue.own().fold(0_u128, |sum, flow| sum.saturating_add(flow.events(to - 1).saturating_mul(flow.frames)));
     let frames = come.saturating_sub(served / largest(|flow| flow.longest)).min(waits / smallest + 1);
     if octets > depth.octets.into() || frames > depth.frames.into() {
-        return Err("it may have to hold more than its depth");
+        return Err("it may exceed its depth");
     }
     Ok(())
 }

@@ -173,7 +173,7 @@ mod tests {
                 branches: Vec::new(),
                 limit_ns: u64::MAX,
             };
-            loads.set(Load::new(ports, number, &flow, usize::from(input > 0), arrivals).expect("it is counted"));
+            loads.set(Load::new(ports, number, &flow, usize::from(input > 0), arrivals).expect("no overflow"));
         }
         loads
     }
@@ -182,14 +182,14 @@ mod tests {
     fn sweep_counts_the_work_of_each_load_within_the_window() {
         let ports = [port(100_000_000), port(1_000_000_000), port(10_000_000), port(100_000_000)];
         let loads = loads(&ports);
-        let mut sweep = Sweep::new((&ports, 3), &loads, |_| true).expect("it is counted");
+        let mut sweep = Sweep::new((&ports, 3), &loads, |_| true).expect("the load does not overflow");
         for window_ns in [0, 1, 2_999, 3_000, 50_000, 50_001, 400_000, 400_000, 5_000_000] {
-            sweep.grow(window_ns).expect("it is counted");
+            sweep.grow(window_ns).expect("the load does not overflow");
             let mut all_ns = 0;
             for input in [None, Some(1), Some(2)] {
                 let here = || loads.iter().filter(|load| load.input == input);
                 let work_ns: u64 = here().map(|load| load.arrivals.count(window_ns) * load.event_ns).sum();
-                let longest_ns = here().map(|load| load.longest_ns).max().expect("some come by it");
+                let longest_ns = here().map(|load| load.longest_ns).max().expect("some load exists");
                 let line = input.map(|input| InputLink::new(&ports[input], &ports[3]).within(window_ns, longest_ns));
                 all_ns += line.map_or(work_ns, |line| line.min(work_ns));
             }
@@ -212,7 +212,7 @@ mod tests {
             branches: Vec::new(),
             limit_ns: u64::MAX,
         };
-        loads.set(Load::new(&ports, 0, &flow, 0, arrivals).expect("one is counted"));
+        loads.set(Load::new(&ports, 0, &flow, 0, arrivals).expect("the load does not overflow"));
         assert!(Sweep::new((&ports, 0), &loads, |_| true).is_none());
     }
 }

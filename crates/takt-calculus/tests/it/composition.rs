@@ -39,7 +39,7 @@ fn composed() -> EndToEnd {
         delay_ns: 5_000,
         delay_ns_min: 0,
     };
-    let mut network = Admission::new(vec![port.clone(), port]).expect("the ports make sense");
+    let mut network = Admission::new(vec![port.clone(), port]).expect("the ports are valid");
     let flow = Flow {
         name: "steering".into(),
         arrivals: division.arrivals,
@@ -48,8 +48,8 @@ fn composed() -> EndToEnd {
         branches: vec![],
         limit_ns: division.network_limit_ns,
     };
-    let (id, _) = network.admit(flow).expect("it fits");
-    let flow = network.index_in_certificate(id).expect("it is admitted");
+    let (id, _) = network.admit(flow).expect("the flow is admitted");
+    let flow = network.index_in_certificate(id).expect("the flow is admitted");
     let Division { source, sink, .. } = division;
     EndToEnd { arrivals: ARRIVALS, source, network: network.certificate(), flow, sink, bound_ns: LIMIT_NS }
 }
@@ -59,8 +59,8 @@ fn parts_of_a_limit_add_up_to_the_limit() {
     let division = divided();
     // Each host: a blocking job of 100 us, and the flow's own job. At the sink, another event of
     // the same flow may arrive simultaneously.
-    let source_ns = division.source.as_ref().and_then(|part| part.bound_ns()).expect("it is bounded");
-    let sink_ns = division.sink.as_ref().and_then(|part| part.bound_ns()).expect("it is bounded");
+    let source_ns = division.source.as_ref().and_then(|part| part.bound_ns()).expect("the flow is bounded");
+    let sink_ns = division.sink.as_ref().and_then(|part| part.bound_ns()).expect("the flow is bounded");
     assert_eq!(source_ns, 140 * MICROSECOND);
     assert!(sink_ns >= source_ns);
     assert_eq!(source_ns + division.network_limit_ns + sink_ns, LIMIT_NS);
@@ -70,16 +70,16 @@ fn parts_of_a_limit_add_up_to_the_limit() {
 
 #[test]
 fn flow_without_host_stages_begins_and_ends_at_the_network() {
-    let division = divide(ARRIVALS, LIMIT_NS, None, None).expect("all is left to the network");
+    let division = divide(ARRIVALS, LIMIT_NS, None, None).expect("the network has the whole limit");
     let whole = Division { arrivals: ARRIVALS, network_limit_ns: LIMIT_NS, source: None, sink: None };
     assert_eq!(division, whole);
 }
 
 #[test]
 fn stages_that_use_up_the_limit_are_refused() {
-    let late = divide(ARRIVALS, 140 * MICROSECOND, Some(&host()), None).expect_err("the source takes all");
+    let late = divide(ARRIVALS, 140 * MICROSECOND, Some(&host()), None).expect_err("the source exceeds the limit");
     assert!(matches!(late, Indivisible::Late { source_ns: 140_000, .. }), "{late}");
-    let late = divide(ARRIVALS, 250 * MICROSECOND, Some(&host()), Some(&host())).expect_err("both take more");
+    let late = divide(ARRIVALS, 250 * MICROSECOND, Some(&host()), Some(&host())).expect_err("too late");
     assert!(matches!(late, Indivisible::Late { sink_ns: 140_000.., .. }), "{late}");
     let absent = HostFlow { flow: 9, ..host() };
     assert!(matches!(divide(ARRIVALS, LIMIT_NS, Some(&absent), None), Err(Indivisible::Source(_))));
@@ -109,7 +109,7 @@ fn stages_before_and_after_the_network_may_share_a_certificate() {
         let stages = vec![stage(0, 40_000, 0), stage(2, 0, network_ns), stage(2, 0, 20_000), stage(1, 70_000, 0)];
         let flow = takt_calculus::Flow { name: "steering".into(), arrivals: Some(ARRIVALS), stages, limit_ns: None };
         let resources = ["pub", "sub", "network"].map(Resource::new).to_vec();
-        let certificate = takt_calculus::analyse(&System { resources, flows: vec![flow] }).expect("it has bounds");
+        let certificate = takt_calculus::analyse(&System { resources, flows: vec![flow] }).expect("bounded");
         assert_eq!(takt_calculus::verify(&certificate), Ok(()));
         certificate
     };
@@ -125,7 +125,7 @@ fn stages_before_and_after_the_network_may_share_a_certificate() {
     claim.sink = part(limit_ns - 1, (2, 4));
     assert_eq!(check(&claim), Err(Unproven::ToSink), "the network may take longer than the file says");
     claim.source = part(limit_ns, (0, 9));
-    assert_eq!(check(&claim), Err(Unproven::Source), "there are no such stages");
+    assert_eq!(check(&claim), Err(Unproven::Source), "the stages do not exist");
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn false_claims_about_parts_and_their_interfaces_are_refused() {
     };
     let part = |part: &mut Option<takt_calculus::composition::HostPart>,
                 lie: &dyn Fn(&mut takt_calculus::Certificate)| {
-        lie(&mut part.as_mut().expect("it has stages").certificate);
+        lie(&mut part.as_mut().expect("the part has stages").certificate);
     };
     refuses("a smaller sum", Unproven::Sum, &|lie| lie.bound_ns -= 1);
     refuses("another flow", Unproven::Network, &|lie| lie.flow = 7);

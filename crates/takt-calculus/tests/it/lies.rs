@@ -10,7 +10,7 @@ fn certificate() -> Certificate {
     let found = (1..).map(|seed| system(&mut Random(seed))).find(|system| {
         system.flows.len() > 4 && system.resources.len() == 2 && system.flows.iter().any(|flow| flow.stages.len() == 3)
     });
-    let mut system = found.expect("there are enough");
+    let mut system = found.expect("enough systems exist");
     let certificate = analyse(&system).expect("bounded");
     for (flow, claim) in system.flows.iter_mut().zip(&certificate.flows) {
         flow.limit_ns = claim.bound_ns;
@@ -98,7 +98,7 @@ fn zero_periods_and_points_beyond_the_busy_period_are_refused() {
     refuses("a point beyond the end", |lie| {
         lie.flows[0].stages[0].points.push(Point { arrival_ns: u64::MAX, start_ns: 0 });
     });
-    refuses("a server that comes always", |lie| {
+    refuses("a server that is always available", |lie| {
         lie.system.resources[0].server = Some(Server { priority: i32::MIN, period_ns: 0, piece_ns: 1 });
     });
 }
@@ -133,7 +133,7 @@ fn extreme_numbers_are_refused_or_proven() {
         }
         if verify(&lie).is_ok() {
             let again = analyse(&lie.system).map(|certificate| certificate.is_kept());
-            assert_eq!(again, Ok(true), "what is proven can be computed");
+            assert_eq!(again, Ok(true), "proven bounds can be computed");
         }
         // Any result is acceptable, as long as it terminates without panic.
         drop(analyse(&lie.system));

@@ -148,7 +148,7 @@ pub fn longest(system: &System, until: u64, manner: Manner, random: &mut Random)
                 }
             }
             Happening::Completion { resource } => {
-                let done = serving[resource].served.take().expect("it was served");
+                let done = serving[resource].served.take().expect("the job was served");
                 let Piece { flow, stage, event, is_last, .. } = done;
                 let at = &flows[flow].stages[stage];
                 if is_last {

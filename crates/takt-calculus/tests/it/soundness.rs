@@ -30,7 +30,7 @@ fn no_event_exceeds_its_bound_in_a_thousand_systems() {
         bounded += 1;
         verify(&certificate).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
         for (flow, (seen, claim)) in worst(&system, &mut random).into_iter().zip(&certificate.flows).enumerate() {
-            let bound = claim.bound_ns.expect("it has arrivals");
+            let bound = claim.bound_ns.expect("the flow has arrivals");
             assert!(seen <= bound, "seed {seed}, flow {flow}: {seen} > {bound}\n{system:#?}");
             ratios.push(seen as f64 / bound as f64);
         }

@@ -55,11 +55,11 @@ fn flow_that_makes_the_system_infeasible_is_named() {
 #[test]
 fn headroom_and_shortest_period_are_reported() {
     let loose = system(300_000);
-    let permille = advice::headroom_permille(&loose).expect("it fits");
+    let permille = advice::headroom_permille(&loose).expect("the advice exists");
     assert!((1050..1100).contains(&permille), "{permille}");
     assert_eq!(advice::headroom_permille(&system(200_000)), None);
     // The execution time permits one event of the logger in between, and no more.
-    let period_ns = advice::shortest_period_ns(&loose, 0).expect("it fits");
+    let period_ns = advice::shortest_period_ns(&loose, 0).expect("the advice exists");
     assert!(period_ns > 15_000 && period_ns < 500_000, "{period_ns}");
     let mut faster = loose.clone();
     faster.flows[0].arrivals = Some(Arrivals::sporadic(period_ns));

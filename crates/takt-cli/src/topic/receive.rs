@@ -95,7 +95,7 @@ pub fn receive(
             Ok(false) if printed > 0 && complete => return Ok(()),
             Ok(false) => {
                 return Err(Error::NoAnswer {
-                    what: format!("{printed} samples of topic {topic}; none within {} s after that", limits.seconds()),
+                    what: format!("{printed} samples of topic {topic}; no further sample within {} s", limits.seconds()),
                 });
             }
             Err(Error::Stopped) if printed > 0 && complete => return Ok(()),

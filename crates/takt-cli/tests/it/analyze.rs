@@ -1,11 +1,11 @@
-//! `takt analyze`: the example of docs/analysis.md, exceeded limits, and certificates.
+//! `takt analyze`: the example of docs/guide/analysis.md, exceeded limits, and certificates.
 
 use crate::file::File;
 use crate::process::Takt;
 
-/// Returns the first code block of this language in docs/analysis.md.
+/// Returns the first code block of this language in docs/guide/analysis.md.
 fn example(language: &str) -> String {
-    let page = include_str!("../../../../docs/analysis.md");
+    let page = include_str!("../../../../docs/guide/analysis.md");
     let (_, behind) = page.split_once(&format!("```{language}\n")).expect("there is one");
     behind.split_once("```").expect("it ends").0.to_owned()
 }
@@ -53,7 +53,7 @@ fn certificate_is_proven_and_a_changed_one_is_refused() {
 fn flow_that_exceeds_its_limit_is_named() {
     let tight = File::new("tight.toml", &example("toml").replace("limit = \"200 us\"", "limit = \"120 us\""));
     let (said, code) = complaint(&format!("analyze {}", tight.path()));
-    assert!(code == 1 && said.contains("not within their limits: steering; camera is the first"), "{said}");
+    assert!(code == 1 && said.contains("flows that exceed their limits: steering; camera is the first"), "{said}");
     let flooded = File::new("flooded.toml", &example("toml").replace("priority = 0,", "priority = 7,"));
     let (said, code) = complaint(&format!("analyze {}", flooded.path()));
     assert!(code == 1 && said.contains("no bound for steering on controller.eth0"), "{said}");
@@ -76,23 +76,19 @@ fn what_if_reports_headroom_and_shortest_periods() {
 fn invalid_system_file_is_refused_with_the_reason() {
     for (from, to, why) in [
         ("time = \"35 us\"", "time = \"35\"", "a number and one of ns, us, ms, s"),
-        (
-            "on = \"actuator\", priority = 46",
-            "on = \"nobody\", priority = 46",
-            "there is no executor or link \"nobody\"",
-        ),
+        ("on = \"actuator\", priority = 46", "on = \"nobody\", priority = 46", "unknown executor or link \"nobody\""),
         ("limit =", "limits =", "unknown field `limits`"),
-        ("name = \"actuator\"", "name = \"controller\"", "two executors or links are called \"controller\""),
+        ("name = \"actuator\"", "name = \"controller\"", "two executors or links are named \"controller\""),
         ("burst = 20", "burst = 0", "a burst of 0"),
         ("sample = 64", "time = \"1 us\", sample = 64", "either sample, or time and pieces"),
         ("rate = \"1 Gbit/s\"", "rate = \"0 Gbit/s\"", "a link without rate"),
-        ("time = \"35 us\"", "measured = \"receive\"", "there are no accounts of the executor \"actuator\""),
+        ("time = \"35 us\"", "measured = \"receive\"", "no job statistics of executor \"actuator\""),
         (
             "stages = [{ on = \"actuator\"",
             "topic = \"Log\"\nstages = [{ on = \"controller.eth0\"",
             "topic \"Log\" has no stage on an executor",
         ),
-        ("time_min = \"8 us\"", "time_min = \"80 us\"", "takes less than"),
+        ("time_min = \"8 us\"", "time_min = \"80 us\"", "is shorter than"),
         ("min_separation = \"1 ms\"", "min_separation = \"0 ms\"", "its period is 0"),
     ] {
         assert!(example("toml").contains(from), "{from}");

@@ -140,7 +140,7 @@ fn services_report_once_that_events_cannot_be_written_and_continue() {
         ] {
             let service = start(line);
             let expected =
-                format!("takt: warning: write to standard output: {cause}; events are lost, the service goes on");
+                format!("takt: warning: write to standard output: {cause}; events are lost, the service continues");
             assert_eq!(service.error_line(), Some(expected), "{line}");
             service.terminate();
             let (text, code) = service.complaint();

@@ -32,7 +32,7 @@ fn invalid_files_fail_with_file_line_element_and_the_expected_value() {
     let (text, code) = Takt::start(&format!("config check {}", file.path())).complaint();
     assert_eq!(code, Some(1), "{text}");
     let place = format!("{}:4: qos_library/qos_profile/datawriter_qos/history/depth: ", file.path());
-    assert!(text.contains(&format!("{place}\"five\" where a number from 1 to 2147483647 is expected")), "{text}");
+    assert!(text.contains(&format!("{place}found \"five\"; expected a number from 1 to 2147483647")), "{text}");
     let (text, code) = Takt::start("config check nowhere.toml").complaint();
     assert!(code == Some(1) && text.contains("nowhere.toml: "), "{text}");
 }

@@ -106,7 +106,7 @@ fn key_that_the_token_does_not_show_is_an_error() {
     site.name_key("");
     refused("it may need a PIN");
     fs::write(Path::new(&enclave).join("key.p11"), format!("pkcs11:token=other?module-path={LIBRARY}")).unwrap();
-    refused("no token fits; there are [\"takt\"]");
+    refused("no token matches; available tokens: [\"takt\"]");
     fs::write(Path::new(&enclave).join("key.p11"), "pkcs11:token=takt?module-path=/nowhere.so").unwrap();
     refused("load /nowhere.so");
 }

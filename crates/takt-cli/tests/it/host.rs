@@ -81,17 +81,17 @@ fn interface_is_tuned_and_restored() {
     std::fs::write(&plan, value.to_string()).expect("the temporary directory can be written");
 
     let complaint = namespace.takt(&format!("host verify {plan}")).expect_err("not yet");
-    assert!(complaint.contains("it is \"1\""), "{complaint}");
+    assert!(complaint.contains("the value is \"1\""), "{complaint}");
     namespace.takt(&format!("host apply {plan} --journal {journal}")).expect("root may");
     namespace.takt(&format!("host apply {plan} --journal {journal}")).expect("twice is as once");
     namespace.takt(&format!("host verify {plan}")).expect("it is so now");
     assert_ne!(namespace.dump(), before);
     let said = namespace.takt(&format!("host revert --journal {journal}")).expect("it can be taken back");
-    assert_eq!(said, "1 settings are as they were");
+    assert_eq!(said, "1 settings restored");
     assert_eq!(namespace.dump(), before);
     assert_eq!(
         namespace.takt(&format!("host revert --journal {journal}")).as_deref(),
-        Ok("0 settings are as they were")
+        Ok("0 settings restored")
     );
     std::fs::remove_file(plan).expect("it was written");
 }
@@ -162,7 +162,7 @@ fn marked_frames_get_a_queue_that_revert_removes() {
     let before = tree();
     let wish = "--interface takt0 --queue 1 --dscp 46,34";
     let text = namespace.takt(&format!("host plan {wish}")).expect("it is there");
-    for lack in ["mqprio", "taprio", "rules of takt0 that put what arrives to queue 1"] {
+    for lack in ["mqprio", "taprio", "rules of takt0 that steer received frames to queue 1"] {
         assert!(text.contains(lack), "{text}");
     }
     std::fs::write(&plan, &text).expect("the temporary directory can be written");
@@ -171,16 +171,16 @@ fn marked_frames_get_a_queue_that_revert_removes() {
     assert!(after.contains("qdisc mq 1: root") && after.contains("queue 1 of 2 dscp 46,34"), "{after}");
     namespace.takt(&format!("host verify {plan}")).expect("it is so now");
     let said = namespace.takt(&format!("host verify {plan} --measure")).expect("they leave there");
-    let counts = "takt0: queue 1 of 2 dscp 46,34: of 64 marked frames 64 left there, of 32 others 0";
+    let counts = "takt0: queue 1 of 2 dscp 46,34: 64 of 64 marked frames and 0 of 32 others";
     assert!(said.ends_with(counts), "{said}");
     // The kernel now selects the queue by processor. Everything else still agrees with the plan.
     namespace.within(&["sh", "-c", "echo 3 > /sys/class/net/takt0/queues/tx-0/xps_cpus"]).expect("root may");
-    let complaint = namespace.takt(&format!("host verify {plan} --measure")).expect_err("they leave elsewhere");
-    assert!(complaint.contains("marked frames of takt0 leave elsewhere"), "{complaint}");
+    let complaint = namespace.takt(&format!("host verify {plan} --measure")).expect_err("they leave through another queue");
+    assert!(complaint.contains("marked frames of takt0 leave through a different queue"), "{complaint}");
     namespace.within(&["sh", "-c", "echo 0 > /sys/class/net/takt0/queues/tx-0/xps_cpus"]).expect("root may");
     namespace.within(&["tc", "filter", "del", "dev", "takt0", "egress"]).expect("root may");
     let complaint = namespace.takt(&format!("host verify {plan}")).expect_err("somebody took it away");
-    assert!(complaint.contains("steer/takt0 cannot be \"queue 1 of 2 dscp 46,34\": it is \"none\""), "{complaint}");
+    assert!(complaint.contains("steer/takt0 is not \"queue 1 of 2 dscp 46,34\": the value is \"none\""), "{complaint}");
     namespace.takt(&format!("host revert --journal {journal}")).expect("it can be taken back");
     assert_eq!(tree(), before);
     std::fs::remove_file(plan).expect("it was written");
@@ -188,7 +188,7 @@ fn marked_frames_get_a_queue_that_revert_removes() {
     let takt = env!("CARGO_BIN_EXE_takt");
     let line = format!("netns exec {} {takt} doctor {wish} --no-network --json", namespace.0);
     let output = run("ip", &line.split(' ').collect::<Vec<_>>());
-    assert_eq!(output.status.code(), Some(1), "there is something to mend");
+    assert_eq!(output.status.code(), Some(1), "there are findings");
     let findings: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).expect("JSON");
     for finding in findings.iter().filter(|finding| finding["what"].as_str().is_some_and(|what| what.contains("takt0")))
     {
@@ -230,7 +230,7 @@ fn missing_queue_is_created_before_it_is_assigned() {
     assert_eq!(there(), before);
     // A queue that the driver cannot create is named with an alternative.
     let text = namespace.takt("host plan --interface takt0 --queue 2 --dscp 46").expect("it is there");
-    assert!(text.contains("queue 2 of takt0") && text.contains("it sends by 1 and receives by 1"), "{text}");
+    assert!(text.contains("queue 2 of takt0") && text.contains("1 transmit queues and 1 receive queues"), "{text}");
     std::fs::remove_file(plan).expect("it was written");
 }
 
@@ -239,7 +239,7 @@ fn doctor_names_the_remedies() {
     let takt = env!("CARGO_BIN_EXE_takt");
     let output = run(takt, &["doctor", "--interface", "lo", "--no-network"]);
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(text.contains("hint: a queue of lo for real-time traffic alone"), "{text}");
+    assert!(text.contains("hint: a queue of lo only for real-time traffic"), "{text}");
     assert!(text.contains("    -> AF_XDP"), "{text}");
     assert!(!text.contains("-> nothing"), "{text}");
     // Hints do not make the command fail.
@@ -273,12 +273,12 @@ fn inspection_includes_the_clock() {
 #[test]
 fn contradictory_options_are_refused() {
     for (line, why) in [
-        ("host plan --interface lo --dscp 46", "marked traffic is to have a queue"),
-        ("host plan --interface lo --queue 1", "a queue is for marked traffic"),
-        ("host plan --dscp 46 --line-rate 100Mbit", "are of an interface"),
-        ("host plan --interface lo --line-rate 1kbit --dscp 46", "a line rate is from"),
-        ("host plan --interface lo --line-rate 100 --dscp 46", "a rate is a number and kbit, Mbit or Gbit"),
-        ("host plan --interface lo --groups 10.0.0.0/8", "no multicast groups"),
+        ("host plan --interface lo --dscp 46", "marks require a queue"),
+        ("host plan --interface lo --queue 1", "a queue requires marks"),
+        ("host plan --dscp 46 --line-rate 100Mbit", "require --interface"),
+        ("host plan --interface lo --line-rate 1kbit --dscp 46", "expected a line rate from"),
+        ("host plan --interface lo --line-rate 100 --dscp 46", "expected a rate such as 100Mbit"),
+        ("host plan --interface lo --groups 10.0.0.0/8", "not a range of multicast groups"),
     ] {
         let output = run(env!("CARGO_BIN_EXE_takt"), &line.split(' ').collect::<Vec<_>>());
         let said = String::from_utf8_lossy(&output.stderr);

@@ -57,7 +57,7 @@ fn file_whose_type_differs_from_that_of_the_topic_is_reported() {
     let (_directory, idl) = robots("other");
     let publisher = start("pub Text {\"text\":\"x\"} --type takt::Text --no-wait --count 0 --rate 20", domain);
     let echo = start(&format!("echo Text {idl} --type robots::State --timeout 1"), domain);
-    echo.await_complaint("takt: warning: Text has the type takt::Text, robots::State does not match it");
+    echo.await_complaint("takt: warning: topic Text has the type takt::Text; robots::State does not match");
     let (_, code) = echo.complaint();
     assert_eq!(code, Some(3));
     publisher.terminate();
@@ -107,9 +107,9 @@ fn mistake_in_a_file_is_reported_with_its_position_and_exit_code_2() {
         (format!("type --idl {}", broken.text("no.idl")), "no.idl:1:1: cannot read the file".to_owned()),
         (
             format!("type {idl}"),
-            "2 types of topics; --type NAME chooses one: robots::State, robots::Command".to_owned(),
+            "2 possible topic types; select one with --type NAME: robots::State, robots::Command".to_owned(),
         ),
-        (format!("echo T {idl} --type State"), "no type State; there are robots::Pose, robots::State".to_owned()),
+        (format!("echo T {idl} --type State"), "no type State; defined types: robots::Pose, robots::State".to_owned()),
         (format!("type --idl {}", directory.text("robots.idl")), "robots.idl:1:1: no file mode.idl in".to_owned()),
         (
             format!("pub T {{\"robot\":-1}} {idl} --type robots::State"),

@@ -87,7 +87,7 @@ fn every_cell_is_measured_and_every_table_is_complete() {
     assert_eq!(again("text").0, text.trim_end());
     let (markdown, status) = again("markdown");
     assert!(status.success());
-    for title in ["### Table I: baseline, us", "### Table II: isolated, us", "### Ablation", "### Not here"] {
+    for title in ["### Table I: baseline, us", "### Table II: isolated, us", "### Ablation", "### Not available"] {
         assert!(markdown.contains(title), "{title}: {markdown}");
     }
     let rows = |begin: &str| markdown.lines().filter(|line| line.starts_with(begin)).count();

@@ -109,7 +109,7 @@ fn misspelled_variable_is_reported_by_every_command() {
     for line in ["ls --domain 211 --wait 0.1", "config show", "analyze nowhere.toml"] {
         let (text, _) = Takt::start_in(line, &environment).complaint();
         assert!(
-            text.contains("takt: warning: TAKT_DOMIAN is set, and there is no such setting; TAKT_DOMAIN"),
+            text.contains("takt: warning: TAKT_DOMIAN is set, but no such setting exists; did you mean TAKT_DOMAIN"),
             "{line}: {text}"
         );
     }

@@ -62,7 +62,7 @@ fn lab_is_created_shown_used_and_removed() {
     let (_, status) = Takt::start(&format!("lab down {name}")).finish();
     assert!(status.success());
     let (text, code) = Takt::start(&format!("lab down {name}")).complaint();
-    assert!(text.contains(&format!("there is no lab {name}")) && code == Some(1), "{text}");
+    assert!(text.contains(&format!("lab {name} does not exist")) && code == Some(1), "{text}");
 }
 
 #[test]

@@ -54,5 +54,5 @@ fn mismatched_pair_is_listed_with_its_reason() {
 fn empty_domain_is_no_failure() {
     let (text, status) = Takt::start("ls --interface lo --domain 182 --wait 0.1").finish();
     assert!(status.success());
-    assert!(text.starts_with("domain 182: nobody there"), "{text}");
+    assert!(text.starts_with("domain 182: no participants"), "{text}");
 }

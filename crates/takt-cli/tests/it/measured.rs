@@ -65,7 +65,7 @@ fn times_of_one_run_give_the_bound_of_the_next() {
     assert!(status.success() && text.starts_with("proven: "), "{text}");
 
     let (said, code) = Takt::start(&format!("analyze {}", second.path())).complaint();
-    assert!(code == Some(2) && said.contains("there are no accounts of the executor \"sub\""), "{said}");
+    assert!(code == Some(2) && said.contains("no job statistics of executor \"sub\""), "{said}");
     let (said, code) = Takt::start(&format!("perf pub --domain 215 --system {}", second.path())).complaint();
-    assert!(code == Some(2) && said.contains("there are no accounts of the executor \"sub\""), "{said}");
+    assert!(code == Some(2) && said.contains("no job statistics of executor \"sub\""), "{said}");
 }

@@ -110,17 +110,17 @@ fn participant_behind_a_firewall_is_named_with_the_address_that_does_not_answer(
     let catalogue = hosts.list("--wait 5");
     let found = findings(&catalogue["findings"], "\"takt sub\" (");
     assert_eq!(found.len(), 1, "{catalogue}");
-    assert!(found[0].contains(") announces itself, and does not answer at udp/10.80.0.2:7410"), "{catalogue}");
+    assert!(found[0].contains(") announces itself but does not answer at udp/10.80.0.2:7410"), "{catalogue}");
     assert_eq!(catalogue["participants"][0]["answers"], Value::Bool(false), "{catalogue}");
     let (text, _) = hosts.start(0, "ls --wait 5").finish();
-    assert!(text.contains("DOES NOT ANSWER") && text.contains("permit UDP of the ports 7400 and above"), "{text}");
+    assert!(text.contains("DOES NOT ANSWER") && text.contains("permit UDP ports 7400 and above"), "{text}");
 }
 
 #[test]
 fn multicast_that_does_not_return_is_a_finding_of_ls_and_doctor() {
     let hosts = hosts!();
     hosts.drop_input(0, "ip daddr 224.0.0.0/4");
-    let beginning = "a datagram to 239.255.0.1:7400 by takta does not come back to this host";
+    let beginning = "a multicast datagram to 239.255.0.1:7400 through takta does not return to this host";
     let catalogue = hosts.list("--wait 0.5");
     assert_eq!(findings(&catalogue["findings"], beginning).len(), 1, "{catalogue}");
     let (text, status) = hosts.start(0, "doctor --json --wait 0.5").finish();
@@ -165,7 +165,7 @@ fn participants_that_use_only_loopback_are_named() {
     let hosts = hosts!();
     let _reader = hosts.reader(0, "--interface lo --peer 127.0.0.1");
     let catalogue = hosts.list("--wait 1");
-    let found = findings(&catalogue["findings"], "1 participant on loopback alone: \"takt sub\"");
+    let found = findings(&catalogue["findings"], "1 participant only on loopback: \"takt sub\"");
     assert_eq!(found.len(), 1, "{catalogue}");
 }
 
@@ -174,7 +174,7 @@ fn interface_with_only_ipv6_addresses_is_named_if_ipv6_is_off() {
     let hosts = hosts!();
     hosts.set(0, "ip address del 10.80.0.1/24 dev takta");
     hosts.set(0, "ip address add fd00:80::1/64 dev takta nodad");
-    let beginning = "takta has IPv6 addresses alone, and IPv6 is off";
+    let beginning = "takta has only IPv6 addresses, and IPv6 is off";
     let catalogue = hosts.list("--wait 0.5");
     assert_eq!(findings(&catalogue["findings"], beginning).len(), 1, "{catalogue}");
     assert_eq!(catalogue["participants"], json!([]), "the checks list no participant of their own: {catalogue}");
@@ -195,12 +195,12 @@ fn interface_with_only_a_link_local_address_is_a_finding_if_ipv6_is_off() {
     let (text, status) = hosts.start(0, "doctor --wait 0.5").finish();
     assert_eq!(status.code(), Some(1), "{text}");
     let lines = [
-        "takta has a link-local IPv6 address alone, and IPv6 is off",
-        "participants of this host find each other by loopback; those of other hosts are not found",
-        "ip address add ADDRESS/LENGTH dev takta, or DHCP; TAKT_IPV6=1 at all hosts reaches those of the same link",
+        "takta has only a link-local IPv6 address, and IPv6 is off",
+        "participants of this host discover each other over loopback; those of other hosts are not discovered",
+        "ip address add ADDRESS/LENGTH dev takta, or DHCP; TAKT_IPV6=1 on all hosts reaches those of the same link",
     ];
     assert!(lines.iter().all(|line| text.contains(line)), "{text}");
-    let warning = "takta has link-local IPv6 addresses only, and IPv6 is off: no participant of another host is found";
+    let warning = "takta has link-local IPv6 addresses only, and IPv6 is off: other hosts are not discovered";
     assert!(text.contains(warning), "the library says so, too: {text}");
     let _reader = hosts.reader(0, "");
     let catalogue = hosts.list("--wait 2");
@@ -213,14 +213,14 @@ fn hosts_with_only_link_local_addresses_find_each_other_if_ipv6_is_on() {
     let hosts = hosts!();
     leave_link_local_alone(&hosts);
     let start = |side: usize, line| Takt::start_by(&format!("ip netns exec {} env TAKT_IPV6=1", hosts.0[side]), line);
-    let hint = "takta has a link-local IPv6 address alone";
+    let hint = "takta has only a link-local IPv6 address";
     let alone = start(0, "ls --json --wait 0.5").json();
     assert_eq!(findings(&alone["findings"], hint).len(), 1, "{alone}");
-    assert_eq!(findings(&alone["findings"], "a datagram to").len(), 0, "multicast comes back: {alone}");
+    assert_eq!(findings(&alone["findings"], "a multicast datagram to").len(), 0, "multicast comes back: {alone}");
     let reader = start(1, "sub Square --type ShapeType");
     reader.await_complaint("takt: reading Square");
     let catalogue = start(0, "ls --json --wait 3").json();
-    assert_eq!(catalogue["findings"], json!([]), "nothing is in the way: {catalogue}");
+    assert_eq!(catalogue["findings"], json!([]), "no findings: {catalogue}");
     assert_eq!(catalogue["participants"][0]["answers"], Value::Bool(true), "{catalogue}");
     let (text, _) = start(0, "doctor --json --wait 0.5").finish();
     let found: Value = serde_json::from_str(&text).unwrap();
@@ -245,5 +245,5 @@ fn misspelled_topic_is_reported_with_the_similar_topic() {
     let _reader = hosts.reader(1, "");
     let (text, code) = hosts.start(0, "echo Sqare --timeout 4").complaint();
     assert_eq!(code, Some(3), "{text}");
-    assert!(text.contains("nobody writes or reads Sqare; there is Square (0 writers, 1 reader)"), "{text}");
+    assert!(text.contains("no writer or reader of topic Sqare found; did you mean Square (0 writers, 1 reader)?"), "{text}");
 }

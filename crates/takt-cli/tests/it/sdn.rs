@@ -153,9 +153,9 @@ fn registered_pair_is_admitted_shown_held_and_removed() {
     held.terminate();
     controller.says(&["registration 3 (Held) is gone"]);
     let (text, status) = Takt::start(&format!("sdn unregister 1 {control}")).finish();
-    assert!(status.success() && text.contains("registration 1 (Camera) is removed"), "{text}");
+    assert!(status.success() && text.contains("registration 1 (Camera) removed"), "{text}");
     let (complaint, code) = Takt::start(&format!("sdn unregister 1 {control}")).complaint();
-    assert!(code == Some(1) && complaint.contains("there is no such registration"), "{complaint}");
+    assert!(code == Some(1) && complaint.contains("no such registration"), "{complaint}");
     controller.terminate();
     lab.remove().unwrap();
     std::fs::remove_dir_all(&directory).unwrap();
@@ -172,7 +172,7 @@ fn controller_without_switches_answers_and_its_absence_is_an_error() {
     let controller = Takt::start(&format!("sdn run --listen 127.0.0.1:0 --api 127.0.0.1:0 --api-open-read {control}"));
     controller.says(&["listening at 127.0.0.1:", "API and web page at http://127.0.0.1:"]);
     let (text, _) = Takt::start(&format!("sdn status {control}")).finish();
-    assert!(text.contains("off: there is no description of the network"), "{text}");
+    assert!(text.contains("off: no network description"), "{text}");
     let (text, _) = Takt::start(&format!("sdn topology {control}")).finish();
     assert_eq!(text, "no switch has connected");
     let (text, _) = Takt::start(&format!("sdn flows {control}")).finish();
@@ -184,7 +184,7 @@ fn controller_without_switches_answers_and_its_absence_is_an_error() {
     assert_eq!(state["switches"], json!([]));
     let (complaint, code) = Takt::start(&format!("sdn run --listen 127.0.0.1:0 {control}")).complaint();
     assert_eq!(code, Some(1), "{complaint}");
-    assert!(complaint.contains("another controller listens there"), "{complaint}");
+    assert!(complaint.contains("another controller listens on it"), "{complaint}");
     controller.terminate();
     controller.complaint();
     assert!(!directory.join("control.sock").exists(), "it is removed with its controller");
@@ -202,11 +202,11 @@ fn api_without_a_usable_token_does_not_start() {
     std::fs::set_permissions(&private, std::fs::Permissions::from_mode(0o600)).unwrap();
     let own = private.display();
     for (options, word) in [
-        ("--api 127.0.0.1:0".to_owned(), "--api needs --api-token"),
-        (format!("--api 127.0.0.1:0 --api-token {file}"), "others can read it (mode 644)"),
+        ("--api 127.0.0.1:0".to_owned(), "--api requires --api-token"),
+        (format!("--api 127.0.0.1:0 --api-token {file}"), "other users can read it (mode 644)"),
         ("--api 0.0.0.0:0 --api-open-read".to_owned(), "expected a loopback address"),
-        (format!("--api 127.0.0.1:0 --api-open-read --api-write-token {file}"), "others can read it (mode 644)"),
-        (format!("--api 127.0.0.1:0 --api-token {own} --api-write-token {own}"), "it is the token of --api-token"),
+        (format!("--api 127.0.0.1:0 --api-open-read --api-write-token {file}"), "other users can read it (mode 644)"),
+        (format!("--api 127.0.0.1:0 --api-token {own} --api-write-token {own}"), "the same token as --api-token"),
         (
             format!("--api 127.0.0.1:0 --api-open-read --api-write-token {own} --api-write-token {own}"),
             "each owner needs its own",

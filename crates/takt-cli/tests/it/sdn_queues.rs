@@ -125,7 +125,7 @@ fn queues_are_created_once_read_back_survive_a_restart_and_are_reverted() {
     let sent = |place: usize| shown[1][place]["sent"].as_u64().unwrap();
     assert!((0..6).all(|place| sent(place) > 0), "the check sent datagrams of every class: {shown:?}");
     assert_eq!(site.field("apply", "--rest-frames 99", "change"), ["replaced", "replaced"]);
-    assert_eq!(site.field("plan", "", "state"), ["other queues of takt", "other queues of takt"]);
+    assert_eq!(site.field("plan", "", "state"), ["different queues of takt", "different queues of takt"]);
     site.lab.restart_switches().unwrap();
     assert_eq!(site.field("plan", "--rest-frames 99", "state"), ["queues of the model", "queues of the model"]);
     assert_eq!(site.field("revert", "", "change"), ["removed", "removed"]);
@@ -189,7 +189,7 @@ fn queues_without_a_port_or_a_database_report_what_is_missing() {
     std::fs::write(&network, network_text(RATE_BPS)).unwrap();
     for (options, word) in [
         ("", "no port of this host"),
-        ("--by ovsdb", "--by ovsdb needs --ovsdb"),
+        ("--by ovsdb", "--by ovsdb requires --ovsdb"),
         ("--ovsdb unix:/nowhere/db.sock", "connect to /nowhere/db.sock"),
         ("--ovsdb tcp:192.0.2.1:6640", "is another host"),
         ("--port 0000000000000001:2=takt-none0", "takt-none0 (port 2 of switch 0000000000000001)"),
@@ -227,7 +227,7 @@ fn measured_model_has_the_configured_queues_and_the_switch_is_restored() {
     let marks = |queue: &takt_sdn::model::Queue| (queue.reach.set_queue, queue.reach.dscp);
     let found: Vec<_> = model.queues.iter().chain(&model.control).map(marks).collect();
     assert_eq!(found, [46, 34, 26, 18, 48].map(|dscp| (None, Some(dscp))), "{text}");
-    assert!(text.contains("4 of 4 pairs of neighbouring queues are served by strict priority"), "{text}");
+    assert!(text.contains("4 of 4 pairs of neighboring queues are served by strict priority"), "{text}");
     // The measured depth never exceeds the capacity of the queues.
     for queue in model.queues.iter().chain(&model.control) {
         assert!((10..=100).contains(&queue.depth.frames), "{text}");

@@ -1,4 +1,4 @@
-//! `docs/getting-started-sdn.md`, command by command.
+//! `docs/tutorial/getting-started-sdn.md`, command by command.
 
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use takt_testkit::{not_run, require};
 
 use crate::process::Takt;
 
-const PAGE: &str = include_str!("../../../../docs/getting-started-sdn.md");
+const PAGE: &str = include_str!("../../../../docs/tutorial/getting-started-sdn.md");
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// Returns the code blocks of a language, in order.

@@ -13,7 +13,7 @@ use takt_testkit::{not_run, require};
 
 use crate::process::Takt;
 
-const PAGE: &str = include_str!("../../../../docs/security-tools.md");
+const PAGE: &str = include_str!("../../../../docs/guide/security-tools.md");
 
 /// Runs a command to its end; returns its standard output, standard error and exit code.
 fn run(line: &str) -> (String, String, Option<i32>) {
@@ -132,7 +132,7 @@ fn existing_files_are_not_overwritten() {
     assert!(text.contains("talker exists; takt security grant changes its rules"), "{text}");
     assert_eq!(directory.read("keys/enclaves/talker/cert.pem"), certificate);
     let text = refused(&format!("security participant {} talker", directory.path().display()), 2);
-    assert!(text.contains("is no keystore"), "{text}");
+    assert!(text.contains("is not a keystore"), "{text}");
     let text = refused(&format!("security participant {keys} ../talker"), 2);
     assert!(text.contains("expected a name"), "{text}");
     let text = refused(&format!("security grant {keys} nobody --publish Square"), 2);
@@ -240,7 +240,7 @@ fn edited_document_is_signed_when_valid_and_its_error_reported_otherwise() {
     assert!(text.contains("permissions.xml: differs from the signed permissions.p7s"), "{text}");
     directory.write("empty.xml", "<dds><permissions></permissions></dds>");
     let text = refused(&format!("security sign {keys} {}", directory.text("empty.xml")), 1);
-    assert!(text.contains("there is no <grant>"), "{text}");
+    assert!(text.contains("the element <grant> is missing"), "{text}");
 }
 
 #[test]
@@ -299,7 +299,7 @@ fn check_reports_every_kind_of_damage() {
     let text = refused(&format!("security grant {keys} talker --publish Circle"), 1);
     assert!(text.contains("permissions_ca.key.pem: the private key is encrypted"), "{text}");
     let text = refused("security check nowhere", 2);
-    assert!(text.contains("nowhere is no keystore"), "{text}");
+    assert!(text.contains("nowhere is not a keystore"), "{text}");
 }
 
 #[test]
@@ -378,15 +378,15 @@ fn keystore_with_one_authority_and_links_is_accepted_with_a_warning() {
     symlink("../governance.p7s", link).expect("a link");
     let robot = format!("{keys}/enclaves/robot");
     let (text, code) = findings(&robot, "");
-    assert!(code == Some(0) && text.contains("one authority for identities and permissions"), "{text}");
+    assert!(code == Some(0) && text.contains("identities and permissions have the same authority"), "{text}");
     done(&format!("security grant {keys} robot --subscribe Circle"));
     assert!(explained(&robot, "--topic Circle").1);
 }
 
-/// Returns the file with the description of two executors that docs/analysis.md shows under
+/// Returns the file with the description of two executors that docs/guide/analysis.md shows under
 /// "Protection".
 fn protected_system(directory: &Directory) -> String {
-    let page = include_str!("../../../../docs/analysis.md");
+    let page = include_str!("../../../../docs/guide/analysis.md");
     let (_, section) = page.split_once("## Protection\n").expect("there is such a section");
     let (_, example) = section.split_once("```toml\n").expect("it has an example");
     let (example, _) = example.split_once("```").expect("it ends");
@@ -441,10 +441,10 @@ fn unmeasured_protection_is_refused() {
     }
     let text = fs::read_to_string(&system).expect("it was written");
     for (find, replace, expected) in [
-        ("", "", "seal data-encrypt of 64 octets: the largest that was measured has 0"),
-        ("data-encrypt", "data", "there is no protection \"data\": data-sign, data-encrypt"),
-        ("protection = \"pub.json\"", "", "on executor \"pub\", which has no protection"),
-        ("time = \"20 us\"", "measured = \"transmit\"", "measured times have what was sealed and opened"),
+        ("", "", "seal data-encrypt of 64 octets: the largest measured size is 0"),
+        ("data-encrypt", "data", "unknown protection \"data\"; expected data-sign, data-encrypt"),
+        ("protection = \"pub.json\"", "", "executor \"pub\" has no `protection = FILE`"),
+        ("time = \"20 us\"", "measured = \"transmit\"", "measured times already include seal and open"),
     ] {
         let file = directory.write("changed.toml", &text.replace(find, replace)).display().to_string();
         let told = refused(&format!("analyze {file}"), 2);

@@ -39,14 +39,14 @@ fn running_pair_stays_matched_with_renewed_files_and_ends_by_a_revocation_list()
     assert!(listener.line().is_some_and(|line| line.contains("RED")));
 
     done(&format!("security participant {keys} talker --renew"));
-    let before = records_until(&listener, &["CN=talker", "has another certificate"]);
+    let before = records_until(&listener, &["CN=talker", "uses another certificate"]);
     assert!(before.iter().all(|line| !line.contains("writers")), "the match stays: {before:#?}");
     listener.new_lines();
     assert!(listener.line().is_some_and(|line| line.contains("RED")), "samples go on");
 
     done(&format!("security revoke {keys} talker"));
     records_until(&listener, &["CN=talker", "revoked"]);
-    records_until(&talker, &["not taken over", "CN=talker", "revoked"]);
+    records_until(&talker, &["not applied", "CN=talker", "revoked"]);
 
     done(&format!("security participant {keys} talker --renew"));
     records_until(&listener, &["1 writers"]);

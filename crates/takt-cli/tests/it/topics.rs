@@ -144,7 +144,7 @@ fn empty_standard_input_is_an_error_before_the_wait_for_a_reader() {
     for input in ["", "\n \n"] {
         let (text, code) = Takt::start_with_input("pub Lines --interface lo --domain 208", input).complaint();
         assert_eq!(code, Some(2), "{text}");
-        assert!(text.contains("standard input has no value; expected one JSON value a line"), "{text}");
+        assert!(text.contains("standard input has no value; expected one JSON value per line"), "{text}");
     }
 }
 
@@ -153,7 +153,7 @@ fn invalid_value_is_reported_with_its_line_of_standard_input() {
     let line = "pub Lines --type takt::Text --no-wait --interface lo --domain 203";
     let (text, code) = Takt::start_with_input(line, "{}\n\n{\"text\":\"two\"}\n\nnonsense\n").complaint();
     assert_eq!(code, Some(2), "{text}");
-    assert!(text.contains("line 5: the value is no JSON"), "{text}");
+    assert!(text.contains("line 5: the value is not JSON"), "{text}");
 }
 
 #[test]
@@ -180,17 +180,17 @@ fn content_filter_selects_samples() {
 #[test]
 fn errors_are_reported_with_the_exit_code_of_their_kind() {
     for (line, expected, hint) in [
-        ("echo Nothing --timeout 0.2", 3, "nobody writes or reads Nothing"),
-        ("type Nothing --timeout 0.2", 3, "nobody writes or reads Nothing"),
-        ("pub Nothing {} --type ShapeType --timeout 0.2", 3, "nobody reads Nothing"),
-        ("sub Nothing --type ShapeType --timeout 0.2", 3, "0 samples of Nothing"),
-        ("sub Square --type Sphere", 2, "no type Sphere; there are ShapeType"),
+        ("echo Nothing --timeout 0.2", 3, "no writer or reader of topic Nothing found"),
+        ("type Nothing --timeout 0.2", 3, "no writer or reader of topic Nothing found"),
+        ("pub Nothing {} --type ShapeType --timeout 0.2", 3, "no reader of topic Nothing found"),
+        ("sub Nothing --type ShapeType --timeout 0.2", 3, "0 samples of topic Nothing"),
+        ("sub Square --type Sphere", 2, "no built-in type Sphere; the built-in types are ShapeType"),
         (r#"pub Square {"colour":"RED"} --type ShapeType"#, 2, "no member \"colour\""),
-        (r#"pub Square {"x":1e99} --type ShapeType"#, 2, "the value is no ShapeType: x"),
-        ("pub Square {x} --type ShapeType", 2, "the value is no JSON"),
-        ("pub Square {} --rate 0", 2, "more than 0"),
+        (r#"pub Square {"x":1e99} --type ShapeType"#, 2, "the value is not a valid ShapeType: x"),
+        ("pub Square {x} --type ShapeType", 2, "the value is not JSON"),
+        ("pub Square {} --rate 0", 2, "at least 1e-9"),
         ("pub Square {} --rate 1e-20", 2, "at least 1e-9"),
-        ("pub Square {} --rate inf", 2, "a number of samples a second"),
+        ("pub Square {} --rate inf", 2, "expected a rate in samples per second"),
         ("pub Square {} --type ShapeType --timeout 1e19", 2, "from 0 to 1e9"),
         ("type Square --timeout 1e19", 2, "from 0 to 1e9"),
         ("echo Square --timeout 1e19", 2, "from 0 to 1e9"),
@@ -208,7 +208,7 @@ fn reader_that_does_not_match_is_reported_with_the_reason() {
     reader.await_complaint("takt: reading");
     let (text, code) = start(&format!("pub Square {VALUE} --best-effort --timeout 3"), 204).complaint();
     assert_eq!(code, Some(3), "{text}");
-    assert!(text.contains("RELIABILITY") && text.contains("1 reader of Square, and none matches"), "{text}");
+    assert!(text.contains("RELIABILITY") && text.contains("1 reader of topic Square found, but none matches"), "{text}");
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn all_transports_are_listed_with_their_requirements() {
     let lines: Vec<&str> = text.lines().collect();
     for form in ["udp or udp:IFACE", "packet:IFACE[/vlan=ID][/qdisc=bypass]"] {
         let at = lines.iter().position(|line| *line == form).unwrap_or_else(|| panic!("{form}: {text}"));
-        assert!(lines[at + 1].starts_with("    ") && lines[at + 2].starts_with("    takes: "), "{text}");
+        assert!(lines[at + 1].starts_with("    ") && lines[at + 2].starts_with("    requires: "), "{text}");
     }
     let json = Takt::start("transport ls --json").json();
     let names: Vec<&str> =
@@ -56,7 +56,7 @@ fn all_transports_are_listed_with_their_requirements() {
     assert!(names.starts_with(&["udp", "tcp", "shm", "daemon", "packet", "xdp", "xdp-ethernet"]), "{names:?}");
     let has_dpdk = cfg!(feature = "dpdk");
     assert_eq!(names.contains(&"dpdk"), has_dpdk);
-    assert_eq!(lines.last() == Some(&"not in this program: dpdk, dpdk-ethernet"), !has_dpdk, "{text}");
+    assert_eq!(lines.last() == Some(&"not in this build: dpdk, dpdk-ethernet"), !has_dpdk, "{text}");
 }
 
 #[test]
@@ -87,10 +87,10 @@ fn missing_interface_is_usable_by_no_transport() {
     assert_eq!(status.code(), Some(1));
     for (transport, (is_usable, findings)) in read(&text) {
         assert!(!is_usable, "{transport}");
-        assert_eq!(detail(&findings, "interface", "missing"), "there is no nowhere0");
+        assert_eq!(detail(&findings, "interface", "missing"), "no interface nowhere0");
     }
     let (why, _) = Takt::start("transport probe nowhere0").complaint();
-    assert_eq!(why, "takt: probe nowhere0: no transport can use it");
+    assert_eq!(why, "takt: probe nowhere0: no transport supports this interface");
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn missing_capabilities_are_named() {
     let transports = read(&text);
     assert!(transports["udp:lo"].0, "{text}");
     let of = |transport: &str| detail(&transports[transport].1, "capabilities", "missing");
-    assert_eq!(of("packet:lo"), "CAP_NET_RAW missing; as root, or by `setcap`");
+    assert_eq!(of("packet:lo"), "CAP_NET_RAW missing; run as root or grant it with `setcap`");
     assert!(of("xdp:lo").starts_with("CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF or CAP_SYS_ADMIN missing"), "{text}");
 }
 

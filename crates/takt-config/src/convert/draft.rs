@@ -30,7 +30,7 @@ pub(super) struct Block {
 
 impl Profile {
     pub(super) fn new(library: &str, name: &str) -> Self {
-        Self { library: library.to_owned(), name: name.to_owned(), base: None, is_default: false, blocks: Vec::new() }
+        Self { library_name: library.to_owned(), name: name.to_owned(), base: None, is_default: false, blocks: Vec::new() }
     }
 
     /// Adds an empty block and returns it.
@@ -159,7 +159,7 @@ impl<'s> Draft<'s> {
             if setting.table != table {
                 table = setting.table;
                 let gap = if text.is_empty() { "" } else { "\n" };
-                write!(text, "{gap}[{table}]\n").expect("a string grows");
+                writeln!(text, "{gap}[{table}]").expect("a string grows");
             }
             write_line(&mut text, setting.key, value, *line);
         }
@@ -178,7 +178,7 @@ fn write_line(text: &mut String, key: &str, value: &Value, line: u32) {
 fn write_profile(text: &mut String, profile: &Profile) {
     let gap = if text.is_empty() { "" } else { "\n" };
     let path = format!("qos_library.{}.{}", key(&profile.library_name), key(&profile.name));
-    write!(text, "{gap}[{path}]\n").expect("a string grows");
+    writeln!(text, "{gap}[{path}]").expect("a string grows");
     if let Some(base) = &profile.base {
         writeln!(text, "base_name = {}", quote(base)).expect("a string grows");
     }
@@ -186,7 +186,7 @@ fn write_profile(text: &mut String, profile: &Profile) {
         text.push_str("is_default_qos = true\n");
     }
     for block in &profile.blocks {
-        write!(text, "\n[[{path}.{}]]\n", block.entity.element()).expect("a string grows");
+        writeln!(text, "\n[[{path}.{}]]", block.entity.element()).expect("a string grows");
         for (name, value) in [("topic_filter", &block.topic_filter), ("base_name", &block.base)] {
             if let Some(value) = value {
                 writeln!(text, "{name} = {}", quote(value)).expect("a string grows");

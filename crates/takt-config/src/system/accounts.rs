@@ -108,11 +108,11 @@ impl Accounts {
     pub fn parse(source: &str, text: &str) -> Result<Self, ConfigError> {
         let refuse = |what: String| ConfigError::new(Origin { source: source.to_owned(), line: 0 }, "", what);
         let mut accounts: Self =
-            serde_json::from_str(text).map_err(|error| refuse(format!("no accounts of jobs: {error}")))?;
+            serde_json::from_str(text).map_err(|error| refuse(format!("not a job statistics file: {error}")))?;
         accounts.source = source.to_owned();
         let is_kind = |jobs: &&Jobs| JobKind::ALL.iter().any(|kind| kind.name() == jobs.kind);
         if let Some(unknown) = accounts.jobs.iter().find(|jobs| !is_kind(jobs)) {
-            return Err(refuse(format!("no accounts of jobs: there is no kind {:?}", unknown.kind)));
+            return Err(refuse(format!("not a job statistics file: unknown kind {:?}", unknown.kind)));
         }
         Ok(accounts)
     }
@@ -139,7 +139,7 @@ impl Measurements {
     /// The margin is below 1, above 1000, or no number.
     pub fn new(accounts: Vec<Accounts>, margin: f64) -> Result<Self, String> {
         if !(1.0..=MARGIN_MAX).contains(&margin) {
-            return Err(format!("a margin of {margin}: it is from 1 to {MARGIN_MAX}"));
+            return Err(format!("margin {margin} is out of range: expected 1 to {MARGIN_MAX}"));
         }
         let margin_permille = (margin * 1000.0).round() as u64;
         Ok(Self { accounts, protection: BTreeMap::new(), margin_permille })
@@ -156,7 +156,7 @@ impl Measurements {
         match self.accounts.iter().find(|accounts| !executors.clone().any(|name| name == accounts.executor)) {
             None => Ok(()),
             Some(Accounts { source, executor, .. }) => {
-                Err(format!("{source}: accounts of an executor {executor:?}, which the system has not"))
+                Err(format!("{source}: statistics of executor {executor:?}, which is not in the system"))
             }
         }
     }
@@ -170,10 +170,10 @@ impl Measurements {
         (flow, stage): (usize, usize),
     ) -> Result<MeasuredTime, String> {
         if names.is_empty() {
-            return Err(format!("on executor {executor:?}: measured, but no jobs are named"));
+            return Err(format!("on executor {executor:?}: measured names no jobs"));
         }
         if self.of_executor(executor).next().is_none() {
-            return Err(format!("there are no accounts of the executor {executor:?}, whose time is to be measured"));
+            return Err(format!("no job statistics of executor {executor:?}, which has measured times"));
         }
         let jobs = names.iter().map(|name| self.enough(executor, priority, name)).collect::<Result<_, String>>()?;
         Ok(self.time(executor, jobs, (flow, stage)))
@@ -188,7 +188,7 @@ impl Measurements {
     ) -> Result<MeasuredTime, String> {
         let Some(costs) = self.protection.get(executor) else {
             return Err(format!(
-                "on executor {executor:?}, which has no protection: give it `protection = FILE`, made by `takt security measure --output FILE`"
+                "executor {executor:?} has no `protection = FILE`; make one by `takt security measure --output FILE`"
             ));
         };
         let (jobs, from) = (vec![costs.together(protected)?], vec![costs.origin()]);
@@ -253,10 +253,10 @@ impl Measurements {
             0 => {
                 let known = self.of_executor(executor).flat_map(|accounts| &accounts.jobs);
                 let known: Vec<String> = known.map(|jobs| format!("{} {}", jobs.called(), jobs.priority)).collect();
-                Err(format!("the executor {executor:?} had no {what}; it had {}", known.join(", ")))
+                Err(format!("executor {executor:?} had no {what}; it had {}", known.join(", ")))
             }
             MEASURED_JOBS_MIN.. => Ok(longest),
-            few => Err(format!("the executor {executor:?} had {few} {what}, at least {MEASURED_JOBS_MIN} are needed")),
+            few => Err(format!("executor {executor:?} had {few} {what}, at least {MEASURED_JOBS_MIN} are needed")),
         }
     }
 
@@ -279,8 +279,8 @@ impl Measurements {
                 let longest = self.longest(executor, priority, name);
                 if let Some(flow) = system.flows.iter().find(|flow| waits_for(flow, resource, priority)) {
                     return Err(format!(
-                        "the executor {executor:?} had {} jobs {name:?} of priority {priority}, which no flow has, and for which \
-                         flow {:?} would wait without limit",
+                        "executor {executor:?} had {} jobs {name:?} of priority {priority}, which no flow has: they would delay \
+                         flow {:?} without limit",
                         longest.count, flow.name
                     ));
                 }

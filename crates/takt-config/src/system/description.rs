@@ -184,10 +184,10 @@ pub(super) fn describe(file: File, measurements: &Measurements) -> Result<Descri
     let links = file.link.into_iter().map(|link| (speed(&link), link)).map(|(speed, link)| (link.name, Some(speed)));
     for (name, speed) in names.chain(links) {
         if speed.is_some_and(|speed| speed.mtu <= IP_UDP + RTPS_OCTETS) {
-            return Err(format!("link {name:?}: the MTU leaves no room for a sample"));
+            return Err(format!("link {name:?}: the MTU is too small for a sample"));
         }
         if places.insert(name.clone(), (resources.len(), speed)).is_some() {
-            return Err(format!("two executors or links are called {name:?}"));
+            return Err(format!("two executors or links are named {name:?}"));
         }
         resources.push(Resource::new(name));
     }
@@ -195,7 +195,7 @@ pub(super) fn describe(file: File, measurements: &Measurements) -> Result<Descri
     let has_network = file.flow.iter().flat_map(|flow| &flow.stages).any(|stage| stage.network.is_some());
     if has_network {
         if places.contains_key(NETWORK) {
-            return Err(format!("an executor or link is called {NETWORK:?}, and stages pass the network"));
+            return Err(format!("{NETWORK:?} is reserved for network stages, but an executor or link has that name"));
         }
         places.insert(NETWORK.to_owned(), (resources.len(), None));
         resources.push(Resource::new(NETWORK));
@@ -263,7 +263,7 @@ impl Maker<'_> {
         for stage in &entry.stages {
             if let Some(network_ns) = stage.network {
                 if network.replace(stages.len()).is_some() {
-                    return Err(wrong(&"two stages are the network"));
+                    return Err(wrong(&"two network stages"));
                 }
                 stages.extend(self.network(network_ns, stage).map_err(|what| wrong(&what))?);
             } else {
@@ -271,10 +271,10 @@ impl Maker<'_> {
             }
         }
         if network.is_some() && entry.topic.is_none() {
-            return Err(wrong(&"it passes the network and has no topic"));
+            return Err(wrong(&"a flow with a network stage needs a topic"));
         }
         if network.is_some() && arrivals.is_none() {
-            return Err(wrong(&"it passes the network and has no min_separation"));
+            return Err(wrong(&"a flow with a network stage needs min_separation"));
         }
         self.networks.push(network);
         let place = |stage: &StageEntry| stage.on.as_ref().and_then(|on| self.places.get(on));
@@ -294,7 +294,7 @@ impl Maker<'_> {
             || [time.is_some(), pieces.is_some(), sample.is_some()].contains(&true)
             || !entry.protected().is_empty();
         if on.is_some() || priority.is_some() || is_busy || entry.time_min > 0 {
-            return Err("a stage that is the network has no other key than delay and delay_min");
+            return Err("a network stage allows only the keys delay and delay_min");
         }
         let resource = self.places.get(NETWORK).map_or(0, |(resource, _)| *resource);
         let pass = |delay_ns, delay_ns_min| Stage {
@@ -315,15 +315,15 @@ impl Maker<'_> {
     /// no range.
     fn stage(&mut self, at: usize, entry: &StageEntry, is_abstract: bool) -> Result<Stage, String> {
         let (Some(on), Some(priority)) = (&entry.on, &entry.priority) else {
-            return Err("a stage has on and priority, or is the network".to_owned());
+            return Err("a stage needs on and priority, or network".to_owned());
         };
         let Some((resource, speed)) = self.places.get(on).copied().filter(|_| on != NETWORK || !self.has_network)
         else {
-            return Err(format!("there is no executor or link {on:?}"));
+            return Err(format!("unknown executor or link {on:?}"));
         };
         let range = Priority::MIN.get()..=Priority::MAX.get();
         if speed.is_none() && !is_abstract && !range.contains(priority) {
-            return Err(format!("on executor {on:?}: a priority of {priority}; of a topic it is from -64 to 63"));
+            return Err(format!("on executor {on:?}: priority {priority} of a topic: expected -64 to 63"));
         }
         let protected_ns = self.protected(at, on, entry, speed.is_some())?;
         let (piece_ns, pieces) = match (speed, entry.time, entry.sample, &entry.measured) {
@@ -336,10 +336,10 @@ impl Maker<'_> {
             }
             (_, Some(time_ns), None, None) => (time_ns, entry.pieces.unwrap_or(1)),
             (Some(speed), None, Some(octets), None) if entry.pieces.is_none() => {
-                frames_of(octets, speed).ok_or("a sample beyond counting, or a link without rate")?
+                frames_of(octets, speed).ok_or("a sample that is too large, or a link without rate")?
             }
-            (Some(_), ..) => return Err(format!("on link {on:?}: either sample, or time and pieces")),
-            (None, ..) => return Err(format!("on executor {on:?} it takes a time, which is declared or measured")),
+            (Some(_), ..) => return Err(format!("on link {on:?}: expected either sample, or time and pieces")),
+            (None, ..) => return Err(format!("on executor {on:?}: a stage needs a declared or measured time")),
         };
         Ok(Stage {
             resource,
@@ -359,10 +359,10 @@ impl Maker<'_> {
             return Ok(0);
         }
         if is_link {
-            return Err(format!("on link {on:?}: executors seal and open, links do not"));
+            return Err(format!("on link {on:?}: seal and open are allowed on executors only"));
         }
         if entry.measured.is_some() {
-            return Err(format!("on executor {on:?}: measured times have what was sealed and opened in them"));
+            return Err(format!("on executor {on:?}: measured times already include seal and open"));
         }
         let time = self.measurements.of_protection(on, &protected, (self.flows.len(), at))?;
         let time_ns = time.time_ns();
@@ -374,7 +374,7 @@ impl Maker<'_> {
 fn arrivals_of(entry: &FlowEntry) -> Result<Option<Arrivals>, &'static str> {
     match (entry.min_separation, entry.burst.unwrap_or(1)) {
         (None, 1) if entry.jitter == 0 => Ok(None),
-        (None, _) => Err("without min_separation it comes as often as it can; jitter and burst mean nothing then"),
+        (None, _) => Err("jitter and burst require min_separation"),
         (Some(_), 0) => Err("a burst of 0"),
         (Some(period_ns), burst) => {
             let arrivals = Arrivals::bursts(period_ns, burst);

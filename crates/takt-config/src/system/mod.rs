@@ -3,7 +3,7 @@
 //!
 //! `takt analyze` prints the bounds. A participant receives the priorities and bounds of its topics
 //! ([`takt::TimingPlan`]) if all limits are kept. Execution times may come from job accounts
-//! ([`Accounts`]). See `docs/analysis.md`.
+//! ([`Accounts`]). See `docs/guide/analysis.md`.
 
 mod accounts;
 mod description;
@@ -153,10 +153,10 @@ impl SystemFile {
         let flows = &self.system.flows;
         let late: Vec<_> = certificate.violations().map(|at| flows[at].name.as_str()).collect();
         let misfit = match advice::first_misfit(&self.system) {
-            Ok(Some(at)) => format!("; {} is the first that does not fit with those before it", flows[at].name),
+            Ok(Some(at)) => format!("; {} is the first that is infeasible with those before it", flows[at].name),
             Ok(None) | Err(_) => String::new(),
         };
-        (!late.is_empty()).then(|| format!("not within their limits: {}{misfit}", late.join(", ")))
+        (!late.is_empty()).then(|| format!("flows that exceed their limits: {}{misfit}", late.join(", ")))
     }
 
     /// Returns the stages that endpoints on an executor announce: for a writer those before the
@@ -191,7 +191,7 @@ impl SystemFile {
         let behind = claims.get(network + 1).map(|claim| claim.arrivals);
         if behind.is_some_and(|arrivals| arrivals.distance_ns > 0) {
             return Err(format!(
-                "flow {}: the network takes less than the stages before it hold samples apart",
+                "flow {}: the network time is shorter than the separation of samples by the stages before it",
                 own.name
             ));
         }
@@ -267,7 +267,7 @@ fn infeasible(system: &System, why: &Infeasible) -> String {
             let resource = flow.stages[*stage].resource;
             let name = &system.resources[resource].name;
             let used = advice::utilisation_ppm(system, resource).map_or("without limit".to_owned(), percent);
-            format!("no bound for {} on {name}: {why} ({name} is used {used})", flow.name)
+            format!("no bound for {} on {name}: {why} (utilization of {name}: {used})", flow.name)
         }
         other => other.to_string(),
     }

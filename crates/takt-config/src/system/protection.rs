@@ -126,7 +126,7 @@ impl ProtectionCosts {
         let (source, text) = read_text(path)?;
         let mut costs: Self = serde_json::from_str(&text).map_err(|error| {
             let origin = Origin { source: source.clone(), line: 0 };
-            ConfigError::new(origin, "", format!("no costs of protection: {error}"))
+            ConfigError::new(origin, "", format!("not a file of protection costs: {error}"))
         })?;
         costs.source = source;
         Ok(costs)
@@ -151,13 +151,13 @@ impl ProtectionCosts {
     fn job(&self, (operation, layer, octets): Protected<'_>) -> Result<MeasuredJobs, String> {
         let Some(layer) = Layer::ALL.into_iter().find(|one| one.name() == layer) else {
             let names = Layer::ALL.map(Layer::name).join(", ");
-            return Err(format!("there is no protection {layer:?}: {names}"));
+            return Err(format!("unknown protection {layer:?}; expected {names}"));
         };
         let what = format!("{} {} of {octets} octets", operation.name(), layer.name());
         let alike = || self.costs.iter().filter(|cost| (cost.operation, cost.layer) == (operation, layer));
         let Some(size) = alike().map(|cost| cost.octets).filter(|size| *size >= octets).min() else {
             let largest = alike().map(|cost| cost.octets).max().unwrap_or(0);
-            return Err(format!("{}: {what}: the largest that was measured has {largest}", self.source));
+            return Err(format!("{}: {what}: the largest measured size is {largest}", self.source));
         };
         let counted = alike().filter(|cost| cost.octets == size).map(|cost| cost.count).sum();
         if counted < MEASURED_JOBS_MIN {
@@ -187,11 +187,11 @@ mod tests {
             assert_eq!((job.count, job.max_ns), (count, max_ns), "{octets}");
         }
         assert!(job(257).expect_err("too few").contains("was measured 99 times, at least 100"));
-        assert!(job(1_025).expect_err("too large").contains("the largest that was measured has 1024"));
+        assert!(job(1_025).expect_err("too large").contains("the largest measured size is 1024"));
         let other = costs.job((Operation::Open, "rtps-sign", 1)).expect_err("not measured");
-        assert!(other.contains("open rtps-sign of 1 octets: the largest that was measured has 0"), "{other}");
+        assert!(other.contains("open rtps-sign of 1 octets: the largest measured size is 0"), "{other}");
         let unknown = costs.job((Operation::Seal, "data", 1)).expect_err("no layer");
-        assert!(unknown.contains("there is no protection \"data\": data-sign, data-encrypt"), "{unknown}");
+        assert!(unknown.contains("unknown protection \"data\"; expected data-sign, data-encrypt"), "{unknown}");
     }
 
     #[test]

@@ -9,7 +9,7 @@ fn quantity(text: &str, units: &[(&str, u64)]) -> Result<u64, String> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = (&text[..end], text[end..].trim());
     let names = || units.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-    let wrong = || format!("{text:?} where a number and one of {} is expected", names());
+    let wrong = || format!("found {text:?}; expected a number and one of {}", names());
     let factor = units.iter().find(|(name, _)| *name == unit).ok_or_else(wrong)?.1;
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let scaled = |digits: &str, factor: u64| digits.parse::<u64>().ok()?.checked_mul(factor);

@@ -196,7 +196,7 @@ fn second_file_inherits_from_the_first() {
     let qos = profiles.datawriter_qos("More::Deep", "T").expect("there");
     assert_eq!((qos.history, qos.reliability.max_blocking_time), (History::KeepLast(1), Duration::from_millis(1500)));
     let again = profiles.add_text("again.toml", text, Format::Toml).expect_err("twice").to_string();
-    assert!(again.contains("More::Deep is defined in more.toml:1 already"), "{again}");
+    assert!(again.contains("More::Deep is already defined in more.toml:1"), "{again}");
 }
 
 /// Each level inherits twice from the previous one. A naive resolution would follow 2^200 paths.

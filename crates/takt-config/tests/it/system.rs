@@ -204,12 +204,12 @@ fn file_that_exceeds_its_limits_is_refused_before_anything_is_built() {
         told
     };
     let cases = [
-        (declared("400 ms", "limit = \"1 s\""), "not within their limits: braking"),
+        (declared("400 ms", "limit = \"1 s\""), "flows that exceed their limits: braking"),
         (declared("2 s", ""), "no bound for braking on pedal"),
-        (declared("1 ms", "").replace("on = \"wheel\"", "on = \"hub\""), "there is no executor or link \"hub\""),
-        (declared("1 ms", "").replace("priority = 30", "priority = 64"), "of a topic it is from -64 to 63"),
+        (declared("1 ms", "").replace("on = \"wheel\"", "on = \"hub\""), "unknown executor or link \"hub\""),
+        (declared("1 ms", "").replace("priority = 30", "priority = 64"), "of a topic: expected -64 to 63"),
         (declared("1 ms", "").replace("[[executor]]", "[[link]]\nrate = \"1 Gbit/s\""), "has no stage on an executor"),
-        (measured(""), "there are no accounts of the executor \"pedal\""),
+        (measured(""), "no job statistics of executor \"pedal\""),
         (measured("measured = [\"none.json\"]"), "none.json"),
         (declared("1 ms", "").replace("stages", "stage"), "unknown field `stage`"),
         ("[[flow]".to_owned(), "TOML"),
@@ -224,7 +224,7 @@ fn file_that_exceeds_its_limits_is_refused_before_anything_is_built() {
     let fits = read_timing_plan(directory.write("system.toml", &declared("1 ms", ""))).expect("it fits");
     let stranger = DomainParticipant::builder(domain()).interfaces(["lo"]).name("stranger").timing_plan(fits).build();
     let told = stranger.map(drop).expect_err("not in the file").to_string();
-    assert!(told.contains("there is no executor \"stranger\"; there are pedal, wheel"), "{told}");
+    assert!(told.contains("unknown executor \"stranger\"; known executors: pedal, wheel"), "{told}");
 }
 
 /// Returns job accounts of an executor with these jobs: kind, name, priority, count, longest time.
@@ -285,7 +285,7 @@ fn insufficient_accounts_are_refused() {
     let pedal = accounts("pedal", &[WRITE]);
     let few = ("receive", None, 30, MEASURED_JOBS_MIN - 1, 5000);
     let cases = [
-        (vec![pedal.clone()], "there are no accounts of the executor \"wheel\""),
+        (vec![pedal.clone()], "no job statistics of executor \"wheel\""),
         (
             vec![pedal.clone(), accounts("wheel", &[few, CALLBACK])],
             "had 99 jobs \"receive\" of priority 30, at least 100",
@@ -296,11 +296,11 @@ fn insufficient_accounts_are_refused() {
         ),
         (
             vec![pedal.clone(), accounts("hub", &[])],
-            "a.json: accounts of an executor \"hub\", which the system has not",
+            "a.json: statistics of executor \"hub\", which is not in the system",
         ),
-        (vec![accounts("pedal", &[("nap", None, 0, 1, 1)])], "there is no kind \"nap\""),
-        (vec!["{}".to_owned()], "no accounts of jobs: missing field"),
-        (vec!["nonsense".to_owned()], "no accounts of jobs: expected"),
+        (vec![accounts("pedal", &[("nap", None, 0, 1, 1)])], "unknown kind \"nap\""),
+        (vec!["{}".to_owned()], "not a job statistics file: missing field"),
+        (vec!["nonsense".to_owned()], "not a job statistics file: expected"),
         (
             vec![pedal.clone(), accounts("wheel", &[RECEIVE, CALLBACK, ("transmit", None, 30, 5, 1)])],
             "\"wheel\" had 5 jobs \"transmit\" of priority 30, which no flow has",
@@ -312,7 +312,7 @@ fn insufficient_accounts_are_refused() {
     }
     for margin in [0.9, f64::NAN, f64::INFINITY, -1.0] {
         let told = read(&declared("1 ms", ""), &[], Some(margin)).map(drop).expect_err("no margin");
-        assert!(told.contains("it is from 1 to 1000"), "{told}");
+        assert!(told.contains("expected 1 to 1000"), "{told}");
     }
 }
 
@@ -423,13 +423,13 @@ fn endpoints_announce_the_stages_before_and_after_the_network() {
 #[test]
 fn invalid_network_stage_is_refused() {
     for (find, replace, expected) in [
-        ("{ network = \"2 ms\",", "{ network = \"2 ms\", time = \"1 ms\",", "no other key than delay and delay_min"),
-        ("{ on = \"pub\", priority = 40,", "{ network = \"1 ms\" }, { on = \"pub\", priority = 40,", "two stages are"),
-        ("topic = \"Steering\"", "", "has no topic"),
-        ("name = \"pub\"", "name = \"network\"", "is called \"network\""),
-        ("min_separation = \"5 ms\"\nlimit = \"5 ms\"", "", "no min_separation"),
-        ("on = \"sub\", priority = 0", "on = \"network\", priority = 0", "no executor or link \"network\""),
-        ("on = \"sub\", priority = 0", "priority = 0", "on and priority, or is the network"),
+        ("{ network = \"2 ms\",", "{ network = \"2 ms\", time = \"1 ms\",", "allows only the keys delay"),
+        ("{ on = \"pub\", priority = 40,", "{ network = \"1 ms\" }, { on = \"pub\", priority = 40,", "two network"),
+        ("topic = \"Steering\"", "", "needs a topic"),
+        ("name = \"pub\"", "name = \"network\"", "\"network\" is reserved"),
+        ("min_separation = \"5 ms\"\nlimit = \"5 ms\"", "", "needs min_separation"),
+        ("on = \"sub\", priority = 0", "on = \"network\", priority = 0", "unknown executor or link \"network\""),
+        ("on = \"sub\", priority = 0", "priority = 0", "on and priority, or network"),
     ] {
         let text = THROUGH_THE_NETWORK.replace(find, replace);
         assert_ne!(text, THROUGH_THE_NETWORK);

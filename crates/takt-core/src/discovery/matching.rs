@@ -148,9 +148,9 @@ impl fmt::Display for RefusalReason {
             RefusalReason::Partition { writer, reader } => {
                 write!(f, "the writer is in partitions {writer:?}, the reader in {reader:?}")
             }
-            RefusalReason::Network { reason } => write!(f, "the network's controller refuses the pair: {reason}"),
+            RefusalReason::Network { reason } => write!(f, "the network controller refuses the pair: {reason}"),
             RefusalReason::Security { why } => write!(f, "security: {why}"),
-            RefusalReason::Unreachable => f.write_str("no announced locator of the other endpoint can be reached"),
+            RefusalReason::Unreachable => f.write_str("no announced locator of the remote endpoint is reachable"),
             RefusalReason::Qos(list) => {
                 for (i, incompatibility) in list.iter().enumerate() {
                     write!(f, "{}{incompatibility}", if i == 0 { "" } else { "; " })?;

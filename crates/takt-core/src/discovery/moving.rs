@@ -452,6 +452,6 @@ mod tests {
         assert_eq!(at_addresses(&[at(1, 5001)], &addresses), Some(vec![at(7, 5001), at(8, 5001)]));
         assert_eq!(at_addresses(&[at(7, 5001), at(8, 5001)], &addresses), None);
         assert_eq!(at_addresses(&[], &addresses), None);
-        assert_eq!(at_addresses(&[at(1, 5001)], &[]), None, "without any address it stays what it was");
+        assert_eq!(at_addresses(&[at(1, 5001)], &[]), None, "without an address it is unchanged");
     }
 }

@@ -383,7 +383,7 @@ mod tests {
         };
         assert_eq!(choose(mac(2), mac(2)), (Some((mac(2), 1392)), 0));
         assert_eq!(choose(mac(1), mac(1)), (Some((mac(1), 1392)), 0), "ourselves");
-        assert_eq!(choose(mac(1), mac(2)), (None, 1), "another in our name");
+        assert_eq!(choose(mac(1), mac(2)), (None, 1), "another participant with our GUID");
         let group = Locator::takt_ethernet([1, 0, 0x5e, 0x7f, 0, 1], 7400);
         for nowhere in [group, Locator { port: 0, ..mac(2) }, Locator::takt_ethernet([0; 6], 1)] {
             assert_eq!(choose(nowhere, mac(2)), (None, 1), "{nowhere}");
@@ -402,7 +402,7 @@ mod tests {
         assert!(reachability.is_proven_by(&at([10, 0, 0, 1]), &mac(1)) && reachability.is_here(&mac(1)));
         assert!(!reachability.is_proven_by(&mac(2), &near));
         let memory = Locator { kind: Locator::KIND_TAKT_SHM, ..mac(1) };
-        assert!(!reachability.is_proven_by(&memory, &memory), "memory proves nothing");
+        assert!(!reachability.is_proven_by(&memory, &memory), "shared memory validates no address");
     }
 
     #[test]

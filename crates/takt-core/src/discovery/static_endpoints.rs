@@ -64,11 +64,11 @@ impl StaticEndpoints {
             let name = participant.name.clone();
             check(&participant)?;
             if participants.insert(name.clone(), participant).is_some() {
-                return Err(wrong(format!("there are two participants '{name}'")));
+                return Err(wrong(format!("participant name '{name}' is used twice")));
             }
         }
         if !participants.contains_key(own) {
-            return Err(wrong(format!("there is no participant '{own}', which is this one")));
+            return Err(wrong(format!("the local participant '{own}' is not in the list")));
         }
         Ok(Self { participants, own: own.to_string(), taken: BTreeSet::new() })
     }
@@ -107,7 +107,7 @@ impl StaticEndpoints {
         let own = &self.own;
         Error::PreconditionNotMet {
             what: format!(
-                "static endpoints: participant '{own}' has no further {what} of topic '{topic}' with type '{type_name}'"
+                "static endpoints: participant '{own}' has no unused {what} of topic '{topic}' with type '{type_name}'"
             ),
         }
     }
@@ -124,10 +124,10 @@ fn check(participant: &StaticParticipant) -> Result<(), Error> {
     for (id, is_writer, topic) in writers.chain(readers) {
         let right = !id.is_builtin() && if is_writer { id.is_writer() } else { id.is_reader() };
         if !right {
-            return Err(wrong(format!("{id:?} of topic '{topic}' of participant '{name}' is of another kind")));
+            return Err(wrong(format!("{id:?} of topic '{topic}' of participant '{name}' has the wrong entity kind")));
         }
         if !ids.insert(id) {
-            return Err(wrong(format!("participant '{name}' has two endpoints {id:?}")));
+            return Err(wrong(format!("participant '{name}' has two endpoints with the entity ID {id:?}")));
         }
     }
     Ok(())
@@ -167,7 +167,7 @@ fn agree(listed: &Terms, given: &Terms, topic: &str) -> Result<(), Error> {
     match listed.iter().zip(given).find(|(listed, given)| listed != given) {
         None => Ok(()),
         Some(((policy, listed), (_, given))) => Err(Error::InconsistentPolicy {
-            what: format!("static endpoints: {policy} of topic '{topic}' is {listed} there and {given} here"),
+            what: format!("static endpoints: {policy} of topic '{topic}' is {listed} in the list and {given} here"),
         }),
     }
 }

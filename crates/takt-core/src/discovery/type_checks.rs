@@ -80,7 +80,7 @@ impl TypeChecks {
         let (Some(writer), Some(reader)) = (writer, reader) else {
             let who = if writer.is_none() { "writer" } else { "reader" };
             return match subscription.qos.type_consistency.force_type_validation {
-                true => Fit::No(alloc::format!("force_type_validation is set, and the {who} says nothing of its type")),
+                true => Fit::No(alloc::format!("force_type_validation is set, but the {who} announces no type")),
                 false => Fit::Yes,
             };
         };

@@ -203,7 +203,7 @@ impl Participant {
             return Err(Error::OutOfResources { limit: "offered types", value: MAX_OFFERED_TYPES as u64 });
         }
         if offered.object.len() > MAX_REPLY_BYTES / 2 {
-            return Err(Error::OutOfResources { limit: "bytes of a type object", value: MAX_REPLY_BYTES as u64 / 2 });
+            return Err(Error::OutOfResources { limit: "bytes per type object", value: MAX_REPLY_BYTES as u64 / 2 });
         }
         self.type_lookup.references += offered.dependencies.len();
         types.insert(offered.id, offered);
@@ -264,10 +264,10 @@ impl Participant {
         question: impl FnOnce(Vec<EquivalenceId>) -> Question,
     ) -> Result<TypeRequestId, Error> {
         if !self.serves_types(whom) {
-            return Err(Error::BadParameter { what: "the participant gives out no types".to_string() });
+            return Err(Error::BadParameter { what: "the participant offers no type lookup service".to_string() });
         }
         if type_ids.len() > TYPE_IDS_MAX {
-            return Err(Error::OutOfResources { limit: "types of one request", value: TYPE_IDS_MAX as u64 });
+            return Err(Error::OutOfResources { limit: "types per request", value: TYPE_IDS_MAX as u64 });
         }
         if self.type_lookup.pending.len() >= MAX_PENDING_REQUESTS {
             return Err(Error::OutOfResources { limit: "type requests", value: MAX_PENDING_REQUESTS as u64 });

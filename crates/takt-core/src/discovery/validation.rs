@@ -139,10 +139,7 @@ pub struct SilentParticipant {
 impl fmt::Display for SilentParticipant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { label, locator, challenges, .. } = self;
-        write!(
-            f,
-            "{label} announces itself and has not answered {challenges} challenges at {locator}: is there a firewall, or no route?"
-        )
+        write!(f, "{label} did not answer {challenges} challenges at {locator}: check firewalls and routes")
     }
 }
 

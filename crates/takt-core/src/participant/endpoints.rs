@@ -420,10 +420,9 @@ impl Participant {
         lent: &Lent,
     ) -> Result<SequenceNumber, WriteError> {
         if change.kind != ChangeKind::Alive || lent.prefix().is_none() {
-            return Err(Error::BadParameter {
-                what: "only the payload of a sample of this participant can be lent".to_string(),
-            }
-            .into());
+            return Err(
+                Error::BadParameter { what: "only the payload of a local sample can be loaned".to_string() }.into()
+            );
         }
         let content = Content::<fn(&mut [u8]) -> Option<usize>>::Lent(lent);
         self.write_content(now, handle, &NewChange { payload_len: 0, ..*change }, content)
@@ -465,7 +464,7 @@ impl Participant {
     ) -> Result<SequenceNumber, WriteError> {
         if change.destinations.len() > MAX_DIRECTED {
             return Err(
-                Error::OutOfResources { limit: "readers of a directed write", value: MAX_DIRECTED as u64 }.into()
+                Error::OutOfResources { limit: "readers per directed write", value: MAX_DIRECTED as u64 }.into()
             );
         }
         let Self { writers, publishers, ctx, .. } = self;

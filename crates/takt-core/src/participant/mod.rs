@@ -137,7 +137,7 @@ impl Participant {
     /// because these are not protected.
     pub fn with_security(config: Config, security: Box<dyn Security>, now: Instant) -> Result<Self, Error> {
         if config.static_endpoints.is_some() || config.is_server || !config.servers.is_empty() {
-            let what = "security excludes static endpoints and discovery servers".to_string();
+            let what = "static endpoints and discovery servers are not supported with security".to_string();
             return Err(Error::InconsistentPolicy { what });
         }
         Self::make(config, Some(security), now)

@@ -52,7 +52,7 @@ impl Publisher {
     /// be incomplete for all other readers.
     pub(super) fn admit(&self, write: Write) -> Result<Write, Error> {
         if self.is_open() && !write.directed.readers().is_empty() {
-            return Err(Error::PreconditionNotMet { what: "a coherent set has no directed changes".to_string() });
+            return Err(Error::PreconditionNotMet { what: "a coherent set allows no directed writes".to_string() });
         }
         Ok(Write { place: self.next_place(), in_set: self.is_open(), ..write })
     }
@@ -166,7 +166,7 @@ impl Participant {
         self.ctx.work.unit();
         let publisher = self.publisher(handle)?;
         if publisher.depth == 0 {
-            return Err(Error::PreconditionNotMet { what: "no coherent changes have begun".to_string() });
+            return Err(Error::PreconditionNotMet { what: "begin_coherent_changes was not called".to_string() });
         }
         publisher.depth -= 1;
         if publisher.depth > 0 || !publisher.presentation.coherent_access {

@@ -141,7 +141,7 @@ impl Participant {
         self.ctx.work.unit();
         let subscriber = self.subscriber(handle)?;
         if subscriber.depth == 0 {
-            return Err(Error::PreconditionNotMet { what: "no access has begun".to_string() });
+            return Err(Error::PreconditionNotMet { what: "begin_access was not called".to_string() });
         }
         subscriber.depth -= 1;
         if subscriber.depth > 0 || !matters(&subscriber.presentation) {
@@ -205,7 +205,7 @@ impl Participant {
     pub(super) fn check_access(&self, subscriber: u32) -> Result<(), Error> {
         match self.subscribers.get(subscriber) {
             Some(subscriber) if subscriber.wants_access() && !subscriber.is_open() => {
-                let what = "with PRESENTATION scope GROUP, readers are read between begin_access and end_access";
+                let what = "PRESENTATION access_scope GROUP requires begin_access before reading";
                 Err(Error::PreconditionNotMet { what: what.to_string() })
             }
             _ => Ok(()),

@@ -75,21 +75,21 @@ fn deleted_endpoints_release_all_their_timers() {
     let interface = Interface { name: String::from("lo"), addresses: vec![(ip, 8)], mtu: 1500, loopback: true };
     config.interfaces = vec![interface];
     let mut now = Instant(1_000_000_000);
-    let mut node = Participant::new(config, now).expect("the configuration is good");
+    let mut node = Participant::new(config, now).expect("the configuration is valid");
     let before = node.ctx.timers.in_use();
     for round in 0..6 {
         let (writer, reader) = specs();
-        let first = node.create_writer(now, writer.clone()).expect("the writer is good");
-        let reader = node.create_reader(now, reader).expect("the reader is good");
-        let second = node.create_writer(now, writer).expect("the writer is good");
-        assert_eq!(node.matched_publications(reader).expect("it lives").len(), 2);
+        let first = node.create_writer(now, writer.clone()).expect("the writer is valid");
+        let reader = node.create_reader(now, reader).expect("the reader is valid");
+        let second = node.create_writer(now, writer).expect("the writer is valid");
+        assert_eq!(node.matched_publications(reader).expect("it exists").len(), 2);
         assert!(node.ctx.timers.in_use() >= before + 10, "each has some");
         now = now.after(Span::from_millis(30));
         // The test deletes the endpoints in every order.
         let mut parts: [&dyn Fn(&mut Participant); 3] = [
-            &|node| node.delete_writer(now, first).expect("it lives"),
-            &|node| node.delete_reader(now, reader).expect("it lives"),
-            &|node| node.delete_writer(now, second).expect("it lives"),
+            &|node| node.delete_writer(now, first).expect("it exists"),
+            &|node| node.delete_reader(now, reader).expect("it exists"),
+            &|node| node.delete_writer(now, second).expect("it exists"),
         ];
         parts.rotate_left(round % 3);
         if round >= 3 {

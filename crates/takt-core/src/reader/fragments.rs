@@ -447,7 +447,7 @@ mod tests {
             assert_eq!((pool.used_bytes(), budget.claimed), (0, 0));
         }
         let too_large = fragments.insert(STAMP, &fragment(6, 1, 1, 65_500, &[7; 100]), &mut pool, &mut budget);
-        assert_eq!(too_large.err(), Some(Refused::TooLarge), "its bitmap finds no room beside it");
+        assert_eq!(too_large.err(), Some(Refused::TooLarge), "its bitmap does not fit after it");
     }
 
     #[test]

@@ -117,13 +117,13 @@ mod tests {
     #[test]
     fn wait_is_twice_the_time_that_repairs_take() {
         let mut patience = Patience::new();
-        assert_eq!(patience.due(BASE), None, "nothing was asked for");
+        assert_eq!(patience.due(BASE), None, "no repair was requested");
         patience.asked(at(100), (BASE, BASE.next()), LEAST);
         assert_eq!(patience.due(BASE), Some(at(104)));
-        assert_eq!(patience.due(BASE.next()), Some(at(104)), "it was asked for too, and may be under way");
-        assert_eq!(patience.due(BASE.next().next()), None, "other samples may be asked for at once");
+        assert_eq!(patience.due(BASE.next()), Some(at(104)), "it was requested too and may be in transit");
+        assert_eq!(patience.due(BASE.next().next()), None, "other samples may be requested at once");
         patience.repaired(at(103));
-        assert_eq!(patience.due(BASE), Some(at(109)), "while repairs come nothing is asked for");
+        assert_eq!(patience.due(BASE), Some(at(109)), "no request while repairs arrive");
         patience.ended();
         assert_eq!(patience.due(BASE), Some(Instant(101_500_000)), "the writer has sent all that it wanted to");
     }
@@ -142,6 +142,6 @@ mod tests {
         assert_eq!(waits, [4, 4, 4, 8, 16, 32]);
         patience.repaired(now);
         patience.asked(now, (BASE, BASE), LEAST);
-        assert!(patience.retry().is_some(), "once something has come, there is hope");
+        assert!(patience.retry().is_some(), "after the first repair, the wait restarts");
     }
 }

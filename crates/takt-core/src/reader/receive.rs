@@ -178,7 +178,7 @@ impl Reader {
     }
 
     /// Accepts a sample that has arrived completely and whose payload is in the pool.
-    #[expect(clippy::too_many_arguments, reason = "one call site per way of arrival")]
+    #[expect(clippy::too_many_arguments, reason = "one call site per kind of submessage")]
     fn accept(
         &mut self,
         ctx: &mut Context,

@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn lost_long_datagrams_are_detected_when_short_ones_arrive() {
         assert!(lose(&mut Burst::new(), |_| &[1, 2, 3]));
-        assert!(lose(&mut Burst::new(), |_| &[2]), "a reader does not ask for all at once");
+        assert!(lose(&mut Burst::new(), |_| &[2]), "a reader does not request all at once");
         assert!(lose(&mut Burst::new(), |_| &[1, 2, 3, 4]), "nothing arrives");
         assert!(!lose(&mut Burst::new(), |_| &[4]), "the short one is lost");
         assert!(!lose(&mut Burst::new(), |n| if n == 3 { &[4] } else { &[1, 2, 3] }), "one arrived");

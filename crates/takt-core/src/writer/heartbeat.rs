@@ -168,7 +168,7 @@ mod tests {
         questions.answered();
         assert_eq!(asked(&mut questions, periods(1, 1), false), [5]);
         questions.answered();
-        assert_eq!(asked(&mut questions, periods(100, 1), false), [50, 100, 100], "a crowd is asked slower");
+        assert_eq!(asked(&mut questions, periods(100, 1), false), [50, 100, 100], "many readers are probed slower");
         assert_eq!(asked(&mut Questions::default(), periods(1, 6), false), [30, 60, 120, 240, 480, 600, 600]);
     }
 
@@ -176,7 +176,7 @@ mod tests {
     fn builtin_reader_gets_rare_heartbeats_when_it_never_answers() {
         let mut questions = Questions::default();
         questions.note_answer();
-        assert!(!questions.has_answered, "it was not asked yet");
+        assert!(!questions.has_answered, "it was not probed yet");
         let first: [u64; UNANSWERED_MAX as usize + 1] = asked(&mut questions, periods(1, 1), true);
         assert_eq!((first[6], first[UNANSWERED_MAX as usize]), (100, 100));
         assert!(first.iter().sum::<u64>() > 12_000);

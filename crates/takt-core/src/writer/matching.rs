@@ -32,7 +32,7 @@ pub(crate) struct ReaderTraits {
 impl Writer {
     /// Adds a matched reader.
     pub(crate) fn add_proxy(&mut self, now: Instant, ctx: &mut Context, guid: Guid, reader: &ReaderTraits) {
-        debug_assert!(!self.proxy_by_guid.contains_key(&guid), "a reader is matched once");
+        debug_assert!(!self.proxy_by_guid.contains_key(&guid), "a reader is matched only once");
         ctx.add_owner(self.priority);
         let wants_history = self.keeps_history && reader.wants_history;
         let mut proxy = ReaderProxy::new(guid, reader.reliable, reader.path, self.cursor.begun(), wants_history);

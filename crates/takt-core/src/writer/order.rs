@@ -14,9 +14,9 @@ impl Writer {
         let ordered = self.data.qos.destination_order == DestinationOrder::BySourceTimestamp;
         let refuse = |what: &str| Err(Error::BadParameter { what: what.to_string() });
         match given {
-            Some(stamp) if stamp.is_invalid() || stamp.is_infinite() => refuse("the source time stamp is no time"),
+            Some(stamp) if stamp.is_invalid() || stamp.is_infinite() => refuse("the source timestamp is invalid"),
             Some(stamp) if ordered && stamp < self.last_stamp => {
-                refuse("the source time stamp is older than that of the change before")
+                refuse("the source timestamp precedes that of the previous change")
             }
             Some(stamp) => Ok(stamp),
             None if ordered => Ok(wall.max(self.last_stamp)),

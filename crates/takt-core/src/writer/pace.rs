@@ -55,7 +55,7 @@ impl Writer {
         }
         if contract.early_write == EarlyWrite::Refuse {
             let left = next.since(now);
-            let what = format!("the minimum separation of the writer's samples ends in {left:?}");
+            let what = format!("rt.min_sep_ns of the writer allows the next sample in {left:?}");
             return Err(Error::PreconditionNotMet { what }.into());
         }
         ctx.timers.arm(*timer, *next);

@@ -382,7 +382,7 @@ impl Writer {
             greet(message, proxy.guid.entity_id, proxy.first_relevant, last);
         }
         let is_for_all = !is_directed || message.builder.info_destination(GuidPrefix::UNKNOWN).is_ok();
-        debug_assert!(is_for_all, "a datagram has room for all greetings");
+        debug_assert!(is_for_all, "one datagram holds all initial heartbeats");
     }
 
     /// Sends the only reader an initial heartbeat, before data or another heartbeat, until it has

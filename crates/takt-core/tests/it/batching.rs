@@ -26,7 +26,7 @@ fn sent(network: &Network) -> (u64, u64) {
 fn sample_is_sent_at_once_without_a_budget() {
     let mut network = Network::new(2, 380);
     let (writer, reader) = pair(&mut network, 0, best_effort());
-    network.write(0, writer, &payload(1, 20)).expect("there is room");
+    network.write(0, writer, &payload(1, 20)).expect("write accepted");
     assert!(network.nodes[0].has_transmit());
     network.run(0);
     assert_eq!(network.take_all(1, reader).len(), 1);
@@ -39,16 +39,16 @@ fn samples_share_a_datagram_within_their_budget() {
         let (writer, reader) = pair(&mut network, 40, reliability);
         let before = sent(&network);
         for number in 0..4 {
-            network.write(0, writer, &payload(number, 20)).expect("there is room");
+            network.write(0, writer, &payload(number, 20)).expect("write accepted");
             assert!(!network.nodes[0].has_transmit());
             network.run(if number < 3 { 12 } else { 3 });
         }
         assert_eq!(network.take_all(1, reader).len(), 0, "39 ms have passed");
-        assert_eq!(sent(&network), before, "nor was a heartbeat sent, which would tell of nothing");
+        assert_eq!(sent(&network), before, "and no heartbeat was sent, which would announce nothing");
         network.run(1);
         assert_eq!(network.take_all(1, reader).len(), 4);
         assert_eq!(sent(&network), (before.0 + 1, before.1 + 4));
-        network.write(0, writer, &payload(9, 20)).expect("there is room");
+        network.write(0, writer, &payload(9, 20)).expect("write accepted");
         network.run(39);
         assert_eq!(network.take_all(1, reader).len(), 0, "it has a budget of its own");
         network.run(1);
@@ -64,7 +64,7 @@ fn batch_is_sent_at_once_when_it_fills_a_datagram() {
     let (writer, reader) = pair(&mut network, 900, best_effort());
     let before = sent(&network);
     for number in 0..100 {
-        network.write(0, writer, &payload(number, 36)).expect("there is room");
+        network.write(0, writer, &payload(number, 36)).expect("write accepted");
         network.run(0);
     }
     let (datagrams, samples) = sent(&network);
@@ -73,7 +73,7 @@ fn batch_is_sent_at_once_when_it_fills_a_datagram() {
     assert!(taken >= 80, "{taken}");
     assert!(datagrams - before.0 <= taken / 10, "{} datagrams for {taken} samples", datagrams - before.0);
     let large = payload(1, 5_000);
-    network.write(0, writer, &large).expect("there is room");
+    network.write(0, writer, &large).expect("write accepted");
     network.run(0);
     assert_eq!(network.take_all(1, reader).last().map(|(_, bytes)| bytes.len()), Some(large.len()));
 }
@@ -82,12 +82,12 @@ fn batch_is_sent_at_once_when_it_fills_a_datagram() {
 fn batch_is_sent_when_it_is_flushed_or_the_budget_shrinks() {
     let mut network = Network::new(2, 383);
     let (writer, reader) = pair(&mut network, 900, best_effort());
-    network.write(0, writer, &payload(1, 20)).expect("there is room");
+    network.write(0, writer, &payload(1, 20)).expect("write accepted");
     network.run(1);
-    network.nodes[0].flush_writer(network.now, writer).expect("the writer lives");
+    network.nodes[0].flush_writer(network.now, writer).expect("the writer exists");
     network.run(0);
     assert_eq!(network.take_all(1, reader).len(), 1);
-    network.write(0, writer, &payload(2, 20)).expect("there is room");
+    network.write(0, writer, &payload(2, 20)).expect("write accepted");
     let qos = DataWriterQos { reliability: best_effort(), ..keep_all_writer() };
     network.nodes[0].set_writer_qos(network.now, writer, qos).expect("it may change");
     network.run(1);
@@ -106,7 +106,7 @@ fn batch_is_sent_at_once_when_the_history_is_full() {
     network.await_match((0, writer), (1, reader));
     network.run(500);
     for number in 0..2 {
-        network.write(0, writer, &payload(number, 20)).expect("there is room");
+        network.write(0, writer, &payload(number, 20)).expect("write accepted");
     }
     assert_eq!(network.write(0, writer, &payload(3, 20)), Err(WriteError::WouldBlock));
     network.run(20);
@@ -124,10 +124,10 @@ fn batch_is_sent_at_once_when_it_fills_a_quarter_of_the_send_window() {
     let (writer, reader) = pair(&mut network, 900, reliable());
     let before = sent(&network);
     for number in 0..127 {
-        network.write(0, writer, &payload(number, 20)).expect("there is room");
+        network.write(0, writer, &payload(number, 20)).expect("write accepted");
         assert!(!network.nodes[0].has_transmit());
     }
-    network.write(0, writer, &payload(127, 20)).expect("there is room");
+    network.write(0, writer, &payload(127, 20)).expect("write accepted");
     network.run(0);
     assert_eq!(network.take_all(1, reader).len(), 128);
     assert_eq!(sent(&network), (before.0 + 1, before.1 + 128));
@@ -154,7 +154,7 @@ fn full_send_window_opens_when_a_whole_datagram_fits() {
     let (writer, reader) = pair(&mut network, 0, reliable());
     let (begin, mut under_way) = (sent(&network).1, Vec::new());
     for number in 0..1_500 {
-        network.write(0, writer, &payload(number, 20)).expect("there is room");
+        network.write(0, writer, &payload(number, 20)).expect("write accepted");
         under_way.append(&mut datagrams(&mut network, 0));
     }
     assert_eq!(sent(&network).1 - begin, 512, "up to the window");
@@ -184,16 +184,16 @@ fn samples_are_sent_when_the_reader_of_a_full_window_is_deleted() {
     let mut network = Network::with_mtu(2, 387, 65_536);
     let (writer, reader) = pair(&mut network, 0, reliable());
     for number in 0..1_000 {
-        network.write(0, writer, &payload(number, 20)).expect("there is room");
+        network.write(0, writer, &payload(number, 20)).expect("write accepted");
     }
     datagrams(&mut network, 0);
-    network.nodes[1].delete_reader(network.now, reader).expect("it lives");
+    network.nodes[1].delete_reader(network.now, reader).expect("it exists");
     network.run(100);
     let qos = DataReaderQos { reliability: best_effort(), ..keep_all_reader() };
     let newcomer = network.reader(1, reader_spec("T", false, qos));
     network.await_match((0, writer), (1, newcomer));
     network.run(100);
-    network.write(0, writer, &payload(7, 20)).expect("there is room");
+    network.write(0, writer, &payload(7, 20)).expect("write accepted");
     network.run(0);
     assert_eq!(network.take_all(1, newcomer).len(), 1);
 }

@@ -72,10 +72,10 @@ impl Fan {
         }
         let all = fan.readers.len();
         let are_matched = fan.network.run_until(SECOND, |network| {
-            network.nodes[0].matched_subscriptions(writer).expect("the writer lives").len() == all
+            network.nodes[0].matched_subscriptions(writer).expect("the writer exists").len() == all
         });
         assert!(are_matched, "all find each other");
-        assert_eq!(fan.write(), 0, "nothing waits for what is not known yet");
+        assert_eq!(fan.write(), 0, "nothing waits for undiscovered readers");
         fan.network.run(4 * SECOND);
         fan.forget();
         fan
@@ -90,7 +90,7 @@ impl Fan {
     fn write(&mut self) -> u64 {
         let payload = payload(self.written, 100);
         self.written += 1;
-        self.network.write(0, self.writer, &payload).expect("there is room");
+        self.network.write(0, self.writer, &payload).expect("write accepted");
         let (mut missing, begin) = (vec![true; self.readers.len()], self.network.now);
         let arrived = self.network.run_until(20 * SECOND, |network| {
             for (at, reader) in self.readers.iter().enumerate() {
@@ -118,7 +118,7 @@ impl Fan {
     /// Writes samples, one every 2 ms, without checking their arrival.
     fn write_on(&mut self, samples: u32) {
         for number in self.written..self.written + samples {
-            self.network.write(0, self.writer, &payload(number, 100)).expect("there is room");
+            self.network.write(0, self.writer, &payload(number, 100)).expect("write accepted");
             self.network.run(2);
         }
         self.written += samples;
@@ -158,7 +158,7 @@ fn three_readers_are_served_by_one_multicast_datagram() {
     for reliability in [reliable(), best_effort()] {
         let mut fan = Fan::new(3, 0, reliability);
         assert!(fan.is_multicast());
-        (1..=3).for_each(|node| assert_eq!(fan.sent_to(address(node)), 0, "nothing goes to one alone"));
+        (1..=3).for_each(|node| assert_eq!(fan.sent_to(address(node)), 0, "nothing is sent by unicast"));
         assert_eq!(fan.duplicates(), 0);
     }
 }
@@ -167,7 +167,7 @@ fn three_readers_are_served_by_one_multicast_datagram() {
 fn two_readers_are_served_by_unicast() {
     let mut fan = Fan::new(2, 0, reliable());
     assert!(!fan.is_multicast());
-    assert_eq!((fan.questions(), fan.sent_to(channel())), (0, 0), "and nobody asks");
+    assert_eq!((fan.questions(), fan.sent_to(channel())), (0, 0), "and no probe is sent");
 }
 
 /// Multicast would cost more idle receptions than it saves datagrams.
@@ -196,7 +196,7 @@ fn multicast_is_used_only_from_the_configured_number_of_readers() {
     let mut fan = Fan::with(network(), 4, 0, reliable(), config);
     assert!(fan.is_multicast());
     let each: Vec<bool> = (1..=4).map(|node| fan.sent_to(address(node)) >= 10).collect();
-    assert_eq!(each, [false, true, false, false], "it is served by unicast beside the group");
+    assert_eq!(each, [false, true, false, false], "it is served by unicast in addition to the group");
     assert_eq!(fan.duplicates(), 0);
 }
 
@@ -210,7 +210,7 @@ fn unicast_is_used_when_the_network_drops_multicast() {
         assert_eq!(fan.network.nodes[0].counters().multicast_deaf_participants, 3);
         let asked = fan.questions();
         fan.go_on(20 * SECOND);
-        assert_eq!(fan.questions() - asked, 10, "the deaf are asked once in two seconds");
+        assert_eq!(fan.questions() - asked, 10, "readers unreachable by multicast are probed every two seconds");
     }
 }
 
@@ -222,12 +222,12 @@ fn reliable_reader_is_served_by_unicast_when_multicast_stops_arriving() {
     assert!(fan.is_multicast());
     fan.network.deaf = vec![2];
     let waited: u64 = (0..10).map(|_| fan.write()).max().expect("there were some");
-    assert!((1..=25).contains(&waited), "a heartbeat to it alone finds out what it misses: {waited} ms");
+    assert!((1..=25).contains(&waited), "a unicast heartbeat reveals what it misses: {waited} ms");
     fan.network.run(2 * SECOND);
     fan.forget();
-    assert_eq!((0..10).map(|_| fan.write()).max(), Some(0), "sent to it alone at once");
+    assert_eq!((0..10).map(|_| fan.write()).max(), Some(0), "sent to it by unicast at once");
     let each: Vec<bool> = (1..=4).map(|node| fan.sent_to(address(node)) >= 10).collect();
-    assert_eq!(each, [false, true, false, false], "the others hear the group");
+    assert_eq!(each, [false, true, false, false], "the others receive from the group");
     fan.network.deaf.clear();
     fan.network.run(4 * SECOND);
     assert!(fan.is_multicast());
@@ -241,7 +241,7 @@ fn best_effort_readers_are_served_by_unicast_when_multicast_stops_arriving() {
     let mut fan = Fan::new(3, 0, best_effort());
     fan.network.run(10 * SECOND);
     fan.network.deaf = vec![1, 2, 3];
-    fan.network.write(0, fan.writer, &payload(99, 100)).expect("there is room");
+    fan.network.write(0, fan.writer, &payload(99, 100)).expect("write accepted");
     fan.network.run(750);
     assert!(fan.readers.iter().enumerate().all(|(at, reader)| fan.network.take(at + 1, *reader).is_none()), "lost");
     assert!(!fan.is_multicast());
@@ -263,13 +263,13 @@ fn listeners_are_rarely_probed_while_nothing_is_sent() {
         let mut fan = Fan::new(3, 0, reliability);
         let asked = fan.questions();
         fan.network.run(50 * SECOND);
-        assert_eq!((fan.questions() - asked, fan.sent_to(address(0))), (0, 0), "nor does anybody answer");
+        assert_eq!((fan.questions() - asked, fan.sent_to(address(0))), (0, 0), "and no reply is sent");
         fan.write();
         assert_eq!((1..=3).map(|node| fan.sent_to(address(node))).sum::<usize>(), 0, "what was known is used");
         fan.network.run(10 * SECOND);
-        assert_eq!(fan.questions() - asked, 1, "one sample brings one question");
+        assert_eq!(fan.questions() - asked, 1, "one sample causes one probe");
         fan.go_on(10 * SECOND);
-        assert_eq!(fan.questions() - asked, 6, "and if it goes on, one in two seconds");
+        assert_eq!(fan.questions() - asked, 6, "then one every two seconds");
     }
 }
 
@@ -300,7 +300,7 @@ fn new_listener_is_probed_when_a_sample_is_sent() {
 fn late_repair_request_triggers_a_probe() {
     let mut fan = Fan::new(3, 0, reliable());
     fan.network.cut = vec![2];
-    fan.network.write(0, fan.writer, &payload(99, 100)).expect("there is room");
+    fan.network.write(0, fan.writer, &payload(99, 100)).expect("write accepted");
     let asked = fan.questions();
     assert!(fan.network.run_until(SECOND, |network| network.nodes[0].counters().multicast_questions_sent == asked + 2));
     fan.network.cut.clear();
@@ -310,7 +310,7 @@ fn late_repair_request_triggers_a_probe() {
     let asked = fan.questions();
     fan.network.cut.clear();
     fan.network.run(SECOND);
-    assert!(fan.network.take(2, fan.readers[1]).is_some(), "it missed the sample, and heard the second question");
+    assert!(fan.network.take(2, fan.readers[1]).is_some(), "it missed the sample and received the second probe");
     assert_eq!(fan.questions() - asked, 1);
 }
 
@@ -321,7 +321,7 @@ fn local_reader_gets_each_sample_once_when_multicast_is_looped_back() {
     let own = fan.network.reader(0, reader_spec("T", false, keep_all_reader()));
     fan.network.await_match((0, fan.writer), (0, own));
     assert!(fan.is_multicast());
-    assert!(fan.sent_to(address(1)) < 10, "the others hear the group");
+    assert!(fan.sent_to(address(1)) < 10, "the others receive from the group");
     fan.network.run(SECOND);
     assert_eq!((fan.network.take_all(0, own).len(), fan.duplicates()), (10, 0));
 }
@@ -353,7 +353,7 @@ fn liveliness_assertions_arrive_between_probes() {
     fan.network.await_match((0, writer), (1, reader));
     let stale = fan.network.nodes[0].counters().stale_acknowledgements;
     let (asked, changed) = (fan.questions(), |fan: &mut Fan| {
-        let status = fan.network.nodes[1].liveliness_changed_status(reader).expect("the reader lives");
+        let status = fan.network.nodes[1].liveliness_changed_status(reader).expect("the reader exists");
         (status.alive_count, status.not_alive_count)
     });
     fan.go_on(10 * SECOND);
@@ -370,7 +370,7 @@ fn await_answers(network: &mut Network) {
         let counters = network.nodes[0].counters();
         counters.multicast_questions_sent == 1 && counters.acknacks_received >= answers + 3
     });
-    assert!(answered, "all have answered the question");
+    assert!(answered, "all have answered the probe");
 }
 
 /// A participant reads its sockets one after the other, so multicast datagrams overtake those of
@@ -389,7 +389,7 @@ fn best_effort_readers_lose_nothing_when_the_route_changes_to_multicast() {
     let mut numbers = 0..;
     let mut write = |network: &mut Network, count: usize| {
         for number in numbers.by_ref().take(count) {
-            network.write(0, writer, &payload(number, 100)).expect("there is room");
+            network.write(0, writer, &payload(number, 100)).expect("write accepted");
             network.run(2);
         }
     };
@@ -425,7 +425,7 @@ fn best_effort_late_joiners_lose_no_history_when_the_route_changes_to_multicast(
     let mut numbers = 0..;
     let mut write = |network: &mut Network| {
         for number in numbers.by_ref().take(50) {
-            network.write(0, writer, &payload(number, 100)).expect("there is room");
+            network.write(0, writer, &payload(number, 100)).expect("write accepted");
             network.run(2);
         }
     };
@@ -462,7 +462,7 @@ fn route_changes_after_two_seconds_when_a_reader_does_not_answer() {
     network.hold_up(1);
     for number in 0..150 {
         let reader = network.reader(2, reader_spec("T", false, best_effort_reader()));
-        network.write(0, writer, &payload(number, 100)).expect("there is room");
+        network.write(0, writer, &payload(number, 100)).expect("write accepted");
         network.run(10);
         network.nodes[2].delete_reader(network.now, reader).expect("it is there");
         network.run(10);
@@ -516,7 +516,7 @@ fn write_until(network: &mut Network, writer: WriterHandle, len: usize, mut is_s
     let mut written = 0;
     while !is_so(network) {
         assert!(written < 2_000, "it is so within 100 s");
-        network.write(0, writer, &payload(written, len)).expect("there is room");
+        network.write(0, writer, &payload(written, len)).expect("write accepted");
         network.run(50);
         written += 1;
     }
@@ -541,7 +541,7 @@ fn writer_detects_a_smaller_multicast_mtu_after_a_unicast_probe() {
     let by_group = |network: &Network| network.sent_to.get(&channel()).copied().unwrap_or(0);
     let before = by_group(&network);
     for number in 0..10 {
-        network.write(0, writer, &payload(number, 8_000)).expect("there is room");
+        network.write(0, writer, &payload(number, 8_000)).expect("write accepted");
         network.run(50);
     }
     assert!(by_group(&network) >= before + 10, "samples go to the group");
@@ -562,11 +562,11 @@ fn probes_of_paths_and_route_changes_allocate_nothing() {
     network.sent_to.clear();
     (network.meter, network.metered) = (crate::allocations::allocations, 0);
     write_until(&mut network, writer, 2_000, |network| network.longest > 8_000);
-    assert_eq!(network.metered, 0, "a question of the length of the path was asked");
+    assert_eq!(network.metered, 0, "a probe of the path MTU was sent");
     network.deaf.clear();
     let by_group = |network: &Network| network.sent_to.get(&channel()).copied().unwrap_or(0);
     write_until(&mut network, writer, 2_000, |network| by_group(network) > 100);
-    assert_eq!(network.metered, 0, "a question was asked before samples went to the group");
+    assert_eq!(network.metered, 0, "a probe was sent before samples went to the group");
 }
 
 /// A writer and three best-effort readers served by multicast: a directed sample to one of them
@@ -575,7 +575,7 @@ fn probes_of_paths_and_route_changes_allocate_nothing() {
 fn best_effort_multicast_reader_loses_no_directed_sample() {
     let mut fan = Fan::new(3, 0, best_effort());
     assert!(fan.is_multicast());
-    let chosen = fan.network.nodes[1].reader_guid(fan.readers[0]).expect("the reader lives");
+    let chosen = fan.network.nodes[1].reader_guid(fan.readers[0]).expect("the reader exists");
     let before = fan.written;
     fan.network.hold_up(1);
     fan.forget();
@@ -624,7 +624,7 @@ fn best_effort_multicast_reader_loses_nothing_when_a_filter_rejects_samples_for_
     (0..3).for_each(|at| _ = network.take_all(at + 1, readers[at]));
     network.hold_up(2);
     for number in 0..30 {
-        network.write(0, writer, &payload(number, 100)).expect("there is room");
+        network.write(0, writer, &payload(number, 100)).expect("write accepted");
         network.run(2);
     }
     network.resume(2, true);

@@ -22,7 +22,7 @@ struct Pair {
 fn pair(seed: u64, writer: DataWriterQos, reader: DataReaderQos) -> Pair {
     let mut network = Network::new(2, seed);
     let offered = coherent(AccessScope::Topic);
-    let publisher = network.nodes[0].create_publisher(offered).expect("there is room");
+    let publisher = network.nodes[0].create_publisher(offered).expect("write accepted");
     let mut spec = writer_spec("T", true, writer);
     (spec.group, spec.publisher.presentation) = (Some(publisher), offered);
     let writer = network.writer(0, spec);
@@ -38,7 +38,7 @@ fn create_reader(
     qos: DataReaderQos,
     requested: Presentation,
 ) -> (SubscriberHandle, ReaderHandle) {
-    let subscriber = network.nodes[1].create_subscriber(requested).expect("there is room");
+    let subscriber = network.nodes[1].create_subscriber(requested).expect("write accepted");
     let mut spec = reader_spec("T", true, qos);
     (spec.group, spec.subscriber.presentation) = (Some(subscriber), requested);
     (subscriber, network.reader(1, spec))
@@ -57,7 +57,7 @@ impl Pair {
     fn write(&mut self, keys: &[u8]) {
         for &key in keys {
             let bytes = payload(u32::from(key), 20);
-            self.network.write_key(0, self.writer, ChangeKind::Alive, hash(key), &bytes).expect("there is room");
+            self.network.write_key(0, self.writer, ChangeKind::Alive, hash(key), &bytes).expect("write accepted");
         }
     }
 
@@ -82,7 +82,7 @@ impl Pair {
     fn take(&mut self) -> Vec<u8> {
         let taken = self.network.take_all(1, self.reader);
         let now = self.network.now;
-        self.network.nodes[1].end_read(now, self.reader).expect("it lives");
+        self.network.nodes[1].end_read(now, self.reader).expect("it exists");
         taken.iter().map(|(info, _)| info.instance_handle.0[0]).collect()
     }
 
@@ -91,7 +91,7 @@ impl Pair {
     }
 
     fn lost(&mut self) -> u64 {
-        self.network.nodes[1].sample_lost_status(self.reader).expect("it lives").total_count
+        self.network.nodes[1].sample_lost_status(self.reader).expect("it exists").total_count
     }
 }
 
@@ -108,7 +108,7 @@ fn set_becomes_visible_at_its_end() {
     assert_eq!(t.take(), [1, 2, 1, 3]);
     t.write(&[4]);
     t.network.run(10);
-    assert_eq!(t.take(), [4], "what is of no set is seen at once");
+    assert_eq!(t.take(), [4], "changes outside of a set are visible at once");
     assert_eq!((t.dropped(), t.lost()), (0, 0));
 }
 
@@ -168,7 +168,7 @@ fn set_is_dropped_when_a_change_is_lost() {
     t.write(&[2, 3]);
     t.end();
     t.network.run(2_000);
-    assert_eq!(t.take(), [], "the first change of instance 2 never came");
+    assert_eq!(t.take(), [], "the first change of instance 2 never arrived");
     assert_eq!((t.dropped(), t.lost()), (1, 3));
     t.set(&[4, 5]);
     t.network.run(100);
@@ -208,7 +208,7 @@ fn open_set_is_dropped_when_its_writer_is_deleted() {
     t.write(&[3, 4]);
     t.network.run(100);
     let now = t.network.now;
-    t.network.nodes[0].delete_writer(now, t.writer).expect("it lives");
+    t.network.nodes[0].delete_writer(now, t.writer).expect("it exists");
     t.network.run(1_000);
     let infos = t.network.take_all(1, t.reader);
     let keys: Vec<_> =
@@ -229,7 +229,7 @@ fn reader_that_joins_within_a_set_presents_the_next_one() {
     t.end();
     t.set(&[3, 4]);
     t.network.run(1_000);
-    assert_eq!(t.take(), [1, 2, 3, 4], "who was there sees both");
+    assert_eq!(t.take(), [1, 2, 3, 4], "a reader present from the start receives both");
     t.reader = late;
     assert_eq!(t.take(), [3, 4]);
     assert_eq!(t.dropped(), 1);
@@ -328,7 +328,7 @@ fn reader_without_coherent_access_presents_changes_on_arrival() {
     assert_eq!(t.take(), [1, 2]);
     t.end();
     t.network.run(100);
-    assert_eq!(t.take(), [], "the end of a set is no sample");
+    assert_eq!(t.take(), [], "the end of a set is not a sample");
     t.write(&[3]);
     t.network.run(10);
     assert_eq!(t.take(), [3]);
@@ -340,7 +340,7 @@ fn disposal_is_a_member_of_its_set() {
     t.write(&[1]);
     t.begin();
     t.write(&[2]);
-    t.network.write_key(0, t.writer, ChangeKind::Disposed, hash(1), &[0, 1, 0, 0, 1, 0, 0, 0]).expect("there is room");
+    t.network.write_key(0, t.writer, ChangeKind::Disposed, hash(1), &[0, 1, 0, 0, 1, 0, 0, 0]).expect("write accepted");
     t.network.run(100);
     let (info, _) = t.network.take(1, t.reader).expect("what was written before");
     assert_eq!(info.instance_state, InstanceState::Alive, "the disposal is not to be seen yet");
@@ -354,7 +354,7 @@ fn disposal_is_a_member_of_its_set() {
 #[test]
 fn directed_write_is_refused_within_a_set() {
     let mut t = pair(712, keep_all_writer(), keep_all_reader());
-    let guid = t.network.nodes[1].reader_guid(t.reader).expect("it lives");
+    let guid = t.network.nodes[1].reader_guid(t.reader).expect("it exists");
     t.begin();
     let change = NewChange {
         kind: ChangeKind::Alive,
@@ -373,11 +373,11 @@ fn fragmented_samples_are_members_of_sets() {
     let mut t = pair(713, keep_all_writer(), keep_all_reader());
     t.begin();
     let large = payload(7, 9_000);
-    t.network.write_key(0, t.writer, ChangeKind::Alive, hash(7), &large).expect("there is room");
+    t.network.write_key(0, t.writer, ChangeKind::Alive, hash(7), &large).expect("write accepted");
     t.write(&[8]);
     t.network.run(100);
     assert_eq!(t.seen(), []);
-    assert!(t.network.longest <= 1472, "what is said of sets fits the packet too: {}", t.network.longest);
+    assert!(t.network.longest <= 1472, "the set parameters fit the packet too: {}", t.network.longest);
     t.end();
     t.network.run(100);
     assert_eq!(t.take(), [7, 8]);
@@ -398,7 +398,7 @@ fn ordered_access_with_instance_scope_takes_instance_by_instance() {
         for key in [2, 1, 3, 1, 2, 1] {
             network
                 .write_key(0, writer, ChangeKind::Alive, hash(key), &payload(u32::from(key), 8))
-                .expect("there is room");
+                .expect("write accepted");
         }
         network.run(100);
         let (mut cursor, mut seen) = (ReadCursor::default(), Vec::new());
@@ -414,12 +414,12 @@ fn ordered_access_with_instance_scope_takes_instance_by_instance() {
 fn set_is_complete_when_a_filter_rejects_some_of_its_changes() {
     let mut network = Network::new(2, 715);
     let presentation = coherent(AccessScope::Topic);
-    let publisher = network.nodes[0].create_publisher(presentation).expect("there is room");
+    let publisher = network.nodes[0].create_publisher(presentation).expect("write accepted");
     let mut spec = writer_spec("T", true, keep_all_writer());
     (spec.group, spec.publisher.presentation) = (Some(publisher), presentation);
     spec.filters = Some(std::sync::Arc::new(Factory));
     let writer = network.writer(0, spec);
-    let subscriber = network.nodes[1].create_subscriber(presentation).expect("there is room");
+    let subscriber = network.nodes[1].create_subscriber(presentation).expect("write accepted");
     let mut spec = reader_spec("T", true, keep_all_reader());
     (spec.group, spec.subscriber.presentation) = (Some(subscriber), presentation);
     spec.content_filter = multiples_of(2);
@@ -438,7 +438,7 @@ fn set_is_complete_when_a_filter_rejects_some_of_its_changes() {
 fn set_is_not_presented_in_part_while_instances_are_taken() {
     let mut network = Network::new(2, 716);
     let presentation = Presentation { ordered_access: true, ..coherent(AccessScope::Instance) };
-    let publisher = network.nodes[0].create_publisher(presentation).expect("there is room");
+    let publisher = network.nodes[0].create_publisher(presentation).expect("write accepted");
     let mut spec = writer_spec("T", true, keep_all_writer());
     (spec.group, spec.publisher.presentation) = (Some(publisher), presentation);
     let writer = network.writer(0, spec);
@@ -453,7 +453,7 @@ fn set_is_not_presented_in_part_while_instances_are_taken() {
     t.network.run(1_000);
     let (mut cursor, mut seen) = (ReadCursor::default(), Vec::new());
     let now = t.network.now;
-    while let Some(found) = t.network.nodes[1].read_next(now, reader, Selector::TAKE, &mut cursor).expect("it lives") {
+    while let Some(found) = t.network.nodes[1].read_next(now, reader, Selector::TAKE, &mut cursor).expect("it exists") {
         seen.push(found.info.instance_handle.0[0]);
     }
     assert_eq!(seen, [2, 2, 4], "there was room for the second set when the pass had come to instance 2");
@@ -515,14 +515,14 @@ fn set_uses_the_room_that_keep_last_frees() {
     assert_eq!(t.seen(), [2, 1], "the second set displaces the first one");
     t.set(&[1, 3]);
     t.network.run(100);
-    assert_eq!(t.seen(), [2, 1], "there is room for 1, not for 3 beside 2");
+    assert_eq!(t.seen(), [2, 1], "there is room for 1, not for 3 in addition to 2");
     assert_eq!((t.take(), t.dropped()), (vec![2, 1, 3], 0), "there is as soon as 2 is taken");
 }
 
 /// Creates a writer with one sample per instance whose sets were not read yet, and its publisher.
 fn publish_sets(network: &mut Network, max_samples: Option<u32>, sets: u32) -> (PublisherHandle, WriterHandle) {
     let offered = coherent(AccessScope::Topic);
-    let publisher = network.nodes[0].create_publisher(offered).expect("there is room");
+    let publisher = network.nodes[0].create_publisher(offered).expect("write accepted");
     let mut qos = keep_all_writer();
     (qos.history, qos.durability) = (History::KeepLast(1), Durability::TransientLocal);
     qos.resource_limits.max_samples = max_samples;
@@ -537,7 +537,7 @@ fn publish_sets(network: &mut Network, max_samples: Option<u32>, sets: u32) -> (
 
 fn write_set(network: &mut Network, publisher: PublisherHandle, writer: WriterHandle, number: u32) {
     network.nodes[0].begin_coherent_changes(publisher).expect("it exists");
-    network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(number, 20)).expect("there is room");
+    network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(number, 20)).expect("write accepted");
     let now = network.now;
     network.nodes[0].end_coherent_changes(now, publisher).expect("it has begun");
 }
@@ -606,7 +606,7 @@ fn lagging_reader_gets_the_newest_set_when_older_ones_have_expired() {
 fn several_writers_deliver_complete_sets_under_loss_with_keep_last() {
     let mut network = Network::new(2, 723);
     let offered = coherent(AccessScope::Topic);
-    let publisher = network.nodes[0].create_publisher(offered).expect("there is room");
+    let publisher = network.nodes[0].create_publisher(offered).expect("write accepted");
     let pairs: Vec<_> = ["A", "B", "C"]
         .map(|topic| {
             let mut spec =
@@ -614,7 +614,7 @@ fn several_writers_deliver_complete_sets_under_loss_with_keep_last() {
             spec.qos.resource_limits.max_samples = Some(4);
             (spec.group, spec.publisher.presentation) = (Some(publisher), offered);
             let writer = network.writer(0, spec);
-            let subscriber = network.nodes[1].create_subscriber(offered).expect("there is room");
+            let subscriber = network.nodes[1].create_subscriber(offered).expect("write accepted");
             let mut spec = reader_spec(topic, true, keep_all_reader());
             (spec.group, spec.subscriber.presentation) = (Some(subscriber), offered);
             let reader = network.reader(1, spec);
@@ -628,7 +628,7 @@ fn several_writers_deliver_complete_sets_under_loss_with_keep_last() {
         network.nodes[0].begin_coherent_changes(publisher).expect("it exists");
         for (writer, _) in &pairs {
             for key in 1..=4 {
-                network.write_key(0, *writer, ChangeKind::Alive, hash(key), &payload(set, 20)).expect("there is room");
+                network.write_key(0, *writer, ChangeKind::Alive, hash(key), &payload(set, 20)).expect("write accepted");
             }
         }
         let now = network.now;
@@ -642,7 +642,7 @@ fn several_writers_deliver_complete_sets_under_loss_with_keep_last() {
     network.faults = Faults::default();
     network.nodes[0].begin_coherent_changes(publisher).expect("it exists");
     for (writer, _) in &pairs {
-        network.write_key(0, *writer, ChangeKind::Alive, hash(1), &payload(9_999, 20)).expect("there is room");
+        network.write_key(0, *writer, ChangeKind::Alive, hash(1), &payload(9_999, 20)).expect("write accepted");
     }
     let now = network.now;
     network.nodes[0].end_coherent_changes(now, publisher).expect("it has begun");

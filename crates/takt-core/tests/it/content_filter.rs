@@ -57,18 +57,18 @@ fn accepted_samples_arrive_completely_and_in_order_under_loss() {
         let (writer, reader) = pair(&mut network, false, (keep_all_writer(), keep_all_reader()), 3);
         network.faults = Faults { loss: 20, duplication: 5, reordering: 10 };
         for number in 0..60 {
-            network.write(0, writer, &payload(number, len)).expect("there is room");
+            network.write(0, writer, &payload(number, len)).expect("write accepted");
         }
-        network.run_until(20_000, |network| network.nodes[0].is_acknowledged(writer, None).expect("the writer lives"));
+        network.run_until(20_000, |network| network.nodes[0].is_acknowledged(writer, None).expect("the writer exists"));
         let expected: Vec<u32> = (0..60).step_by(3).collect();
         assert_eq!(numbers(&mut network, reader), expected, "{len}");
         let changed = network.nodes[1].set_content_filter(network.now, reader, multiples_of(10));
-        changed.expect("the reader lives");
+        changed.expect("the reader exists");
         network.run(1_000);
         for number in 60..90 {
-            network.write(0, writer, &payload(number, len)).expect("there is room");
+            network.write(0, writer, &payload(number, len)).expect("write accepted");
         }
-        network.run_until(20_000, |network| network.nodes[0].is_acknowledged(writer, None).expect("the writer lives"));
+        network.run_until(20_000, |network| network.nodes[0].is_acknowledged(writer, None).expect("the writer exists"));
         assert_eq!(numbers(&mut network, reader), [60, 70, 80], "{len}");
     }
 }
@@ -80,7 +80,7 @@ fn deadline_counts_only_accepted_samples() {
     let qos = (DataWriterQos { deadline, ..keep_all_writer() }, DataReaderQos { deadline, ..keep_all_reader() });
     let (writer, reader) = pair(&mut network, true, qos, 2);
     let write = |network: &mut Network, key: u8, number: u32| {
-        network.write_key(0, writer, ChangeKind::Alive, hash(key), &payload(number, 20)).expect("there is room");
+        network.write_key(0, writer, ChangeKind::Alive, hash(key), &payload(number, 20)).expect("write accepted");
         network.run(60);
     };
     // An instance of which every sample is rejected does not exist for the reader and misses no
@@ -88,7 +88,7 @@ fn deadline_counts_only_accepted_samples() {
     for _ in 0..5 {
         write(&mut network, 1, 1);
     }
-    let missed = |network: &mut Network| network.nodes[1].requested_deadline_missed_status(reader).expect("it lives");
+    let missed = |network: &mut Network| network.nodes[1].requested_deadline_missed_status(reader).expect("it exists");
     assert_eq!(missed(&mut network).total_count, 0);
     write(&mut network, 2, 2);
     for _ in 0..4 {
@@ -105,11 +105,11 @@ fn best_effort_reader_does_not_count_filtered_samples_as_lost() {
     let qos = (qos.0, DataReaderQos { history: History::KeepAll, ..qos.1 });
     let (writer, reader) = pair(&mut network, false, qos, 4);
     for number in 0..20 {
-        network.write(0, writer, &payload(number, 20)).expect("there is room");
+        network.write(0, writer, &payload(number, 20)).expect("write accepted");
         network.run(1);
     }
     assert_eq!(numbers(&mut network, reader), [0, 4, 8, 12, 16]);
-    assert_eq!(network.nodes[1].sample_lost_status(reader).expect("the reader lives").total_count, 0);
+    assert_eq!(network.nodes[1].sample_lost_status(reader).expect("the reader exists").total_count, 0);
 }
 
 /// Factory for the filter class of [`multiples_of`].
@@ -143,7 +143,7 @@ fn write_numbers(network: &mut Network, writer: WriterHandle, numbers: std::ops:
 }
 
 fn await_acknowledgment(network: &mut Network, writer: WriterHandle) {
-    let is_acknowledged = |network: &mut Network| network.nodes[0].is_acknowledged(writer, None).expect("it lives");
+    let is_acknowledged = |network: &mut Network| network.nodes[0].is_acknowledged(writer, None).expect("it exists");
     assert!(network.run_until(60_000, is_acknowledged));
 }
 
@@ -196,14 +196,14 @@ fn changed_filter_is_recompiled_and_unknown_class_filters_nothing() {
     await_acknowledgment(&mut network, writer);
     let withheld = |network: &Network| network.nodes[0].counters().withheld_samples;
     assert_eq!(withheld(&network), 18);
-    network.nodes[1].set_content_filter(network.now, reader, multiples_of(5)).expect("the reader lives");
+    network.nodes[1].set_content_filter(network.now, reader, multiples_of(5)).expect("the reader exists");
     network.run(1_000);
     write_numbers(&mut network, writer, 20..40, 20);
     await_acknowledgment(&mut network, writer);
     assert_eq!(withheld(&network), 18 + 16);
     let mut unknown = multiples_of(5).expect("a filter");
     unknown.property.filter_class_name = "ANOTHER".into();
-    network.nodes[1].set_content_filter(network.now, reader, Some(unknown)).expect("the reader lives");
+    network.nodes[1].set_content_filter(network.now, reader, Some(unknown)).expect("the reader exists");
     network.run(1_000);
     write_numbers(&mut network, writer, 40..60, 20);
     await_acknowledgment(&mut network, writer);
@@ -246,14 +246,14 @@ fn late_joiner_gets_the_filtered_history() {
     let durability = Durability::TransientLocal;
     let writer = filtering_writer(&mut network, DataWriterQos { durability, ..keep_all_writer() });
     for number in 0..20 {
-        network.write(0, writer, &payload(number, 20)).expect("there is room");
+        network.write(0, writer, &payload(number, 20)).expect("write accepted");
     }
     for wanted in [4, 6] {
         let reader = filtered_reader(&mut network, 1, DataReaderQos { durability, ..keep_all_reader() }, wanted);
         network.await_match((0, writer), (1, reader));
         await_acknowledgment(&mut network, writer);
         assert_eq!(numbers(&mut network, reader), (0..20).step_by(wanted as usize).collect::<Vec<_>>(), "{wanted}");
-        network.nodes[1].delete_reader(network.now, reader).expect("the reader lives");
+        network.nodes[1].delete_reader(network.now, reader).expect("the reader exists");
         network.run(100);
     }
 }
@@ -274,7 +274,7 @@ fn filtered_sample_asserts_the_liveliness_of_its_writer() {
         for number in 1..20 {
             write_numbers(&mut network, writer, number..number + 1, 20);
             network.run(200);
-            let status = network.nodes[1].liveliness_changed_status(reader).expect("the reader lives");
+            let status = network.nodes[1].liveliness_changed_status(reader).expect("the reader exists");
             assert_eq!((status.alive_count, status.not_alive_count), (1, 0), "{kind:?} {number}");
         }
         assert_eq!(network.nodes[0].counters().withheld_samples, if reliability.is_reliable() { 19 } else { 0 });
@@ -313,7 +313,7 @@ fn accepted_sample_is_sent_at_once_when_other_readers_reject_it() {
     network.await_match((0, writer), (2, wants_few));
     network.run(1_000);
     for number in 1..10 {
-        network.write(0, writer, &payload(number, 20)).expect("there is room");
+        network.write(0, writer, &payload(number, 20)).expect("write accepted");
         network.run(0);
         assert_eq!(numbers(&mut network, wants_all), [number]);
         let few = network.take_all(2, wants_few).len();
@@ -332,8 +332,8 @@ fn removed_filter_makes_room_for_another() {
         let passing = filtered_reader(&mut network, 1, keep_all_reader(), 10);
         network.await_match((0, writer), (1, passing));
         network.run(50);
-        network.nodes[1].delete_reader(network.now, passing).expect("the reader lives");
-        network.nodes[1].set_content_filter(network.now, lasting, multiples_of(5 + round % 2)).expect("it lives");
+        network.nodes[1].delete_reader(network.now, passing).expect("the reader exists");
+        network.nodes[1].set_content_filter(network.now, lasting, multiples_of(5 + round % 2)).expect("it exists");
         network.run(100);
     }
     let last = filtered_reader(&mut network, 1, keep_all_reader(), 10);
@@ -342,13 +342,13 @@ fn removed_filter_makes_room_for_another() {
     write_numbers(&mut network, writer, 0..60, 20);
     await_acknowledgment(&mut network, writer);
     assert_eq!(network.nodes[0].counters().withheld_samples, 50 + 54, "both have a place");
-    network.nodes[1].delete_reader(network.now, last).expect("the reader lives");
+    network.nodes[1].delete_reader(network.now, last).expect("the reader exists");
     network.run(100);
-    network.nodes[1].set_content_filter(network.now, lasting, None).expect("it lives");
+    network.nodes[1].set_content_filter(network.now, lasting, None).expect("it exists");
     network.run(100);
     write_numbers(&mut network, writer, 60..70, 20);
     await_acknowledgment(&mut network, writer);
-    assert_eq!(network.nodes[0].counters().withheld_samples, 50 + 54, "nobody has a filter");
+    assert_eq!(network.nodes[0].counters().withheld_samples, 50 + 54, "no reader has a filter");
     let all: Vec<u32> = (0..60).step_by(6).chain(60..70).collect();
     assert_eq!(numbers(&mut network, lasting), all);
 }
@@ -392,7 +392,7 @@ fn filters_beyond_the_budget_of_a_write_are_left_to_their_readers() {
     network.run(500);
     network.nodes[0].take_work();
     for number in 1..=2_000 {
-        network.write(0, writer, &payload(number, 20)).expect("there is room");
+        network.write(0, writer, &payload(number, 20)).expect("write accepted");
         let work = network.nodes[0].take_work();
         assert!(work.steps_of_one_max <= network.nodes[0].steps_per_unit_max(), "{work:?}");
         network.run(1);

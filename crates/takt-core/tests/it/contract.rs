@@ -24,7 +24,7 @@ fn early_sample_blocks_until_its_minimum_separation() {
     network.write(0, writer, &payload(1, 20)).expect("the first one");
     network.run(50);
     assert_eq!(network.write(0, writer, &payload(2, 20)), Err(WriteError::WouldBlock));
-    network.write_key(0, writer, ChangeKind::Disposed, hash(1), &[]).expect("the end of an instance is no sample");
+    network.write_key(0, writer, ChangeKind::Disposed, hash(1), &[]).expect("the end of an instance is not a sample");
     let begin = network.now;
     network.events(0);
     assert!(network.run_until(1_000, |network| network.events(0).contains(&Event::WriterSpace(writer))));
@@ -35,7 +35,7 @@ fn early_sample_blocks_until_its_minimum_separation() {
     network.nodes[0].set_writer_qos(network.now, writer, free).expect("it may change");
     network.run(100);
     for number in 3..10 {
-        network.write(0, writer, &payload(number, 20)).expect("it has promised nothing");
+        network.write(0, writer, &payload(number, 20)).expect("it offers no contract");
     }
 }
 
@@ -76,8 +76,8 @@ fn contradicting_contracts_match_and_are_reported_on_both_sides() {
     Contract { max_sample_bytes: Some(999), ..Contract::default() }.put_into_reader(&mut qos);
     let reader = network.reader(1, reader_spec("T", true, qos));
     network.await_match((0, writer), (1, reader));
-    let from = network.nodes[0].writer_guid(writer).expect("the writer lives");
-    let to = network.nodes[1].reader_guid(reader).expect("the reader lives");
+    let from = network.nodes[0].writer_guid(writer).expect("the writer exists");
+    let to = network.nodes[1].reader_guid(reader).expect("the reader exists");
     for node in &network.nodes {
         let found = node.contradictions();
         assert_eq!(found.len(), 1);
@@ -85,5 +85,5 @@ fn contradicting_contracts_match_and_are_reported_on_both_sides() {
     }
     let announced = network.nodes[1].publication_data(from).expect("it is known");
     let contract = Contract::of(&announced.qos.user_data, &announced.qos.property);
-    assert_eq!(contract.max_sample_bytes, Some(1_000), "whoever hears of the writer can read it");
+    assert_eq!(contract.max_sample_bytes, Some(1_000), "each reader that discovers the writer can read it");
 }

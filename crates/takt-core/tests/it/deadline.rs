@@ -19,8 +19,8 @@ fn pair(network: &mut Network, writer_ms: u64, reader_ms: u64) -> (WriterHandle,
 }
 
 fn missed(network: &mut Network, writer: WriterHandle, reader: ReaderHandle) -> (u64, u64) {
-    let offered = network.nodes[0].offered_deadline_missed_status(writer).expect("the writer lives");
-    let requested = network.nodes[1].requested_deadline_missed_status(reader).expect("the reader lives");
+    let offered = network.nodes[0].offered_deadline_missed_status(writer).expect("the writer exists");
+    let requested = network.nodes[1].requested_deadline_missed_status(reader).expect("the reader exists");
     (offered.total_count, requested.total_count)
 }
 
@@ -33,13 +33,13 @@ fn deadline_is_not_missed_before_the_first_sample_or_while_instances_are_updated
         for key in [1, 2] {
             network
                 .write_key(0, writer, ChangeKind::Alive, hash(key), &payload(u32::from(key), 20))
-                .expect("there is room");
+                .expect("write accepted");
         }
         network.run(if round % 2 == 0 { 95 } else { 20 });
         network.take_all(1, reader);
     }
     assert_eq!(missed(&mut network, writer, reader), (0, 0));
-    assert!(!network.events(0).contains(&Event::OfferedDeadlineMissed(writer)), "nor is anything told");
+    assert!(!network.events(0).contains(&Event::OfferedDeadlineMissed(writer)), "and no status is reported");
     assert!(!network.events(1).contains(&Event::RequestedDeadlineMissed(reader)));
 }
 
@@ -50,12 +50,12 @@ fn missed_period_is_reported_with_its_instance() {
     for key in [1, 2] {
         network
             .write_key(0, writer, ChangeKind::Alive, hash(key), &payload(u32::from(key), 20))
-            .expect("there is room");
+            .expect("write accepted");
     }
     network.run(50);
-    network.write_key(0, writer, ChangeKind::Alive, hash(2), &payload(2, 20)).expect("there is room");
+    network.write_key(0, writer, ChangeKind::Alive, hash(2), &payload(2, 20)).expect("write accepted");
     network.run(60);
-    let offered = network.nodes[0].offered_deadline_missed_status(writer).expect("the writer lives");
+    let offered = network.nodes[0].offered_deadline_missed_status(writer).expect("the writer exists");
     assert_eq!((offered.total_count, offered.last_instance), (1, Some(InstanceHandle(hash(1)))));
     assert!(network.events(0).contains(&Event::OfferedDeadlineMissed(writer)));
     assert!(!network.events(1).contains(&Event::RequestedDeadlineMissed(reader)), "its period is twice as long");
@@ -70,15 +70,15 @@ fn instance_that_is_not_alive_misses_no_deadline() {
     let mut network = Network::new(2, 202);
     let (writer, reader) = pair(&mut network, 100, 100);
     for kind in [ChangeKind::Disposed, ChangeKind::Unregistered, ChangeKind::DisposedUnregistered] {
-        network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(1, 20)).expect("there is room");
-        network.write_key(0, writer, kind, hash(1), &[]).expect("there is room");
+        network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(1, 20)).expect("write accepted");
+        network.write_key(0, writer, kind, hash(1), &[]).expect("write accepted");
         network.run(1_000);
         assert_eq!(missed(&mut network, writer, reader), (0, 0), "{kind:?}");
     }
-    network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(1, 20)).expect("there is room");
-    network.nodes[0].delete_writer(network.now, writer).expect("the writer lives");
+    network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(1, 20)).expect("write accepted");
+    network.nodes[0].delete_writer(network.now, writer).expect("the writer exists");
     network.run(1_000);
-    let requested = network.nodes[1].requested_deadline_missed_status(reader).expect("the reader lives");
+    let requested = network.nodes[1].requested_deadline_missed_status(reader).expect("the reader exists");
     assert_eq!(requested.total_count, 0, "its writer has gone");
 }
 
@@ -87,9 +87,9 @@ fn writer_without_readers_reports_missed_deadlines() {
     let mut network = Network::new(1, 203);
     let qos = DataWriterQos { deadline: deadline(10), ..keep_all_writer() };
     let writer = network.writer(0, writer_spec("T", false, qos));
-    network.write(0, writer, &payload(1, 20)).expect("there is room");
+    network.write(0, writer, &payload(1, 20)).expect("write accepted");
     network.run(105);
-    let status = network.nodes[0].offered_deadline_missed_status(writer).expect("the writer lives");
+    let status = network.nodes[0].offered_deadline_missed_status(writer).expect("the writer exists");
     assert_eq!(status.total_count, 10);
 }
 
@@ -99,7 +99,7 @@ fn writer_keeps_watching_silent_instances_when_its_deadline_changes() {
         let mut network = Network::new(2, 206);
         let (writer, reader) = pair(&mut network, before_ms, 10_000);
         for key in [1, 2] {
-            network.write_key(0, writer, ChangeKind::Alive, hash(key), &payload(0, 20)).expect("there is room");
+            network.write_key(0, writer, ChangeKind::Alive, hash(key), &payload(0, 20)).expect("write accepted");
         }
         network.run(50);
         assert_eq!(missed(&mut network, writer, reader).0, 0);
@@ -118,7 +118,7 @@ fn writer_keeps_watching_silent_instances_when_its_deadline_changes() {
 fn instance_that_was_silent_for_longer_than_a_new_deadline_has_missed_it_once() {
     let mut network = Network::new(2, 207);
     let (writer, reader) = pair(&mut network, 10_000, 20_000);
-    network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(0, 20)).expect("there is room");
+    network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(0, 20)).expect("write accepted");
     network.run(5_000);
     let now = network.now;
     let qos = DataWriterQos { deadline: deadline(1_000), ..keep_all_writer() };
@@ -137,13 +137,13 @@ fn reader_keeps_watching_silent_instances_when_its_deadline_changes() {
         let writer = network.writer(0, writer_spec("T", true, writer_qos));
         let reader = network.reader(1, reader_spec("T", true, reader_qos.clone()));
         network.await_match((0, writer), (1, reader));
-        network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(1, 20)).expect("there is room");
+        network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(1, 20)).expect("write accepted");
         network.run(50);
         let now = network.now;
         let qos = DataReaderQos { deadline: deadline(after), ..reader_qos };
         network.nodes[1].set_reader_qos(now, reader, qos).expect("DEADLINE may change");
         network.run(5_000);
-        let status = network.nodes[1].requested_deadline_missed_status(reader).expect("the reader lives");
+        let status = network.nodes[1].requested_deadline_missed_status(reader).expect("the reader exists");
         assert!(expected.contains(&status.total_count), "{before} ms, then {after} ms: {status:?}");
     }
 }
@@ -160,7 +160,7 @@ fn writer_watches_instances_once_its_deadline_becomes_finite() {
         let key = |number: u8| if keyed { hash(number) } else { [0; 16] };
         let write = |network: &mut Network, kind, number| {
             let bytes = if kind == ChangeKind::Alive { payload(1, 20) } else { vec![] };
-            network.write_key(0, writer, kind, key(number), &bytes).expect("there is room");
+            network.write_key(0, writer, kind, key(number), &bytes).expect("write accepted");
         };
         write(&mut network, ChangeKind::Alive, 1);
         if keyed {
@@ -174,7 +174,7 @@ fn writer_watches_instances_once_its_deadline_becomes_finite() {
             network.nodes[0].set_writer_qos(now, writer, qos).expect("DEADLINE may change");
         };
         let missed = |network: &mut Network| {
-            network.nodes[0].offered_deadline_missed_status(writer).expect("the writer lives").total_count
+            network.nodes[0].offered_deadline_missed_status(writer).expect("the writer exists").total_count
         };
         alter(&mut network, deadline(100));
         network.run(99);
@@ -212,17 +212,17 @@ fn instance_revived_by_a_dropped_sample_misses_its_deadlines() {
         });
         network.await_match((0, writers[0]), (1, reader));
         network.await_match((2, writers[1]), (1, reader));
-        network.write_key(0, writers[0], ChangeKind::Alive, hash(1), &payload(1, 20)).expect("there is room");
-        network.write_key(0, writers[0], ending, hash(1), &[]).expect("there is room");
+        network.write_key(0, writers[0], ChangeKind::Alive, hash(1), &payload(1, 20)).expect("write accepted");
+        network.write_key(0, writers[0], ending, hash(1), &[]).expect("write accepted");
         network.run(1_000);
         let missed = |network: &mut Network| {
             let status = network.nodes[1].requested_deadline_missed_status(reader);
-            status.expect("the reader lives").total_count
+            status.expect("the reader exists").total_count
         };
         assert_eq!(missed(&mut network), 0, "an instance that is not alive misses nothing");
         let before = Timestamp::from_nanos(network.wall().to_nanos() - 2_000_000_000);
         let (alive, bytes) = (ChangeKind::Alive, payload(1, 20));
-        network.write_stamped(2, writers[1], alive, hash(1), Some(before), &bytes).expect("there is room");
+        network.write_stamped(2, writers[1], alive, hash(1), Some(before), &bytes).expect("write accepted");
         network.run(450);
         let taken = network.take_all(1, reader);
         let data = taken.iter().filter(|(info, _)| info.valid_data).count();
@@ -240,12 +240,12 @@ fn dropped_samples_do_not_meet_the_deadline_of_a_living_instance() {
     let writer = network.writer(0, writer_spec("T", true, writer_qos));
     let reader = network.reader(1, reader_spec("T", true, reader_qos));
     network.await_match((0, writer), (1, reader));
-    network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(1, 20)).expect("there is room");
+    network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(1, 20)).expect("write accepted");
     for _ in 0..9 {
         network.run(50);
         let before = Timestamp::from_nanos(network.wall().to_nanos() - 2_000_000_000);
         let (alive, bytes) = (ChangeKind::Alive, payload(1, 20));
-        network.write_stamped(0, writer, alive, hash(1), Some(before), &bytes).expect("there is room");
+        network.write_stamped(0, writer, alive, hash(1), Some(before), &bytes).expect("write accepted");
     }
     assert_eq!(missed(&mut network, writer, reader), (0, 4));
 }

@@ -14,10 +14,10 @@ const WRITER: EntityId = EntityId::user_writer(1, false);
 /// Returns a participant with deferred departures and a best-effort reader, and a matched writer of
 /// another participant.
 fn world() -> (Participant, ReaderHandle, Puppet) {
-    let mut node = Participant::new(config(0, 1500), NOW).expect("the configuration is good");
+    let mut node = Participant::new(config(0, 1500), NOW).expect("the configuration is valid");
     node.defer_departures();
     let qos = DataReaderQos { reliability: best_effort(), ..keep_all_reader() };
-    let reader = node.create_reader(NOW, reader_spec("T", false, qos)).expect("the reader is good");
+    let reader = node.create_reader(NOW, reader_spec("T", false, qos)).expect("the reader is valid");
     let mut puppet = Puppet::new(9);
     puppet.join(&mut node, NOW);
     puppet.publish(&mut node, NOW, &puppet.publication(1, false));
@@ -25,11 +25,11 @@ fn world() -> (Participant, ReaderHandle, Puppet) {
 }
 
 fn writers(node: &mut Participant, reader: ReaderHandle) -> usize {
-    node.matched_publications(reader).expect("the reader lives").len()
+    node.matched_publications(reader).expect("the reader exists").len()
 }
 
 fn takes_one(node: &mut Participant, reader: ReaderHandle) -> bool {
-    node.read_next(NOW, reader, Selector::TAKE, &mut ReadCursor::default()).expect("the reader lives").is_some()
+    node.read_next(NOW, reader, Selector::TAKE, &mut ReadCursor::default()).expect("the reader exists").is_some()
 }
 
 #[test]

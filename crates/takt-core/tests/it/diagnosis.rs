@@ -13,8 +13,8 @@ fn keyed_writer_and_unkeyed_reader_do_not_match() {
         let writer = network.writer(0, writer_spec("T", writer_has_key, keep_all_writer()));
         let reader = network.reader(1, reader_spec("T", !writer_has_key, keep_all_reader()));
         network.run(5_000);
-        assert_eq!(network.nodes[0].matched_subscriptions(writer).expect("it lives"), []);
-        assert_eq!(network.nodes[1].matched_publications(reader).expect("it lives"), []);
+        assert_eq!(network.nodes[0].matched_subscriptions(writer).expect("it exists"), []);
+        assert_eq!(network.nodes[1].matched_publications(reader).expect("it exists"), []);
         for node in 0..2 {
             let reasons: Vec<_> = network.nodes[node].refusals().map(|refusal| refusal.reason.clone()).collect();
             assert_eq!(reasons, [RefusalReason::Keys { writer_has_key }]);
@@ -36,7 +36,7 @@ fn refusal_identifies_the_writer_and_the_remote_participant() {
     let reader = network.reader(1, reader_spec("T", false, keep_all_reader()));
     network.run(5_000);
     let [writer, reader] = [network.nodes[0].writer_guid(writer), network.nodes[1].reader_guid(reader)]
-        .map(|guid| guid.expect("it lives"));
+        .map(|guid| guid.expect("it exists"));
     let refusal = network.nodes[0].refusals().next().expect("a refusal");
     assert_eq!((refusal.writer(), refusal.reader()), (writer, reader));
     let text = refusal.to_string();
@@ -76,7 +76,7 @@ fn pair_with_a_caution_is_listed_while_it_matches() {
         assert!(cautions[0].ends_with("match, but others may refuse the pair: member 'x'"), "{}", cautions[0]);
     }
     let now = network.now;
-    network.nodes[1].delete_reader(now, reader).expect("it lives");
+    network.nodes[1].delete_reader(now, reader).expect("it exists");
     network.run(1_000);
     assert_eq!(network.nodes[0].cautions().count(), 0);
     assert_eq!(network.nodes[1].cautions().count(), 0);
@@ -124,13 +124,13 @@ fn forged_network_reason_changes_a_text_and_unmatches_nothing() {
         change(&mut data.qos);
         puppet.publish(&mut network.nodes[0], now, &data);
         let refusal = network.nodes[0].refusals().last().map(|refusal| refusal.reason.to_string());
-        let status = network.nodes[0].requested_incompatible_qos_status(reader).expect("it lives");
-        (network.nodes[0].matched_publications(reader).expect("it lives").len(), refusal, status.last_network_reason)
+        let status = network.nodes[0].requested_incompatible_qos_status(reader).expect("it exists");
+        (network.nodes[0].matched_publications(reader).expect("it exists").len(), refusal, status.last_network_reason)
     };
     let forged = Some("the network is full");
     assert_eq!(announce(&mut network, 1, forged, |_| ()), (1, None, None), "compatible all the same");
     let (matched, text, reason) = announce(&mut network, 2, forged, |qos| qos.ownership = Ownership::Exclusive);
-    let expected = "the network's controller refuses the pair: the network is full";
+    let expected = "the network controller refuses the pair: the network is full";
     assert_eq!((matched, text.as_deref(), reason.as_deref()), (1, Some(expected), forged));
     // A later reason replaces the earlier one.
     announce(&mut network, 2, Some("still full"), |qos| qos.ownership = Ownership::Exclusive);

@@ -58,16 +58,16 @@ fn directed_sample_reaches_only_the_named_reader_of_any_kind() {
         network.await_match((0, writer), (1, early[0]));
         network.await_match((0, writer), (2, early[1]));
         network.run(200);
-        let chosen = network.nodes[2].reader_guid(early[1]).expect("the reader lives");
-        network.write(0, writer, &payload(0, 32)).expect("there is room");
+        let chosen = network.nodes[2].reader_guid(early[1]).expect("the reader exists");
+        network.write(0, writer, &payload(0, 32)).expect("write accepted");
         direct(&mut network, writer, &[chosen], 1, 32);
-        network.write(0, writer, &payload(2, 32)).expect("there is room");
+        network.write(0, writer, &payload(2, 32)).expect("write accepted");
         direct(&mut network, writer, &[chosen], 3, 40_000);
         network.run(500);
         let late = network.reader(3, spec());
         network.await_match((0, writer), (3, late));
         network.run(500);
-        network.write(0, writer, &payload(4, 32)).expect("there is room");
+        network.write(0, writer, &payload(4, 32)).expect("write accepted");
         network.run(500);
         let what = (writer_reliable, readers_reliable, durability);
         assert_eq!(numbers(&mut network, 1, early[0]), [0, 2, 4], "{what:?}");
@@ -85,9 +85,9 @@ fn directed_sample_reaches_a_named_reader_that_matches_later() {
         let writer = network.writer(0, writer_spec("T", false, writer_qos(is_reliable, durability)));
         let late = network.reader(1, reader_spec("T", false, reader_qos(is_reliable, durability)));
         let other = network.reader(2, reader_spec("T", false, reader_qos(is_reliable, durability)));
-        let chosen = network.nodes[1].reader_guid(late).expect("the reader lives");
+        let chosen = network.nodes[1].reader_guid(late).expect("the reader exists");
         direct(&mut network, writer, &[chosen], 1, 32);
-        network.write(0, writer, &payload(2, 32)).expect("there is room");
+        network.write(0, writer, &payload(2, 32)).expect("write accepted");
         network.await_match((0, writer), (1, late));
         network.await_match((0, writer), (2, other));
         network.run(500);
@@ -103,7 +103,7 @@ fn directed_samples_of_a_burst_reach_a_best_effort_reader_in_order() {
         let writer = network.writer(0, writer_spec("T", false, writer_qos(true, Durability::Volatile)));
         let reader = network.reader(1, reader_spec("T", false, reader_qos(false, Durability::Volatile)));
         network.await_match((0, writer), (1, reader));
-        let chosen = network.nodes[1].reader_guid(reader).expect("the reader lives");
+        let chosen = network.nodes[1].reader_guid(reader).expect("the reader exists");
         for number in 0..1_500 {
             direct(&mut network, writer, &[chosen], number, len);
         }
@@ -129,7 +129,7 @@ fn best_effort_reader_does_not_count_directed_and_replaced_samples_as_lost() {
         network.await_match((0, writer), (1, early[0]));
         network.await_match((0, writer), (2, early[1]));
         network.run(1_500);
-        let chosen = network.nodes[2].reader_guid(early[1]).expect("the reader lives");
+        let chosen = network.nodes[2].reader_guid(early[1]).expect("the reader exists");
         let write = |network: &mut Network, key: u8| {
             network.write_key(0, writer, ChangeKind::Alive, hash(key), &payload(key.into(), 20)).expect("room");
             network.run(1);
@@ -146,7 +146,7 @@ fn best_effort_reader_does_not_count_directed_and_replaced_samples_as_lost() {
         network.run(1_500);
         [1, 1, 2].into_iter().for_each(|key| write(&mut network, key));
         for (node, reader) in [(1, early[0]), (2, early[1]), (3, late)] {
-            let lost = network.nodes[node].sample_lost_status(reader).expect("the reader lives").total_count;
+            let lost = network.nodes[node].sample_lost_status(reader).expect("the reader exists").total_count;
             assert_eq!(lost, 0, "node {node}, {writer_reliable}, {durability:?}");
         }
         // Samples lost in the network count as lost.
@@ -154,7 +154,7 @@ fn best_effort_reader_does_not_count_directed_and_replaced_samples_as_lost() {
         [1, 2, 3].into_iter().for_each(|key| write(&mut network, key));
         network.cut = vec![];
         write(&mut network, 1);
-        let lost = network.nodes[1].sample_lost_status(early[0]).expect("the reader lives").total_count;
+        let lost = network.nodes[1].sample_lost_status(early[0]).expect("the reader exists").total_count;
         assert_eq!(lost, 3, "{writer_reliable}, {durability:?}");
     }
 }
@@ -172,19 +172,19 @@ fn directed_sample_asserts_its_manual_writer_at_other_readers() {
             for (node, reader) in [1, 2].into_iter().zip(readers) {
                 network.await_match((0, writer), (node, reader));
             }
-            let chosen = network.nodes[2].reader_guid(readers[1]).expect("the reader lives");
+            let chosen = network.nodes[2].reader_guid(readers[1]).expect("the reader exists");
             for number in 0..20 {
                 direct(&mut network, writer, &[chosen], number, 32);
                 network.run(200);
                 for (node, reader) in [1, 2].into_iter().zip(readers) {
-                    let status = network.nodes[node].liveliness_changed_status(reader).expect("the reader lives");
+                    let status = network.nodes[node].liveliness_changed_status(reader).expect("the reader exists");
                     let counts = (status.alive_count, status.not_alive_count);
                     assert_eq!(counts, (1, 0), "{kind:?}, reliable {is_reliable}, node {node}, sample {number}");
                 }
             }
             assert!(network.take_all(1, readers[0]).is_empty(), "all samples are for the other reader");
             network.run(700);
-            let status = network.nodes[1].liveliness_changed_status(readers[0]).expect("the reader lives");
+            let status = network.nodes[1].liveliness_changed_status(readers[0]).expect("the reader exists");
             assert_eq!((status.alive_count, status.not_alive_count), (0, 1), "{kind:?}: the lease ends");
         }
     }

@@ -11,7 +11,7 @@ use takt_wire::qos::*;
 fn ten_participants_find_each_other() {
     let mut network = Network::new(10, 1);
     let all = network.run_until(5_000, |n| n.nodes.iter().all(|node| node.discovered_participants().len() == 9));
-    assert!(all, "everybody knows everybody");
+    assert!(all, "all participants are discovered");
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn silent_participant_is_lost_after_its_lease() {
     assert_eq!(network.nodes[1].discovered_participants().len(), 1, "the lease of 20 s still runs");
     network.run(10_000);
     assert!(network.nodes[1].discovered_participants().is_empty());
-    assert!(network.nodes[1].matched_publications(reader).expect("the reader lives").is_empty());
+    assert!(network.nodes[1].matched_publications(reader).expect("the reader exists").is_empty());
     assert!(network.events(1).iter().any(|event| matches!(event, Event::ParticipantLost(_))));
     network.cut.clear();
     network.await_match((0, writer), (1, reader));
@@ -68,7 +68,7 @@ fn announcement_older_than_a_farewell_does_not_rediscover_its_participant() {
     assert_eq!(node.counters().stale_announcements, 1);
     run_alone(&mut node, &mut now, 10_000);
     peer.announce_itself(&mut node, now);
-    assert_eq!(node.discovered_participants().len(), 1, "whoever forges a farewell keeps nobody away for ever");
+    assert_eq!(node.discovered_participants().len(), 1, "a forged farewell does not exclude a participant permanently");
 }
 
 #[test]
@@ -77,14 +77,14 @@ fn deleted_endpoint_is_unmatched_and_a_new_one_matches() {
     let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
     let reader = network.reader(1, reader_spec("T", false, keep_all_reader()));
     network.await_match((0, writer), (1, reader));
-    network.nodes[0].delete_writer(network.now, writer).expect("the writer lives");
+    network.nodes[0].delete_writer(network.now, writer).expect("the writer exists");
     assert!(network.run_until(1_000, |n| n.nodes[1].matched_publications(reader).is_ok_and(|list| list.is_empty())));
     assert_eq!(network.nodes[0].delete_writer(network.now, writer), Err(Error::AlreadyDeleted));
     let again = network.writer(0, writer_spec("T", false, keep_all_writer()));
     network.await_match((0, again), (1, reader));
-    network.nodes[1].delete_reader(network.now, reader).expect("the reader lives");
+    network.nodes[1].delete_reader(network.now, reader).expect("the reader exists");
     assert!(network.run_until(1_000, |n| n.nodes[0].matched_subscriptions(again).is_ok_and(|list| list.is_empty())));
-    let status = network.nodes[0].publication_matched_status(again).expect("the writer lives");
+    let status = network.nodes[0].publication_matched_status(again).expect("the writer exists");
     assert_eq!((status.total_count, status.current_count), (1, 0));
 }
 
@@ -110,8 +110,8 @@ fn refusal_names_policies_types_and_partitions() {
         assert!(reasons.iter().any(|reason| reason.contains("'Other'")), "{reasons:?}");
         assert!(reasons.iter().any(|reason| reason.contains("kitchen")), "{reasons:?}");
     }
-    let offered = network.nodes[0].offered_incompatible_qos_status(writer).expect("the writer lives");
-    let requested = network.nodes[1].requested_incompatible_qos_status(reader).expect("the reader lives");
+    let offered = network.nodes[0].offered_incompatible_qos_status(writer).expect("the writer exists");
+    let requested = network.nodes[1].requested_incompatible_qos_status(reader).expect("the reader exists");
     assert_eq!((offered.total_count, offered.last_policy), (1, Some(PolicyId::Reliability)));
     assert_eq!((requested.total_count, requested.last_policy), (1, Some(PolicyId::Reliability)));
     assert!(network.events(0).contains(&Event::OfferedIncompatibleQos(writer)));
@@ -139,7 +139,7 @@ fn endpoints_of_one_participant_match_each_other() {
     let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
     let reader = network.reader(0, reader_spec("T", false, keep_all_reader()));
     network.await_match((0, writer), (0, reader));
-    network.write(0, writer, &payload(7, 100)).expect("there is room");
+    network.write(0, writer, &payload(7, 100)).expect("write accepted");
     network.run(100);
     assert_eq!(network.take(0, reader).map(|(_, bytes)| bytes), Some(payload(7, 100)));
 }
@@ -173,7 +173,7 @@ fn endpoint_is_removed_by_its_key_hash_without_a_payload() {
     let mut puppet = Puppet::new(9);
     puppet.join(node, now);
     puppet.publish(node, now, &puppet.publication(1, true));
-    assert_eq!(node.matched_publications(reader).expect("the reader lives").len(), 1);
+    assert_eq!(node.matched_publications(reader).expect("the reader exists").len(), 1);
     let mut inline = takt_wire::inline_qos::InlineQosBuilder::<64>::new();
     inline.key_hash(puppet.publication(1, true).guid.to_bytes()).expect("it fits");
     inline.status_info(3).expect("it fits");
@@ -184,5 +184,5 @@ fn endpoint_is_removed_by_its_key_hash_without_a_payload() {
         let gone = crate::puppet::data(takt_wire::EntityId::SEDP_PUB_WRITER, 2, takt_wire::Payload::None);
         message.data(&takt_wire::DataEmit { inline_qos: Some(&inline_qos), ..gone }).expect("it fits");
     });
-    assert_eq!(node.matched_publications(reader).expect("the reader lives"), []);
+    assert_eq!(node.matched_publications(reader).expect("the reader exists"), []);
 }

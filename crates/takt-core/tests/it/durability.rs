@@ -54,7 +54,7 @@ fn history_uses_its_own_flow_and_repairs_use_that_of_new_samples() {
         let spec = WriterSpec { flows, ..writer_spec("T", false, writer_qos(History::KeepAll)) };
         let writer = network.writer(0, spec);
         for number in 0..100 {
-            network.write(0, writer, &payload(number, 1_000)).expect("there is room");
+            network.write(0, writer, &payload(number, 1_000)).expect("write accepted");
         }
         let durability = Durability::TransientLocal;
         let reader_qos = DataReaderQos { durability, reliability, ..keep_all_reader() };
@@ -73,7 +73,7 @@ fn history_uses_its_own_flow_and_repairs_use_that_of_new_samples() {
 
         network.faults.loss = if reliability == reliable() { 30 } else { 0 };
         for number in 100..200 {
-            network.write(0, writer, &payload(number, 1_000)).expect("there is room");
+            network.write(0, writer, &payload(number, 1_000)).expect("write accepted");
         }
         network.run_until(30_000, |network| {
             got.extend(numbers(network, 1, reader));
@@ -90,12 +90,12 @@ fn volatile_reader_of_a_writer_with_history_gets_only_new_samples() {
     let mut network = Network::new(2, 72);
     let writer = network.writer(0, writer_spec("T", false, writer_qos(History::KeepAll)));
     for number in 0..100 {
-        network.write(0, writer, &payload(number, 20)).expect("there is room");
+        network.write(0, writer, &payload(number, 20)).expect("write accepted");
     }
     let reader = network.reader(1, reader_spec("T", false, keep_all_reader()));
     network.await_match((0, writer), (1, reader));
     for number in 100..200 {
-        network.write(0, writer, &payload(number, 20)).expect("there is room");
+        network.write(0, writer, &payload(number, 20)).expect("write accepted");
     }
     network.run(1_000);
     assert!(numbers(&mut network, 1, reader).into_iter().eq(100..200));
@@ -106,7 +106,7 @@ fn best_effort_late_joiner_is_sent_the_history_once() {
     let mut network = Network::new(2, 73);
     let writer = network.writer(0, writer_spec("T", false, writer_qos(History::KeepAll)));
     for number in 0..50 {
-        network.write(0, writer, &payload(number, 20)).expect("there is room");
+        network.write(0, writer, &payload(number, 20)).expect("write accepted");
     }
     let reader_qos =
         DataReaderQos { durability: Durability::TransientLocal, reliability: best_effort(), ..keep_all_reader() };
@@ -125,7 +125,7 @@ fn history_of_each_instance_reaches_a_late_joiner() {
     for round in 0..20_u32 {
         for key in 0..10_u8 {
             let bytes = payload(u32::from(key) | round << 8, 20);
-            network.write_key(0, writer, takt_core::ChangeKind::Alive, hash(key), &bytes).expect("there is room");
+            network.write_key(0, writer, takt_core::ChangeKind::Alive, hash(key), &bytes).expect("write accepted");
         }
     }
     let reader_qos =

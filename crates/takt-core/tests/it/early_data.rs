@@ -25,8 +25,8 @@ impl Matched {
 
     fn with(qos: DataReaderQos, mut puppet: Puppet, durability: Durability) -> Self {
         let now = Instant(1_000_000_000);
-        let mut node = Participant::new(config(0, 1500), now).expect("the configuration is good");
-        let reader = node.create_reader(now, reader_spec("T", false, qos)).expect("the reader is good");
+        let mut node = Participant::new(config(0, 1500), now).expect("the configuration is valid");
+        let reader = node.create_reader(now, reader_spec("T", false, qos)).expect("the reader is valid");
         puppet.join(&mut node, now);
         let mut data = puppet.publication(1, true);
         data.qos.durability = durability;
@@ -53,7 +53,7 @@ impl Matched {
         let mut taken = Vec::new();
         let mut cursor = ReadCursor::default();
         while let Some(sample) =
-            self.node.read_next(self.now, self.reader, Selector::TAKE, &mut cursor).expect("it lives")
+            self.node.read_next(self.now, self.reader, Selector::TAKE, &mut cursor).expect("it exists")
         {
             taken.push(sample.info.sequence_number.0);
         }
@@ -61,7 +61,7 @@ impl Matched {
     }
 
     fn lost(&mut self) -> u64 {
-        self.node.sample_lost_status(self.reader).expect("it lives").total_count
+        self.node.sample_lost_status(self.reader).expect("it exists").total_count
     }
 }
 
@@ -145,10 +145,10 @@ fn early_samples_are_dropped_with_their_writer() {
 fn history_is_not_complete_after_an_initial_heartbeat() {
     let durability = Durability::TransientLocal;
     let mut matched = Matched::with(DataReaderQos { durability, ..keep_all_reader() }, Puppet::of_ours(9), durability);
-    let has_history = |matched: &mut Matched| matched.node.has_history(matched.reader).expect("it lives");
+    let has_history = |matched: &mut Matched| matched.node.has_history(matched.reader).expect("it exists");
     let greeting = Heartbeat { is_final: true, ..matched.puppet.heartbeat(WRITER, 1, 0) };
     matched.puppet.say(&mut matched.node, matched.now, |message| message.heartbeat(&greeting).expect("it fits"));
-    assert!(!has_history(&mut matched), "a greeting says where data begin, not what the writer has");
+    assert!(!has_history(&mut matched), "an initial heartbeat states the first sample, not the history");
     matched.send(1..=2);
     assert!(!has_history(&mut matched));
     matched.heartbeat(1, 3);

@@ -10,8 +10,8 @@ use takt_wire::{EntityId, SequenceNumber, SequenceNumberSet};
 /// Returns a participant with one reader of the topic `T`.
 fn listener(qos: takt_wire::qos::DataReaderQos) -> (Participant, ReaderHandle, Instant) {
     let now = Instant(1_000_000_000);
-    let mut node = Participant::new(config(0, 1500), now).expect("the configuration is good");
-    let reader = node.create_reader(now, reader_spec("T", false, qos)).expect("the reader is good");
+    let mut node = Participant::new(config(0, 1500), now).expect("the configuration is valid");
+    let reader = node.create_reader(now, reader_spec("T", false, qos)).expect("the reader is valid");
     outgoing(&mut node, now);
     (node, reader, now)
 }
@@ -19,7 +19,7 @@ fn listener(qos: takt_wire::qos::DataReaderQos) -> (Participant, ReaderHandle, I
 fn take_all(node: &mut Participant, now: Instant, reader: ReaderHandle) -> Vec<i64> {
     let mut taken = Vec::new();
     let mut cursor = ReadCursor::default();
-    while let Some(sample) = node.read_next(now, reader, Selector::TAKE, &mut cursor).expect("the reader lives") {
+    while let Some(sample) = node.read_next(now, reader, Selector::TAKE, &mut cursor).expect("the reader exists") {
         taken.push(sample.info.sequence_number.0);
     }
     taken
@@ -98,7 +98,7 @@ fn lost_samples_are_summed_without_overflow() {
                 message.data(&data(writer, i64::MAX - 1, Payload::Data(&bytes))).expect("it fits");
             });
         }
-        let lost = node.sample_lost_status(reader).expect("the reader lives");
+        let lost = node.sample_lost_status(reader).expect("the reader exists");
         assert_eq!(lost.total_count, u64::MAX, "reliable: {reliable}");
     }
 }
@@ -123,8 +123,8 @@ fn queued_messages_for_a_departed_writer_are_not_sent_to_its_successor() {
     sent.extend(outgoing(&mut node, now));
     let to_last = sent.iter().filter(|(to, _)| *to == [last.address]).count();
     let asked_user_writer = |submessage: &Submessage<'_>| matches!(submessage, Submessage::AckNack(acknack) if acknack.writer == EntityId::user_writer(1, false));
-    assert_eq!(count(&sent, asked_user_writer), 0, "a best-effort writer is never asked");
-    assert_eq!(to_last, sent.len(), "nobody but the last is still there: {sent:?}");
+    assert_eq!(count(&sent, asked_user_writer), 0, "a best-effort writer is never probed");
+    assert_eq!(to_last, sent.len(), "only the last one remains: {sent:?}");
 }
 
 #[test]
@@ -157,8 +157,8 @@ fn gap_without_an_end_takes_one_step() {
 #[test]
 fn participant_cannot_announce_endpoints_of_others() {
     let (mut node, reader, now) = listener(keep_all_reader());
-    let own_writer = node.create_writer(now, writer_spec("T", false, keep_all_writer())).expect("the writer is good");
-    let own_guid = node.writer_guid(own_writer).expect("the writer lives");
+    let own_writer = node.create_writer(now, writer_spec("T", false, keep_all_writer())).expect("the writer is valid");
+    let own_guid = node.writer_guid(own_writer).expect("the writer exists");
     let mut honest = Puppet::new(9);
     honest.join(&mut node, now);
     honest.publish(&mut node, now, &honest.publication(1, true));
@@ -188,7 +188,7 @@ fn participant_cannot_announce_endpoints_of_others() {
         message.data(&data(EntityId::SEDP_PUB_WRITER, 3, Payload::Data(&bytes))).expect("it fits");
     });
     assert_eq!(node.counters().malformed_discovery, 3);
-    let matched = node.matched_publications(reader).expect("the reader lives");
+    let matched = node.matched_publications(reader).expect("the reader exists");
     assert_eq!(matched, [own_guid, honest.publication(1, true).guid]);
 }
 
@@ -208,9 +208,9 @@ fn endpoints_of_the_wrong_kind_are_ignored() {
         puppet.subscribe(&mut node, now, &subscription);
     }
     assert_eq!(node.counters().malformed_discovery, 6);
-    assert_eq!(node.matched_publications(reader).expect("the reader lives"), []);
+    assert_eq!(node.matched_publications(reader).expect("the reader exists"), []);
     puppet.publish(&mut node, now, &puppet.publication(1, true));
-    assert_eq!(node.matched_publications(reader).expect("the reader lives").len(), 1);
+    assert_eq!(node.matched_publications(reader).expect("the reader exists").len(), 1);
 }
 
 #[test]
@@ -266,7 +266,7 @@ fn best_effort_reader_counts_no_loss_before_a_fragmented_first_sample() {
                 message.data_frag(&fragment(writer, sn, number, 2_000, bytes)).expect("it fits");
             });
         }
-        let status = node.sample_lost_status(reader).expect("the reader lives");
+        let status = node.sample_lost_status(reader).expect("the reader exists");
         assert_eq!(status.total_count, lost, "after sample {sn}");
     }
     assert_eq!(take_all(&mut node, now, reader), [21, 23]);
@@ -278,8 +278,8 @@ fn small_listener(memory: usize, reassembly: usize) -> (Participant, ReaderHandl
     let mut config = config(0, 1500);
     config.limits.endpoint_memory_bytes = memory;
     config.limits.reassembly_bytes = reassembly;
-    let mut node = Participant::new(config, now).expect("the configuration is good");
-    let reader = node.create_reader(now, reader_spec("T", false, keep_all_reader())).expect("the reader is good");
+    let mut node = Participant::new(config, now).expect("the configuration is valid");
+    let reader = node.create_reader(now, reader_spec("T", false, keep_all_reader())).expect("the reader is valid");
     (node, reader, now)
 }
 
@@ -330,7 +330,7 @@ fn waiting_samples_are_dropped_for_the_next_one() {
             });
         }
     }
-    assert_eq!(node.counters().rejected_samples, 0, "they will be asked for again");
+    assert_eq!(node.counters().rejected_samples, 0, "they will be requested again");
     let sent = outgoing(&mut node, now);
     let asks_for_first = |submessage: &Submessage<'_>| {
         matches!(submessage, Submessage::AckNack(nack)
@@ -381,7 +381,7 @@ fn discovery_continues_after_thousands_of_endpoints_left_at_once() {
             message.data(&data).expect("it fits");
         });
     }
-    assert_eq!(node.matched_publications(reader).expect("the reader lives").len(), 2);
+    assert_eq!(node.matched_publications(reader).expect("the reader exists").len(), 2);
 }
 
 #[test]
@@ -391,9 +391,9 @@ fn forged_sample_does_not_cause_an_endless_exchange() {
         let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
         let reader = network.reader(1, reader_spec("T", false, keep_all_reader()));
         network.await_match((0, writer), (1, reader));
-        network.write(0, writer, &payload(1, 20)).expect("there is room");
+        network.write(0, writer, &payload(1, 20)).expect("write accepted");
         network.run(1_000);
-        let guid = network.nodes[0].writer_guid(writer).expect("the writer lives");
+        let guid = network.nodes[0].writer_guid(writer).expect("the writer exists");
         let mut forger = Puppet::new(9);
         forger.prefix = guid.prefix;
         let bytes = payload(1, 20);
@@ -405,7 +405,7 @@ fn forged_sample_does_not_cause_an_endless_exchange() {
         network.run(2_000);
         assert!(network.delivered - before < 20, "{} datagrams", network.delivered - before);
         for number in 2..200 {
-            network.write(0, writer, &payload(number, 20)).expect("there is room");
+            network.write(0, writer, &payload(number, 20)).expect("write accepted");
             network.run(10);
         }
         let honest = network.take_all(1, reader).iter().filter(|(_, bytes)| *bytes != payload(1, 20)).count();

@@ -32,7 +32,7 @@ fn forget(network: &mut Network, meanwhile: impl FnOnce(&mut Network)) {
 }
 
 fn writers_of(network: &mut Network, reader: ReaderHandle) -> (u32, u32) {
-    let status = network.nodes[1].subscription_matched_status(reader).expect("the reader lives");
+    let status = network.nodes[1].subscription_matched_status(reader).expect("the reader exists");
     (status.current_count, status.total_count)
 }
 
@@ -49,11 +49,11 @@ fn endpoint_deletion_is_detected_by_a_participant_that_was_lost_meanwhile() {
         }
         network.run(1_000);
         let (gone, stays) = if is_first { (0, 1) } else { (1, 0) };
-        forget(&mut network, |network| network.nodes[0].delete_writer(network.now, writers[gone]).expect("it lives"));
+        forget(&mut network, |network| network.nodes[0].delete_writer(network.now, writers[gone]).expect("it exists"));
         network.run(5_000);
         assert_eq!(writers_of(&mut network, readers[gone]), (0, 1), "{is_first}");
         assert_eq!(writers_of(&mut network, readers[stays]), (1, 1), "{is_first}: it never went");
-        network.write(0, writers[stays], &payload(1, 20)).expect("there is room");
+        network.write(0, writers[stays], &payload(1, 20)).expect("write accepted");
         network.run(100);
         assert_eq!(network.take_all(1, readers[stays]).len(), 1);
     }
@@ -66,9 +66,9 @@ fn deletion_of_the_only_endpoint_is_detected_by_a_participant_that_was_lost_mean
     let writer = network.writer(1, writer_spec("T", false, keep_all_writer()));
     network.await_match((1, writer), (0, reader));
     network.run(1_000);
-    forget(&mut network, |network| network.nodes[0].delete_reader(network.now, reader).expect("it lives"));
+    forget(&mut network, |network| network.nodes[0].delete_reader(network.now, reader).expect("it exists"));
     network.run(5_000);
-    let status = network.nodes[1].publication_matched_status(writer).expect("the writer lives");
+    let status = network.nodes[1].publication_matched_status(writer).expect("the writer exists");
     assert_eq!((status.current_count, status.total_count), (0, 1));
 }
 
@@ -80,15 +80,15 @@ fn acknowledgements_of_a_rediscovering_reader_are_accepted_at_once() {
     let writer = network.writer(1, writer_spec("T", false, keep_all_writer()));
     network.await_match((1, writer), (0, reader));
     for number in 0..500 {
-        network.write(1, writer, &payload(number, 20)).expect("there is room");
+        network.write(1, writer, &payload(number, 20)).expect("write accepted");
         network.run(50);
     }
     assert_eq!(network.take_all(0, reader).len(), 500);
     forget(&mut network, |_| {});
     network.run(1_000);
     let gone = network.take_all(0, reader);
-    assert!(gone.iter().all(|(info, _)| !info.valid_data), "it was told that its writer had gone");
-    network.write(1, writer, &payload(500, 20)).expect("there is room");
+    assert!(gone.iter().all(|(info, _)| !info.valid_data), "it was notified that its writer had left");
+    network.write(1, writer, &payload(500, 20)).expect("write accepted");
     network.run(1_000);
     assert_eq!(network.take_all(0, reader).len(), 1);
     assert_eq!(network.nodes[1].is_acknowledged(writer, None), Ok(true));
@@ -117,8 +117,8 @@ const START: Instant = Instant(1_000_000_000);
 #[test]
 fn announcement_replaced_while_the_history_is_sent_ends_no_match() {
     for is_sent in [true, false] {
-        let mut node = Participant::new(config(0, 1500), START).expect("the configuration is good");
-        let reader = node.create_reader(START, reader_spec("T", false, keep_all_reader())).expect("the reader is good");
+        let mut node = Participant::new(config(0, 1500), START).expect("the configuration is valid");
+        let reader = node.create_reader(START, reader_spec("T", false, keep_all_reader())).expect("reader is valid");
         let mut puppet = Puppet::new(9);
         puppet.join(&mut node, START);
         puppet.publish(&mut node, START, &puppet.publication(1, true));
@@ -131,7 +131,7 @@ fn announcement_replaced_while_the_history_is_sent_ends_no_match() {
             });
         };
         let status = |node: &mut Participant| {
-            let status = node.subscription_matched_status(reader).expect("the reader lives");
+            let status = node.subscription_matched_status(reader).expect("the reader exists");
             (status.current_count, status.total_count)
         };
         assert_eq!(status(&mut node), (1, 1));
@@ -170,8 +170,8 @@ fn lone_heartbeats(node: &mut Participant) -> Vec<(i64, i64)> {
 /// Without it the requesting participant would consider the endpoint deleted.
 #[test]
 fn heartbeat_covers_announcements_about_to_be_sent() {
-    let mut node = Participant::new(config(0, 1500), START).expect("the configuration is good");
-    let writer = node.create_writer(START, writer_spec("T", false, keep_all_writer())).expect("the writer is good");
+    let mut node = Participant::new(config(0, 1500), START).expect("the configuration is valid");
+    let writer = node.create_writer(START, writer_spec("T", false, keep_all_writer())).expect("the writer is valid");
     let mut puppet = Puppet::new(9);
     puppet.join(&mut node, START);
     lone_heartbeats(&mut node);

@@ -46,7 +46,7 @@ fn samples_of_every_size_around_the_fragment_size_arrive() {
     let reader = network.reader(1, reader_spec("T", false, keep_all_reader()));
     network.await_match((0, writer), (1, reader));
     for len in (1300..1500).chain(2600..2760).step_by(4) {
-        network.write(0, writer, &payload(len as u32, len)).expect("there is room");
+        network.write(0, writer, &payload(len as u32, len)).expect("write accepted");
         assert!(
             network.run_until(1_000, |n| n.take(1, reader).is_some_and(|(_, bytes)| bytes == payload(len as u32, len)))
         );
@@ -103,7 +103,7 @@ fn reader_on_a_path_with_a_smaller_mtu_gets_smaller_fragments() {
     reader_qos.durability = takt_wire::qos::Durability::TransientLocal;
     let reader = network.reader(1, reader_spec("T", false, reader_qos));
     network.await_match((0, writer), (1, reader));
-    network.write(0, writer, &payload(1, 50_000)).expect("there is room");
+    network.write(0, writer, &payload(1, 50_000)).expect("write accepted");
     assert!(network.run_until(1_000, |n| n.take(1, reader).is_some()));
     assert!(network.longest > 8_000);
 }
@@ -130,7 +130,7 @@ fn long_fragments_except_the_last_are_not_copied() {
     network.await_match((0, writer), (1, reader));
     network.run(500);
     let sample = payload(1, 200_000);
-    network.write(0, writer, &sample).expect("there is room");
+    network.write(0, writer, &sample).expect("write accepted");
     let (now, mut frame, mut ahead) = (network.now, vec![0x5a; 65_507], Vec::new());
     let [left, right] = &mut network.nodes[..] else { panic!("there are two nodes") };
     while let Some(transmit) = left.poll_transmit_gathering(now, &mut frame) {
@@ -140,9 +140,9 @@ fn long_fragments_except_the_last_are_not_copied() {
     }
     assert_eq!(ahead, [(68, 64_864); 3], "a header and the fragment itself, three times of four");
     assert!(network.take(1, reader).is_some_and(|(_, bytes)| bytes == sample));
-    network.write(0, writer, &sample).expect("there is room");
+    network.write(0, writer, &sample).expect("write accepted");
     while let Some(transmit) = network.nodes[0].poll_transmit(now, &mut frame) {
-        assert!(transmit.payload.is_empty(), "nobody asked for that");
+        assert!(transmit.payload.is_empty(), "no reader requested it");
     }
 }
 
@@ -157,7 +157,7 @@ fn writer_sends_shorter_datagrams_when_long_ones_never_arrive() {
         network.run(500);
         network.events(0);
         for number in 0..40 {
-            network.write(0, writer, &payload(number, len)).expect("there is room");
+            network.write(0, writer, &payload(number, len)).expect("write accepted");
         }
         let all = network.run_until(60_000, |n| n.nodes[0].is_acknowledged(writer, None) == Ok(true));
         assert!(all, "{len} octets");
@@ -187,7 +187,7 @@ fn write_each_50_ms(
 ) -> usize {
     let mut taken = 0;
     for number in 0..count {
-        network.write(0, writer, &payload(number, len)).expect("there is room");
+        network.write(0, writer, &payload(number, len)).expect("write accepted");
         network.run(50);
         let arrived = network.take_all(1, reader);
         assert!(arrived.iter().all(|(_, bytes)| *bytes == payload(number, len)));
@@ -250,7 +250,7 @@ fn datagram_length_is_kept_when_only_some_long_ones_are_lost() {
     network.await_match((0, writer), (1, reader));
     network.faults = Faults { loss: 30, duplication: 5, reordering: 10 };
     for number in 0..40 {
-        network.write(0, writer, &payload(number, 100_000)).expect("there is room");
+        network.write(0, writer, &payload(number, 100_000)).expect("write accepted");
     }
     assert!(network.run_until(60_000, |n| n.nodes[0].is_acknowledged(writer, None) == Ok(true)));
     assert_eq!(network.take_all(1, reader).len(), 40);
@@ -275,9 +275,9 @@ impl KeyExtractor for Unreadable {
 fn inline_qos_of_any_fragment_is_applied() {
     for order in [[1, 2, 3], [3, 2, 1], [2, 1, 3]] {
         let now = Instant(1_000_000_000);
-        let mut node = Participant::new(config(0, 1500), now).expect("the configuration is good");
+        let mut node = Participant::new(config(0, 1500), now).expect("the configuration is valid");
         let spec = ReaderSpec { key: Some(Box::new(Unreadable)), ..reader_spec("T", true, keep_all_reader()) };
-        let reader = node.create_reader(now, spec).expect("the reader is good");
+        let reader = node.create_reader(now, spec).expect("the reader is valid");
         let mut puppet = Puppet::new(9);
         puppet.join(&mut node, now);
         let writer = EntityId::user_writer(1, true);
@@ -296,7 +296,7 @@ fn inline_qos_of_any_fragment_is_applied() {
                 message.data_frag(&piece).expect("it fits");
             }
         });
-        let sample = node.read_next(now, reader, Selector::TAKE, &mut ReadCursor::default()).expect("the reader lives");
+        let sample = node.read_next(now, reader, Selector::TAKE, &mut ReadCursor::default()).expect("reader exists");
         assert_eq!(sample.map(|sample| sample.info.instance_handle), Some(InstanceHandle(hash(7))), "{order:?}");
     }
 }
@@ -317,7 +317,7 @@ fn reader_with_fragments_of_another_size_gets_the_sample() {
     let sample = payload(7, 40_000);
     // The first fragments arrive at both hosts, the others at none.
     network.keep = Some(28);
-    network.write(0, writer, &sample).expect("there is room");
+    network.write(0, writer, &sample).expect("write accepted");
     assert!(network.run_until(0, |network| network.keep == Some(0)), "they are under way");
     let late = network.reader(0, reader_spec("T", false, DataReaderQos { durability, ..keep_all_reader() }));
     network.keep = None;
@@ -340,9 +340,9 @@ impl Unrepeated {
 
     fn new() -> Self {
         let now = Instant(1_000_000_000);
-        let mut node = Participant::new(config(0, 1500), now).expect("the configuration is good");
+        let mut node = Participant::new(config(0, 1500), now).expect("the configuration is valid");
         let qos = DataReaderQos { reliability: best_effort(), ..keep_all_reader() };
-        let reader = node.create_reader(now, reader_spec("T", false, qos)).expect("the reader is good");
+        let reader = node.create_reader(now, reader_spec("T", false, qos)).expect("the reader is valid");
         let mut puppet = Puppet::new(9);
         puppet.join(&mut node, now);
         let publication = puppet.publication(1, false);
@@ -371,7 +371,7 @@ impl Unrepeated {
     }
 
     fn lost(&mut self) -> u64 {
-        self.node.samples_lost_total(self.reader).expect("the reader lives")
+        self.node.samples_lost_total(self.reader).expect("the reader exists")
     }
 
     fn taken(&mut self) -> usize {
@@ -404,7 +404,7 @@ fn best_effort_samples_without_any_fragment_are_lost_with_their_neighbors() {
     t.fragments(&[(5, 1), (9, 1)]);
     assert_eq!(t.lost(), 0, "the others may be late");
     t.fragments(&[(12, 1)]);
-    assert_eq!(t.lost(), 4, "nothing of 6, 7, 8 came");
+    assert_eq!(t.lost(), 4, "nothing of 6, 7, 8 arrived");
     t.gap(10, 12);
     t.fragments(&[(13, 1)]);
     assert_eq!(t.lost(), 5, "10 and 11 are not for this reader");

@@ -34,8 +34,8 @@ pub(crate) struct World {
 pub(crate) fn world(seed: u64, topics: &[&str], (coherent, ordered): (bool, bool), reader: &DataReaderQos) -> World {
     let presentation = group(coherent, ordered);
     let mut network = Network::new(2, seed);
-    let publisher = network.nodes[0].create_publisher(presentation).expect("there is room");
-    let subscriber = network.nodes[1].create_subscriber(presentation).expect("there is room");
+    let publisher = network.nodes[0].create_publisher(presentation).expect("write accepted");
+    let subscriber = network.nodes[1].create_subscriber(presentation).expect("write accepted");
     let (mut writers, mut readers) = (Vec::new(), Vec::new());
     for topic in topics {
         let mut spec = writer_spec(topic, false, keep_all_writer());
@@ -57,7 +57,7 @@ impl World {
         for &writer in writers {
             self.written += 1;
             let bytes = payload(self.written, 12);
-            self.network.write(0, self.writers[writer], &bytes).expect("there is room");
+            self.network.write(0, self.writers[writer], &bytes).expect("write accepted");
         }
     }
 
@@ -102,7 +102,7 @@ impl World {
     fn take_in_order(&mut self) -> Vec<u32> {
         self.begin_access();
         let readers = self.network.nodes[1].readers_with(self.subscriber, &Selector::READ).expect("access is open");
-        let taken = readers.into_iter().map(|reader| self.take_one(reader).expect("as was said")).collect();
+        let taken = readers.into_iter().map(|reader| self.take_one(reader).expect("as announced")).collect();
         self.end_access();
         taken
     }
@@ -270,7 +270,7 @@ fn group_set_is_dropped_when_one_writer_is_deleted_within_it() {
     t.write(&[0, 1]);
     t.network.run(20);
     let now = t.network.now;
-    t.network.nodes[0].delete_writer(now, t.writers[1]).expect("it lives");
+    t.network.nodes[0].delete_writer(now, t.writers[1]).expect("it exists");
     t.network.run(20);
     t.write(&[0]);
     t.end();
@@ -379,7 +379,7 @@ fn late_subscriber_presents_only_complete_sets() {
     t.write(&[0, 1]);
     t.network.run(20);
     let presentation = group(true, false);
-    let late = t.network.nodes[1].create_subscriber(presentation).expect("there is room");
+    let late = t.network.nodes[1].create_subscriber(presentation).expect("write accepted");
     let readers: Vec<_> = ["A", "B"]
         .into_iter()
         .map(|topic| {
@@ -408,11 +408,7 @@ fn heartbeat_is_requested_when_group_information_was_lost() {
     t.network.keep = Some(1);
     t.network.run(1);
     t.network.keep = None;
-    assert_eq!(
-        t.take_all(),
-        [vec![1], vec![]],
-        "nothing comes before the first; before the second the other writer may"
-    );
+    assert_eq!(t.take_all(), [vec![1], vec![]], "nothing precedes the first; the other writer may precede the second");
     t.network.run(1_000);
     assert_eq!(t.take_all(), [vec![2], vec![]]);
 }
@@ -446,7 +442,7 @@ fn heartbeat_does_not_cover_later_changes() {
     t.network.run_until(0, |_| true);
     t.network.keep = None;
     t.write(&[0]);
-    assert_eq!(t.take_after_each_datagram(), [3, 4], "number 3 was lost, and came after number 4");
+    assert_eq!(t.take_after_each_datagram(), [3, 4], "number 3 was lost and arrived after number 4");
 }
 
 #[test]
@@ -461,7 +457,7 @@ fn full_reader_affects_only_publishers_whose_changes_it_holds() {
     add_writer(&mut t, "B", keep_all_writer(), presentation);
     let orderly = add_writer(&mut t, "A", keep_all_writer(), presentation);
     let node = t.network.join();
-    let publisher = t.network.nodes[node].create_publisher(presentation).expect("there is room");
+    let publisher = t.network.nodes[node].create_publisher(presentation).expect("write accepted");
     let others = [(); 2].map(|()| {
         let mut spec = writer_spec("A", false, keep_all_writer());
         (spec.group, spec.publisher.presentation) = (Some(publisher), presentation);
@@ -473,17 +469,17 @@ fn full_reader_affects_only_publishers_whose_changes_it_holds() {
     // The changes of the second writer of each publisher are lost at first.
     t.network.keep = Some(0);
     t.write(&[1]);
-    t.network.write(node, others[1], &payload(11, 12)).expect("there is room");
+    t.network.write(node, others[1], &payload(11, 12)).expect("write accepted");
     t.network.run_until(0, |_| true);
     t.network.keep = None;
     t.write(&[0]);
     for number in [12, 13, 14] {
-        t.network.write(node, others[0], &payload(number, 12)).expect("there is room");
+        t.network.write(node, others[0], &payload(number, 12)).expect("write accepted");
     }
     let (orderly, mut rest): (Vec<u32>, Vec<u32>) = t.take_after_each_datagram().into_iter().partition(|n| *n < 10);
     assert_eq!(orderly, [1, 2], "nothing of this publisher waits at the full reader");
     rest.sort_unstable();
-    assert_eq!(rest, [11, 12, 13, 14], "there is no room for the first before others have gone");
+    assert_eq!(rest, [11, 12, 13, 14], "there is no room for the first before others are removed");
 }
 
 #[test]
@@ -498,7 +494,7 @@ fn heartbeat_requests_become_rarer_when_they_bring_no_information() {
     t.network.cut = vec![node];
     t.write(&[0; SEND_WINDOW]);
     t.network.run(1);
-    t.network.nodes[0].suspend_writer(t.writers[0], true).expect("it lives");
+    t.network.nodes[0].suspend_writer(t.writers[0], true).expect("it exists");
     t.write(&[0, 1]);
     let acknacks = t.acknacks_of_three_seconds();
     // One acknowledgement for each heartbeat, every 100 ms, and one request every 128 ms; more at
@@ -506,7 +502,7 @@ fn heartbeat_requests_become_rarer_when_they_bring_no_information() {
     assert!((30..=120).contains(&acknacks), "{acknacks} in 3 s");
     assert_eq!(t.take_in_order(), (1..=SEND_WINDOW as u32).collect::<Vec<_>>(), "the rest waits");
     t.network.cut = vec![];
-    t.network.nodes[0].suspend_writer(t.writers[0], false).expect("it lives");
+    t.network.nodes[0].suspend_writer(t.writers[0], false).expect("it exists");
     t.network.run(1_000);
     assert_eq!(t.take_in_order(), [SEND_WINDOW as u32 + 1, SEND_WINDOW as u32 + 2]);
 }
@@ -580,8 +576,8 @@ fn deleted_publisher_and_subscriber_report_already_deleted() {
     let mut t = world(741, &["A"], ORDERED, &keep_all_reader());
     let (now, publisher, subscriber) = (t.network.now, t.publisher, t.subscriber);
     let [sender, receiver] = &mut t.network.nodes[..] else { panic!("two nodes") };
-    sender.delete_writer(now, t.writers[0]).expect("it lives");
-    receiver.delete_reader(now, t.readers[0]).expect("it lives");
+    sender.delete_writer(now, t.writers[0]).expect("it exists");
+    receiver.delete_reader(now, t.readers[0]).expect("it exists");
     sender.delete_publisher(publisher).expect("it exists");
     receiver.delete_subscriber(subscriber).expect("it exists");
     assert_eq!(sender.delete_publisher(publisher), Err(Error::AlreadyDeleted));
@@ -623,13 +619,13 @@ fn sets_without_group_information_are_presented_per_writer_with_a_caution() {
     let worlds = [(COHERENT, 0), (BOTH, 0), (COHERENT, 1), (BOTH, 1), (COHERENT, 2)];
     for ((coherent, ordered), says) in worlds {
         let now = Instant(1_000_000_000);
-        let mut node = Participant::new(config(0, 1500), now).expect("the configuration is good");
+        let mut node = Participant::new(config(0, 1500), now).expect("the configuration is valid");
         let presentation = group(coherent, ordered);
-        let subscriber = node.create_subscriber(presentation).expect("there is room");
+        let subscriber = node.create_subscriber(presentation).expect("write accepted");
         let reader_of = |node: &mut Participant, topic: &str| {
             let mut spec = reader_spec(topic, false, keep_all_reader());
             (spec.group, spec.subscriber.presentation) = (Some(subscriber), presentation);
-            node.create_reader(now, spec).expect("the reader is good")
+            node.create_reader(now, spec).expect("the reader is valid")
         };
         let readers = [reader_of(&mut node, "T"), reader_of(&mut node, "U")];
         let mut puppet = Puppet::new(9);
@@ -649,7 +645,7 @@ fn sets_without_group_information_are_presented_per_writer_with_a_caution() {
             node.begin_access(subscriber).expect("it exists");
             let taken = readers.map(|reader| {
                 let (mut taken, mut cursor) = (Vec::new(), ReadCursor::default());
-                while let Some(sample) = node.read_next(now, reader, Selector::TAKE, &mut cursor).expect("it lives") {
+                while let Some(sample) = node.read_next(now, reader, Selector::TAKE, &mut cursor).expect("it exists") {
                     taken.push(sample.info.sequence_number.0);
                 }
                 taken
@@ -675,7 +671,7 @@ fn sets_without_group_information_are_presented_per_writer_with_a_caution() {
         }
         let cautions: Vec<_> = node.cautions().collect();
         let pairs: Vec<_> = cautions.iter().map(|caution| (caution.writer(), caution.reader())).collect();
-        let expected = [0, 1].map(|at| (puppet.guid(writers[at]), node.reader_guid(readers[at]).expect("it lives")));
+        let expected = [0, 1].map(|at| (puppet.guid(writers[at]), node.reader_guid(readers[at]).expect("it exists")));
         assert_eq!(pairs, expected);
         let text = cautions[0].to_string();
         assert!(text.contains("PID_GROUP_SEQ_NUM") && text.contains("topic 'T'"), "{text}");
@@ -690,12 +686,12 @@ fn world_of_vague_heartbeats(
     publisher: EntityId,
 ) -> (Participant, SubscriberHandle, [ReaderHandle; 2], Puppet, [EntityId; 2]) {
     let now = Instant(1_000_000_000);
-    let mut node = Participant::new(config(0, 1500), now).expect("the configuration is good");
-    let subscriber = node.create_subscriber(presentation).expect("there is room");
+    let mut node = Participant::new(config(0, 1500), now).expect("the configuration is valid");
+    let subscriber = node.create_subscriber(presentation).expect("write accepted");
     let readers = ["T", "U"].map(|topic| {
         let mut spec = reader_spec(topic, false, keep_all_reader());
         (spec.group, spec.subscriber.presentation) = (Some(subscriber), presentation);
-        node.create_reader(now, spec).expect("the reader is good")
+        node.create_reader(now, spec).expect("the reader is valid")
     });
     let mut puppet = Puppet::new(9);
     puppet.join(&mut node, now);
@@ -741,7 +737,7 @@ fn taken_of(node: &mut Participant, now: Instant, subscriber: SubscriberHandle, 
     let mut taken = Vec::new();
     for &reader in readers {
         let mut cursor = ReadCursor::default();
-        while let Some(sample) = node.read_next(now, reader, Selector::TAKE, &mut cursor).expect("it lives") {
+        while let Some(sample) = node.read_next(now, reader, Selector::TAKE, &mut cursor).expect("it exists") {
             taken.push(sample.info.sequence_number.0);
         }
     }
@@ -787,7 +783,7 @@ fn group_writer_without_announced_publisher_is_reported_by_a_caution() {
     let (mut node, _, readers, puppet, writers) = world_of_vague_heartbeats(group(true, false), EntityId::UNKNOWN);
     let cautions: Vec<_> = node.cautions().collect();
     let pairs: Vec<_> = cautions.iter().map(|caution| (caution.writer(), caution.reader())).collect();
-    let expected = [0, 1].map(|at| (puppet.guid(writers[at]), node.reader_guid(readers[at]).expect("it lives")));
+    let expected = [0, 1].map(|at| (puppet.guid(writers[at]), node.reader_guid(readers[at]).expect("it exists")));
     assert_eq!(pairs, expected);
     assert!(cautions.iter().all(|caution| caution.kind == CautionKind::Presentation));
     let text = cautions[0].to_string();

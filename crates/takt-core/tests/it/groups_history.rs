@@ -42,7 +42,7 @@ fn add_readers_of_history(t: &mut World, presentation: (bool, bool)) {
 
 fn samples_lost(t: &mut World) -> Vec<u64> {
     let node = &mut t.network.nodes[1];
-    t.readers.iter().map(|reader| node.samples_lost_total(*reader).expect("it lives")).collect()
+    t.readers.iter().map(|reader| node.samples_lost_total(*reader).expect("it exists")).collect()
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn late_readers_of_old_and_new_subscribers_get_the_same_history() {
     add_readers_of_history(&mut t, COHERENT);
     t.network.run(5_000);
     let in_old = t.take_all().split_off(2);
-    t.subscriber = t.network.nodes[1].create_subscriber(group(true, false)).expect("there is room");
+    t.subscriber = t.network.nodes[1].create_subscriber(group(true, false)).expect("write accepted");
     t.readers.clear();
     add_readers_of_history(&mut t, COHERENT);
     t.network.run(5_000);
@@ -159,6 +159,6 @@ fn late_readers_get_the_sets_between_two_broken_by_departed_writers() {
 
 fn leave(t: &mut World, writer: usize) {
     let (now, writer) = (t.network.now, t.writers[writer]);
-    t.network.nodes[0].delete_writer(now, writer).expect("it lives");
+    t.network.nodes[0].delete_writer(now, writer).expect("it exists");
     t.network.run(1_000);
 }

@@ -34,7 +34,7 @@ fn mutated_datagrams_do_not_harm_a_stream() {
             assert!(transmit.len <= 1472);
         }
         network.run(1);
-        network.write(0, writer, &payload(number, 100)).expect("there is room");
+        network.write(0, writer, &payload(number, 100)).expect("write accepted");
         assert!(
             network.run_until(1_000, |n| n.take(1, reader).is_some_and(|(_, bytes)| bytes == payload(number, 100))),
             "sample {number}"

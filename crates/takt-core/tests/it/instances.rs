@@ -26,7 +26,7 @@ impl Keyed {
             ChangeKind::Alive => payload(u32::from(key), 20),
             _ => vec![0, 1, 0, 0, key, 0, 0, 0],
         };
-        self.network.write_key(0, self.writer, kind, hash(key), &bytes).expect("there is room");
+        self.network.write_key(0, self.writer, kind, hash(key), &bytes).expect("write accepted");
         self.network.run(10);
     }
 
@@ -79,7 +79,7 @@ fn instances_lose_their_writer_when_its_participant_is_lost() {
     t.send(ChangeKind::Alive, 1);
     t.send(ChangeKind::Alive, 2);
     assert_eq!(t.network.take_all(1, t.reader).len(), 2);
-    t.network.nodes[0].delete_writer(t.network.now, t.writer).expect("the writer lives");
+    t.network.nodes[0].delete_writer(t.network.now, t.writer).expect("the writer exists");
     t.network.run(1_000);
     let news = t.network.take_all(1, t.reader);
     assert_eq!(news.len(), 2);
@@ -100,7 +100,7 @@ fn read_keeps_samples_and_marks_them_as_read() {
         let mut cursor = ReadCursor::default();
         let mut states = Vec::new();
         while let Some(sample) =
-            t.network.nodes[1].read_next(now, t.reader, selector, &mut cursor).expect("the reader lives")
+            t.network.nodes[1].read_next(now, t.reader, selector, &mut cursor).expect("the reader exists")
         {
             states.push((sample.info.sample_state, sample.info.view_state));
         }
@@ -162,8 +162,8 @@ fn removed_instance_is_not_disposed_again() {
 #[test]
 fn key_hash_that_contradicts_the_payload_is_ignored() {
     let mut t = keyed(90, History::KeepAll);
-    t.network.write_key(0, t.writer, ChangeKind::Alive, hash(9), &payload(5, 20)).expect("there is room");
-    t.network.write_key(0, t.writer, ChangeKind::Disposed, hash(8), &[0, 1, 0, 0, 5, 0, 0, 0]).expect("there is room");
+    t.network.write_key(0, t.writer, ChangeKind::Alive, hash(9), &payload(5, 20)).expect("write accepted");
+    t.network.write_key(0, t.writer, ChangeKind::Disposed, hash(8), &[0, 1, 0, 0, 5, 0, 0, 0]).expect("write accepted");
     t.network.run(10);
     let all = t.network.take_all(1, t.reader);
     assert_eq!(all.len(), 2);
@@ -174,8 +174,8 @@ fn key_hash_that_contradicts_the_payload_is_ignored() {
 #[test]
 fn key_hash_is_used_when_the_payload_holds_no_key() {
     let mut t = keyed(91, History::KeepAll);
-    t.network.write_key(0, t.writer, ChangeKind::Alive, hash(5), &payload(5, 20)).expect("there is room");
-    t.network.write_key(0, t.writer, ChangeKind::Disposed, hash(5), &[]).expect("there is room");
+    t.network.write_key(0, t.writer, ChangeKind::Alive, hash(5), &payload(5, 20)).expect("write accepted");
+    t.network.write_key(0, t.writer, ChangeKind::Disposed, hash(5), &[]).expect("write accepted");
     t.network.run(10);
     let all = t.network.take_all(1, t.reader);
     assert_eq!(all[1].0.instance_handle, InstanceHandle(hash(5)));
@@ -208,8 +208,8 @@ fn disposal_by_the_key_hash_in_xcdr1_reaches_its_instance() {
     let reader =
         network.reader(1, ReaderSpec { key: Some(Box::new(OtherInXcdr1)), ..reader_spec("T", true, reader_qos) });
     network.await_match((0, writer), (1, reader));
-    network.write_key(0, writer, ChangeKind::Alive, [5; 16], &payload(5, 20)).expect("there is room");
-    network.write_key(0, writer, ChangeKind::Disposed, [5; 16], &[]).expect("there is room");
+    network.write_key(0, writer, ChangeKind::Alive, [5; 16], &payload(5, 20)).expect("write accepted");
+    network.write_key(0, writer, ChangeKind::Disposed, [5; 16], &[]).expect("write accepted");
     network.run(10);
     let states: Vec<_> =
         network.take_all(1, reader).iter().map(|(info, _)| (info.instance_handle, info.instance_state)).collect();

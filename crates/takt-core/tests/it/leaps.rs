@@ -40,17 +40,17 @@ impl Pair {
     fn write(&mut self, samples: u32) {
         for _ in 0..samples {
             self.written += 1;
-            self.network.write(0, self.writer, &payload(self.written, 20)).expect("there is room");
+            self.network.write(0, self.writer, &payload(self.written, 20)).expect("write accepted");
             self.network.run(10);
         }
     }
 
     fn writer_guid(&mut self) -> Guid {
-        self.network.nodes[0].writer_guid(self.writer).expect("the writer lives")
+        self.network.nodes[0].writer_guid(self.writer).expect("the writer exists")
     }
 
     fn reader_guid(&mut self) -> Guid {
-        self.network.nodes[1].reader_guid(self.reader).expect("the reader lives")
+        self.network.nodes[1].reader_guid(self.reader).expect("the reader exists")
     }
 
     /// Sends one datagram to node `to`, with the prefix and address of the other node.
@@ -167,7 +167,7 @@ fn missing_fragments_are_sent_after_a_request_with_a_forged_count() {
     };
     // Only the first fragment of the next sample arrives.
     pair.network.keep = Some(1);
-    pair.network.write(0, pair.writer, &payload(11, 20_000)).expect("there is room");
+    pair.network.write(0, pair.writer, &payload(11, 20_000)).expect("write accepted");
     pair.network.run_until(10, |network| network.keep == Some(0));
     pair.forge(0, |message| message.nack_frag(&nack).expect("it fits"));
     pair.network.keep = None;
@@ -175,7 +175,7 @@ fn missing_fragments_are_sent_after_a_request_with_a_forged_count() {
     let taken = pair.network.take_all(1, pair.reader);
     assert_eq!(taken.last().map(|(_, bytes)| bytes.len()), Some(20_000));
     let sent = pair.network.nodes[0].counters();
-    assert!(sent.repairs_sent < 60, "the fragments that arrived are not sent again for ever: {}", sent.repairs_sent);
+    assert!(sent.repairs_sent < 60, "the fragments that arrived are not sent again forever: {}", sent.repairs_sent);
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn forged_acknowledgements_of_unwritten_samples_acknowledge_nothing() {
     pair.network.cut = vec![1];
     let (reader, writer) = (pair.reader_guid().entity_id, pair.writer_guid().entity_id);
     for number in 1..=8 {
-        pair.network.write(0, pair.writer, &payload(BEFORE + number, 20)).expect("there is room");
+        pair.network.write(0, pair.writer, &payload(BEFORE + number, 20)).expect("write accepted");
     }
     pair.network.run(10);
     let stale = pair.network.nodes[0].counters().stale_acknowledgements;
@@ -221,11 +221,11 @@ fn delivery_restarts_when_the_first_heartbeat_was_forged() {
         for durability in [Durability::Volatile, Durability::TransientLocal] {
             let case = format!("of ours: {of_ours}, {durability:?}");
             let now = Instant(1_000_000_000);
-            let mut node = Participant::new(config(0, 1500), now).expect("the configuration is good");
+            let mut node = Participant::new(config(0, 1500), now).expect("the configuration is valid");
             let mut qos = keep_all_reader();
             (qos.durability, qos.history) = (durability, History::KeepAll);
-            let reader = node.create_reader(now, reader_spec("T", false, qos)).expect("the reader is good");
-            let reader_id = node.reader_guid(reader).expect("the reader lives").entity_id;
+            let reader = node.create_reader(now, reader_spec("T", false, qos)).expect("the reader is valid");
+            let reader_id = node.reader_guid(reader).expect("the reader exists").entity_id;
             let mut puppet = if of_ours { Puppet::of_ours(9) } else { Puppet::new(9) };
             puppet.join(&mut node, now);
             let mut publication = puppet.publication(1, true);
@@ -251,7 +251,7 @@ fn delivery_restarts_when_the_first_heartbeat_was_forged() {
                 }
             });
             let (mut taken, mut cursor) = (Vec::new(), ReadCursor::default());
-            while let Some(sample) = node.read_next(now, reader, Selector::TAKE, &mut cursor).expect("it lives") {
+            while let Some(sample) = node.read_next(now, reader, Selector::TAKE, &mut cursor).expect("it exists") {
                 taken.push(sample.info.sequence_number.0);
             }
             assert_eq!(taken, [1, 2, 3], "{case}");

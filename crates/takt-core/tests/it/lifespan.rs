@@ -25,14 +25,14 @@ fn pair(network: &mut Network, writer_qos: DataWriterQos, reader_qos: DataReader
 fn write(network: &mut Network, writer: WriterHandle, number: u8) {
     network
         .write_key(0, writer, ChangeKind::Alive, hash(number), &payload(u32::from(number), 20))
-        .expect("there is room");
+        .expect("write accepted");
 }
 
 /// Returns the numbers of the samples that a reader holds.
 fn held(network: &mut Network, node: usize, reader: ReaderHandle) -> Vec<u8> {
     let (mut cursor, mut numbers) = (ReadCursor::default(), Vec::new());
     while let Some(found) =
-        network.nodes[node].read_next(network.now, reader, Selector::READ, &mut cursor).expect("the reader lives")
+        network.nodes[node].read_next(network.now, reader, Selector::READ, &mut cursor).expect("the reader exists")
     {
         numbers.push(found.payload[4]);
     }
@@ -58,9 +58,9 @@ fn sample_is_removed_untaken_when_it_expires() {
         network.events(1);
         network.run(1_000);
         assert_eq!(held(&mut network, 1, reader), []);
-        assert!(!network.events(0).contains(&Event::WriterSpace(writer)), "nobody waits for room");
+        assert!(!network.events(0).contains(&Event::WriterSpace(writer)), "no write waits for room");
         assert!(!network.events(1).contains(&Event::DataAvailable(reader)), "there is nothing new");
-        let lost = network.nodes[1].sample_lost_status(reader).expect("the reader lives");
+        let lost = network.nodes[1].sample_lost_status(reader).expect("the reader exists");
         assert_eq!((lost.total_count, network.nodes[1].counters().rejected_samples), (0, 0));
     }
 }
@@ -153,7 +153,7 @@ fn sample_that_expired_in_transit_is_counted_and_dropped() {
     let (writer, reader) = pair(&mut network, writer_qos, keep_all_reader());
     let before = Timestamp::from_nanos(network.wall().to_nanos() - 2 * SECOND_NS);
     let alive = ChangeKind::Alive;
-    network.write_stamped(0, writer, alive, hash(1), Some(before), &payload(1, 20)).expect("there is room");
+    network.write_stamped(0, writer, alive, hash(1), Some(before), &payload(1, 20)).expect("write accepted");
     write(&mut network, writer, 2);
     network.run(10);
     assert_eq!(held(&mut network, 1, reader), [2]);
@@ -166,7 +166,7 @@ fn disposal_does_not_expire() {
     let writer_qos = DataWriterQos { lifespan: lifespan(100), ..keep_all_writer() };
     let (writer, reader) = pair(&mut network, writer_qos, keep_all_reader());
     write(&mut network, writer, 1);
-    network.write_key(0, writer, ChangeKind::Disposed, hash(1), &[]).expect("there is room");
+    network.write_key(0, writer, ChangeKind::Disposed, hash(1), &[]).expect("write accepted");
     network.run(1_000);
     let taken = network.take_all(1, reader);
     assert_eq!(taken.len(), 1);
@@ -199,7 +199,7 @@ fn lifespan_in_a_sample_overrides_the_announced_one() {
     puppet.join(&mut network.nodes[0], now);
     let publication = puppet.publication(1, false);
     puppet.publish(&mut network.nodes[0], now, &publication);
-    assert_eq!(network.nodes[0].matched_publications(reader).expect("the reader lives"), [publication.guid]);
+    assert_eq!(network.nodes[0].matched_publications(reader).expect("the reader exists"), [publication.guid]);
     let two_seconds = [0x2b, 0, 8, 0, 2, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0];
     let (writer, stamp) = (publication.guid.entity_id, network.wall());
     puppet.say(&mut network.nodes[0], now, |message| {
@@ -247,16 +247,16 @@ fn sample_that_expired_in_transit_counts_as_a_write_to_its_instance() {
         let before = |network: &Network, s| Some(Timestamp::from_nanos(network.wall().to_nanos() - s * SECOND_NS));
         for (kind, s, bytes) in [(ChangeKind::Alive, 4, &payload(1, 20)[..]), (ChangeKind::Disposed, disposed_s, &[])] {
             let stamp = before(&network, s);
-            network.write_stamped(0, first, kind, hash(1), stamp, bytes).expect("there is room");
+            network.write_stamped(0, first, kind, hash(1), stamp, bytes).expect("write accepted");
         }
         network.run(10);
         assert_eq!(network.take_all(1, reader).len(), 2, "a sample and its disposal");
         let stamp = before(&network, 2);
-        network.write_stamped(2, late, ChangeKind::Alive, hash(1), stamp, &payload(1, 20)).expect("there is room");
+        network.write_stamped(2, late, ChangeKind::Alive, hash(1), stamp, &payload(1, 20)).expect("write accepted");
         network.run(10);
         assert_eq!(network.take_all(1, reader).len(), 0, "it has expired");
         for (node, writer) in [(0, first), (2, late)] {
-            network.write_key(node, writer, ChangeKind::Unregistered, hash(1), &[]).expect("there is room");
+            network.write_key(node, writer, ChangeKind::Unregistered, hash(1), &[]).expect("write accepted");
             network.run(10);
         }
         let news: Vec<_> = network.take_all(1, reader).iter().map(|(info, _)| info.instance_state).collect();
@@ -279,7 +279,7 @@ fn expired_samples_leave_the_send_window() {
     let (writer, reader) = pair(&mut network, writer_qos, keep_all_reader());
     let write_large = |network: &mut Network, number: u8| {
         let bytes = payload(u32::from(number), 1_000);
-        network.write_key(0, writer, ChangeKind::Alive, hash(number), &bytes).expect("there is room");
+        network.write_key(0, writer, ChangeKind::Alive, hash(number), &bytes).expect("write accepted");
     };
     network.cut = vec![1];
     (1..=3).for_each(|number| write_large(&mut network, number));

@@ -34,7 +34,7 @@ fn max_instances_is_never_exceeded() {
     let reader = network.reader(1, reader_spec("T", true, keep_all_reader()));
     network.await_match((0, writer), (1, reader));
     for key in 0..3 {
-        network.write_key(0, writer, ChangeKind::Alive, hash(key), &payload(0, 20)).expect("there is room");
+        network.write_key(0, writer, ChangeKind::Alive, hash(key), &payload(0, 20)).expect("write accepted");
     }
     let refused = network.write_key(0, writer, ChangeKind::Alive, hash(9), &payload(0, 20));
     assert_eq!(refused, Err(WriteError::Refused(Error::OutOfResources { limit: "max_instances", value: 3 })));
@@ -48,10 +48,10 @@ fn state_is_released_after_a_thousand_joins_and_leaves() {
         let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
         let reader = network.reader(1, reader_spec("T", false, keep_all_reader()));
         network.await_match((0, writer), (1, reader));
-        network.write(0, writer, &payload(1, 20)).expect("there is room");
+        network.write(0, writer, &payload(1, 20)).expect("write accepted");
         network.run_until(1_000, |n| n.take(1, reader).is_some());
-        network.nodes[0].delete_writer(network.now, writer).expect("the writer lives");
-        network.nodes[1].delete_reader(network.now, reader).expect("the reader lives");
+        network.nodes[0].delete_writer(network.now, writer).expect("the writer exists");
+        network.nodes[1].delete_reader(network.now, reader).expect("the reader exists");
     }
     network.run(2_000);
     assert_eq!(network.nodes[1].discovered_publications().count(), 0);
@@ -85,7 +85,7 @@ fn oldest_unvalidated_participant_is_replaced_by_a_new_one() {
     assert_eq!(node.discovered_participants().len(), 1 + limit);
     fake(2_000).announce_itself(node, now);
     assert!(!knows(node, newcomer.prefix));
-    assert!(knows(node, prefix(1)), "who has answered stays");
+    assert!(knows(node, prefix(1)), "participants that answered stay");
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn idle_participants_are_replaced_and_matched_ones_stay() {
     }
     let publication = puppets[0].publication(1, true);
     puppets[0].publish(node, now, &publication);
-    assert_eq!(node.matched_publications(reader).expect("it lives").len(), 1);
+    assert_eq!(node.matched_publications(reader).expect("it exists").len(), 1);
     Puppet::new(30).join(node, now);
     assert!(!knows(node, prefix(30)), "none has been silent for long");
     run_alone(node, &mut now, 59_000);
@@ -204,8 +204,8 @@ fn endpoints_can_be_created_and_deleted_without_limit() {
         for round in 0..5_000 {
             let now = network.now;
             let spec = || writer_spec(&format!("T{round}"), false, keep_all_writer());
-            let writer = network.nodes[0].create_writer(now, small(spec())).expect("the writer is good");
-            network.nodes[0].delete_writer(now, writer).expect("the writer lives");
+            let writer = network.nodes[0].create_writer(now, small(spec())).expect("the writer is valid");
+            network.nodes[0].delete_writer(now, writer).expect("the writer exists");
             network.run(1);
         }
         assert_eq!(network.nodes[0].counters().refused_local_announcements, 0);
@@ -237,9 +237,9 @@ fn instances_can_be_created_and_removed_without_limit() {
         network.await_match((0, writer), (1, reader));
         for key in 0..200 {
             for kind in [ChangeKind::Alive, ChangeKind::DisposedUnregistered] {
-                network.write_key(0, writer, kind, hash(key), &payload(u32::from(key), 20)).expect("there is room");
+                network.write_key(0, writer, kind, hash(key), &payload(u32::from(key), 20)).expect("write accepted");
             }
-            let all = network.run_until(1_000, |n| n.nodes[0].is_acknowledged(writer, None).expect("the writer lives"));
+            let all = network.run_until(1_000, |n| n.nodes[0].is_acknowledged(writer, None).expect("writer exists"));
             assert!(all);
             network.take_all(1, reader);
         }
@@ -252,8 +252,8 @@ fn change_without_a_payload_is_delivered() {
     let writer = network.writer(0, writer_spec("T", true, keep_all_writer()));
     let reader = network.reader(1, reader_spec("T", true, keep_all_reader()));
     network.await_match((0, writer), (1, reader));
-    network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(1, 20)).expect("there is room");
-    network.write_key(0, writer, ChangeKind::Disposed, hash(1), &[]).expect("there is room");
+    network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(1, 20)).expect("write accepted");
+    network.write_key(0, writer, ChangeKind::Disposed, hash(1), &[]).expect("write accepted");
     network.run(100);
     let taken: Vec<_> = network.take_all(1, reader).iter().map(|(info, _)| info.valid_data).collect();
     assert_eq!(taken, [true, false]);
@@ -283,7 +283,7 @@ fn too_small_frames_and_interfaces_cause_no_endless_retries() {
     let reader = network.reader(1, reader_spec("T", true, keep_all_reader()));
     network.await_match((0, writer), (1, reader));
     for number in 0..10 {
-        network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(number, 5_000)).expect("there is room");
+        network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(number, 5_000)).expect("write accepted");
     }
     for len in 0..548 {
         assert_eq!(network.nodes[0].poll_transmit(network.now, &mut vec![0; len]), None);
@@ -301,7 +301,7 @@ fn reader_removes_an_instance_without_samples_and_writers() {
     let mut network = Network::new(2, 80);
     let reader = network.reader(1, reader_spec("T", true, keep_all_reader()));
     let known = |n: &mut Network, key: u8| {
-        n.nodes[1].key_of(reader, InstanceHandle(hash(key))).expect("the reader lives").is_some()
+        n.nodes[1].key_of(reader, InstanceHandle(hash(key))).expect("the reader exists").is_some()
     };
     let writer = network.writer(0, writer_spec("T", true, keep_all_writer()));
     network.await_match((0, writer), (1, reader));
@@ -309,21 +309,21 @@ fn reader_removes_an_instance_without_samples_and_writers() {
     {
         network
             .write_key(0, writer, ChangeKind::Alive, hash(key), &payload(u32::from(key), 20))
-            .expect("there is room");
-        network.write_key(0, writer, kind, hash(key), &payload(u32::from(key), 20)).expect("there is room");
+            .expect("write accepted");
+        network.write_key(0, writer, kind, hash(key), &payload(u32::from(key), 20)).expect("write accepted");
     }
-    network.write_key(0, writer, ChangeKind::Alive, hash(4), &payload(4, 20)).expect("there is room");
+    network.write_key(0, writer, ChangeKind::Alive, hash(4), &payload(4, 20)).expect("write accepted");
     network.run(100);
     assert!((1..=4).all(|key| known(&mut network, key)), "nothing was taken");
     assert_eq!(network.take_all(1, reader).len(), 7);
     let now = network.now;
-    network.nodes[1].end_read(now, reader).expect("the reader lives");
+    network.nodes[1].end_read(now, reader).expect("the reader exists");
     assert_eq!([1, 2, 3, 4].map(|key| known(&mut network, key)), [true, false, false, true]);
-    network.nodes[0].delete_writer(now, writer).expect("the writer lives");
+    network.nodes[0].delete_writer(now, writer).expect("the writer exists");
     network.run(100);
-    assert_eq!([1, 4].map(|key| known(&mut network, key)), [false, true], "that the last has no writer is news");
+    assert_eq!([1, 4].map(|key| known(&mut network, key)), [false, true], "losing the last writer is a state change");
     assert_eq!(network.take_all(1, reader).len(), 1);
-    network.nodes[1].end_read(now, reader).expect("the reader lives");
+    network.nodes[1].end_read(now, reader).expect("the reader exists");
     assert!(!known(&mut network, 4));
 }
 

@@ -19,7 +19,7 @@ fn matched(network: &mut Network, kind: LivelinessKind, lease_ms: u64) -> (Write
 }
 
 fn counts(network: &mut Network, reader: ReaderHandle) -> (u32, u32) {
-    let status = network.nodes[1].liveliness_changed_status(reader).expect("the reader lives");
+    let status = network.nodes[1].liveliness_changed_status(reader).expect("the reader exists");
     (status.alive_count, status.not_alive_count)
 }
 
@@ -29,7 +29,7 @@ fn automatic_writer_is_alive_until_its_participant_falls_silent() {
         let mut network = Network::new(2, 110 + loss);
         network.faults.loss = loss / 4;
         let (writer, reader) = matched(&mut network, LivelinessKind::Automatic, 500);
-        network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(1, 20)).expect("there is room");
+        network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(1, 20)).expect("write accepted");
         network.run(10_000);
         assert_eq!(counts(&mut network, reader), (1, 0));
         assert_eq!(network.take_all(1, reader).len(), 1);
@@ -57,7 +57,7 @@ fn automatic_writer_is_alive_for_readers_of_its_own_participant() {
     let reader = network.reader(0, reader_spec("T", true, DataReaderQos { liveliness, ..keep_all_reader() }));
     network.await_match((0, writer), (0, reader));
     network.run(10_000);
-    let status = network.nodes[0].liveliness_changed_status(reader).expect("the reader lives");
+    let status = network.nodes[0].liveliness_changed_status(reader).expect("the reader exists");
     assert_eq!((status.alive_count, status.not_alive_count), (1, 0));
 }
 
@@ -69,7 +69,7 @@ fn manual_writers_are_alive_while_the_application_asserts_them() {
         for _ in 0..10 {
             match kind {
                 LivelinessKind::ManualByTopic => {
-                    network.nodes[0].assert_writer_liveliness(network.now, writer).expect("the writer lives");
+                    network.nodes[0].assert_writer_liveliness(network.now, writer).expect("the writer exists");
                 }
                 _ => {
                     let now = network.now;
@@ -81,10 +81,10 @@ fn manual_writers_are_alive_while_the_application_asserts_them() {
         }
         network.run(400);
         assert_eq!(counts(&mut network, reader), (0, 1), "{kind:?}");
-        network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(1, 20)).expect("there is room");
+        network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(1, 20)).expect("write accepted");
         network.run(100);
-        assert_eq!(counts(&mut network, reader), (1, 0), "data is a sign of life");
-        network.nodes[0].delete_writer(network.now, writer).expect("the writer lives");
+        assert_eq!(counts(&mut network, reader), (1, 0), "data asserts liveliness");
+        network.nodes[0].delete_writer(network.now, writer).expect("the writer exists");
         network.run(100);
         assert_eq!(counts(&mut network, reader), (0, 0));
     }
@@ -98,7 +98,7 @@ fn write_asserts_all_manual_by_participant_writers() {
     let (written, first) = matched(&mut network, LivelinessKind::ManualByParticipant, 300);
     let (silent, second) = matched(&mut network, LivelinessKind::ManualByParticipant, 300);
     for _ in 0..40 {
-        network.write(0, written, &payload(1, 20)).expect("there is room");
+        network.write(0, written, &payload(1, 20)).expect("write accepted");
         network.run(70);
         network.take_all(1, first);
         assert_eq!(counts(&mut network, second), (2, 0), "both write to both readers");
@@ -107,7 +107,7 @@ fn write_asserts_all_manual_by_participant_writers() {
     network.run(500);
     assert_eq!(counts(&mut network, second), (0, 2));
     for writer in [silent, written] {
-        let status = network.nodes[0].liveliness_lost_status(writer).expect("the writer lives");
+        let status = network.nodes[0].liveliness_lost_status(writer).expect("the writer exists");
         assert_eq!((status.total_count, status.total_count_change), (1, 1), "once, not once in each lease");
     }
 }
@@ -121,7 +121,7 @@ fn lost_writer_is_reported_once_and_again_after_its_return() {
     assert!(network.events(0).contains(&Event::LivelinessLost(writer)));
     network.run(1_000);
     assert!(!network.events(0).contains(&Event::LivelinessLost(writer)));
-    network.nodes[0].assert_writer_liveliness(network.now, writer).expect("the writer lives");
+    network.nodes[0].assert_writer_liveliness(network.now, writer).expect("the writer exists");
     network.run(99);
     assert_eq!(network.nodes[0].liveliness_lost_status(writer).map(|status| status.total_count), Ok(1));
     network.run(2);
@@ -155,7 +155,7 @@ fn assertion_for_another_participant_is_counted_and_dropped() {
         puppet.publish(&mut network.nodes[0], now, &publication);
     }
     let alive = |network: &mut Network| {
-        network.nodes[0].liveliness_changed_status(reader).expect("the reader lives").alive_count
+        network.nodes[0].liveliness_changed_status(reader).expect("the reader exists").alive_count
     };
     assert_eq!(alive(&mut network), 2);
     let [honest, liar] = &mut puppets;
@@ -176,18 +176,18 @@ fn assertion_for_another_participant_is_counted_and_dropped() {
 #[test]
 fn assertions_by_writes_are_sent_a_few_times_per_lease() {
     let mut now = Instant(1_000_000_000);
-    let mut node = Participant::new(config(0, 1500), now).expect("the configuration is good");
+    let mut node = Participant::new(config(0, 1500), now).expect("the configuration is valid");
     let liveliness =
         Liveliness { kind: LivelinessKind::ManualByParticipant, lease_duration: Duration::from_millis(300) };
     let qos = DataWriterQos { liveliness, history: History::KeepLast(1), ..keep_all_writer() };
     let writers =
-        [0, 1].map(|_| node.create_writer(now, writer_spec("T", false, qos.clone())).expect("the writer is good"));
+        [0, 1].map(|_| node.create_writer(now, writer_spec("T", false, qos.clone())).expect("the writer is valid"));
     let mut puppet = Puppet::new(9);
     puppet.join(&mut node, now);
     let is_assertion = |submessage: &Submessage<'_>| matches!(submessage, Submessage::Data(data) if data.writer == EntityId::P2P_MESSAGE_WRITER);
     run_alone(&mut node, &mut now, 1_000);
     let lost = node.liveliness_lost_status(writers[1]).map(|status| status.total_count);
-    assert_eq!(lost, Ok(1), "nobody has written yet");
+    assert_eq!(lost, Ok(1), "no writer has written yet");
     let mut told = 0;
     for number in 0..300 {
         let bytes = payload(number, 20);
@@ -213,8 +213,8 @@ fn assertions_by_writes_are_sent_a_few_times_per_lease() {
 fn repeated_samples_do_not_assert_a_manual_writer() {
     for reliable in [true, false] {
         let mut now = Instant(1_000_000_000);
-        let mut node = Participant::new(config(0, 1500), now).expect("the configuration is good");
-        let reader = node.create_reader(now, reader_spec("T", false, DataReaderQos::default())).expect("it is good");
+        let mut node = Participant::new(config(0, 1500), now).expect("the configuration is valid");
+        let reader = node.create_reader(now, reader_spec("T", false, DataReaderQos::default())).expect("it is valid");
         let mut puppet = Puppet::new(9);
         puppet.join(&mut node, now);
         let mut publication = puppet.publication(1, reliable);
@@ -228,7 +228,7 @@ fn repeated_samples_do_not_assert_a_manual_writer() {
                 message.data(&data(writer, sn, Payload::Data(&bytes))).expect("it fits");
             });
         };
-        let alive = |node: &mut Participant| node.liveliness_changed_status(reader).expect("it lives").alive_count;
+        let alive = |node: &mut Participant| node.liveliness_changed_status(reader).expect("it exists").alive_count;
         for sn in [1, 2, 2, 1] {
             send(&mut node, now, sn);
             run_alone(&mut node, &mut now, 200);
@@ -249,7 +249,7 @@ fn repair_after_the_lease_leaves_its_instance_without_writers() {
         let write = |network: &mut Network, key: u8| {
             network
                 .write_key(0, writer, ChangeKind::Alive, hash(key), &payload(u32::from(key), 20))
-                .expect("there is room");
+                .expect("write accepted");
         };
         if is_known_instance {
             write(&mut network, 1);
@@ -267,13 +267,13 @@ fn repair_after_the_lease_leaves_its_instance_without_writers() {
         network.take_all(1, reader);
         network.muted.clear();
         network.run(500);
-        assert_eq!(counts(&mut network, reader), (0, 1), "a repair is no sign of life");
+        assert_eq!(counts(&mut network, reader), (0, 1), "a repair does not assert liveliness");
         let states: Vec<_> = network.take_all(1, reader).into_iter().map(|(info, _)| info.instance_state).collect();
         assert_eq!(states, [InstanceState::NotAliveNoWriters; 2]);
         write(&mut network, 1);
         network.run(50);
         let (info, _) = network.take(1, reader).expect("the sample arrived");
-        assert_eq!(info.instance_state, InstanceState::Alive, "what it writes itself is a sign of life");
+        assert_eq!(info.instance_state, InstanceState::Alive, "its own writes assert liveliness");
         network.run(500);
         let (info, _) = network.take(1, reader).expect("the writer lapsed");
         assert_eq!((info.instance_state, info.valid_data), (InstanceState::NotAliveNoWriters, false));

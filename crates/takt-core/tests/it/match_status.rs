@@ -13,7 +13,7 @@ fn best_effort_pair(network: &mut Network) -> (WriterHandle, ReaderHandle) {
 }
 
 fn readers(network: &mut Network, writer: WriterHandle) -> u32 {
-    network.nodes[0].publication_matched_status(writer).expect("the writer lives").current_count
+    network.nodes[0].publication_matched_status(writer).expect("the writer exists").current_count
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn match_is_counted_when_the_readers_participant_has_acknowledged_the_writer() {
             continue;
         }
         counted += 1;
-        let writers = network.nodes[1].matched_publications(reader).expect("the reader lives");
+        let writers = network.nodes[1].matched_publications(reader).expect("the reader exists");
         assert_eq!(writers.len(), 1, "seed {seed}: the writer counts a reader that does not know it");
     }
     assert!(counted > 30, "{counted} of 60 were matched in time");
@@ -46,7 +46,7 @@ fn match_is_counted_after_a_second_when_nothing_is_acknowledged() {
     assert!(network.run_until(10_000, |network| network.nodes[0].discovered_subscriptions().count() == 1));
     network.cut = vec![1];
     assert_eq!(readers(&mut network, writer), 0);
-    assert_eq!(network.nodes[0].matched_subscriptions(writer).expect("it lives"), []);
+    assert_eq!(network.nodes[0].matched_subscriptions(writer).expect("it exists"), []);
     network.run(900);
     assert_eq!(readers(&mut network, writer), 0);
     network.run(200);
@@ -62,9 +62,9 @@ fn reader_deleted_before_it_was_counted_changes_no_status() {
     assert!(network.run_until(10_000, |network| network.nodes[0].discovered_subscriptions().count() == 1));
     assert_eq!(readers(&mut network, writer), 0);
     let now = network.now;
-    network.nodes[0].ignore_participant(now, prefix(1)).expect("there is room");
+    network.nodes[0].ignore_participant(now, prefix(1)).expect("write accepted");
     network.run(3_000);
-    let status = network.nodes[0].publication_matched_status(writer).expect("the writer lives");
+    let status = network.nodes[0].publication_matched_status(writer).expect("the writer exists");
     assert_eq!((status.total_count, status.current_count), (0, 0));
     assert!(!network.events(0).contains(&Event::PublicationMatched(writer)));
 }

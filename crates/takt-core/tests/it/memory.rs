@@ -26,10 +26,10 @@ fn pair(reader_memory: usize, reliable: bool, history: History) -> (Network, Wri
 /// Returns the numbers of all samples of the reader.
 fn seen(network: &mut Network, reader: ReaderHandle) -> Vec<i64> {
     let (now, mut cursor, mut seen) = (network.now, ReadCursor::default(), Vec::new());
-    while let Some(sample) = network.nodes[1].read_next(now, reader, Selector::READ, &mut cursor).expect("it lives") {
+    while let Some(sample) = network.nodes[1].read_next(now, reader, Selector::READ, &mut cursor).expect("it exists") {
         seen.push(sample.info.sequence_number.0);
     }
-    network.nodes[1].end_read(now, reader).expect("it lives");
+    network.nodes[1].end_read(now, reader).expect("it exists");
     seen
 }
 
@@ -40,13 +40,13 @@ fn keep_last_keeps_the_newest_samples_that_memory_holds() {
         for (len, memory) in [(1_000, 8_000), (20_000, 170_000)] {
             let (mut network, writer, reader) = pair(memory, reliable, History::KeepLast(100));
             for number in 1..=20 {
-                network.write(0, writer, &payload(number, len)).expect("there is room");
+                network.write(0, writer, &payload(number, len)).expect("write accepted");
                 network.run(100);
             }
             let seen = seen(&mut network, reader);
             let oldest = 21 - seen.len() as i64;
             assert!(seen.len() >= 5 && seen.iter().copied().eq(oldest..=20), "reliable {reliable}, {len}: {seen:?}");
-            let status = network.nodes[1].sample_rejected_status(reader).expect("it lives");
+            let status = network.nodes[1].sample_rejected_status(reader).expect("it exists");
             assert_eq!(status.total_count, 0, "reliable {reliable}, {len}");
         }
     }
@@ -56,7 +56,7 @@ fn keep_last_keeps_the_newest_samples_that_memory_holds() {
 fn keep_last_of_one_replaces_a_sample_that_takes_most_of_the_memory() {
     let (mut network, writer, reader) = pair(30_000, true, History::KeepLast(1));
     for number in 1..=3 {
-        network.write(0, writer, &payload(number, 20_000)).expect("there is room");
+        network.write(0, writer, &payload(number, 20_000)).expect("write accepted");
         network.run(100);
         assert_eq!(seen(&mut network, reader), [i64::from(number)]);
     }
@@ -66,15 +66,15 @@ fn keep_last_of_one_replaces_a_sample_that_takes_most_of_the_memory() {
 fn fragmented_sample_without_memory_is_rejected_once_and_arrives_later() {
     let (mut network, writer, reader) = pair(50_000, true, History::KeepAll);
     for number in 1..=3 {
-        network.write(0, writer, &payload(number, 20_000)).expect("there is room");
+        network.write(0, writer, &payload(number, 20_000)).expect("write accepted");
     }
     network.run(2_000);
     assert_eq!(seen(&mut network, reader), [1, 2]);
-    let status = network.nodes[1].sample_rejected_status(reader).expect("it lives");
+    let status = network.nodes[1].sample_rejected_status(reader).expect("it exists");
     assert_eq!((status.total_count, status.last_reason), (1, Some(SampleRejectedReason::MemoryLimit)));
     network.take(1, reader).expect("the first");
     let now = network.now;
-    network.nodes[1].end_read(now, reader).expect("it lives");
+    network.nodes[1].end_read(now, reader).expect("it exists");
     network.run(2_000);
     assert_eq!(seen(&mut network, reader), [2, 3]);
 }
@@ -85,13 +85,13 @@ fn sample_larger_than_all_memory_is_given_up_and_the_next_one_arrives() {
         for history in [History::KeepAll, History::KeepLast(3)] {
             let (mut network, writer, reader) = pair(10_000, reliable, history);
             for len in [1_000, 20_000, 2_000] {
-                network.write(0, writer, &payload(len as u32, len)).expect("there is room");
+                network.write(0, writer, &payload(len as u32, len)).expect("write accepted");
                 network.run(500);
             }
             assert_eq!(seen(&mut network, reader), [1, 3], "reliable: {reliable}");
-            let status = network.nodes[1].sample_rejected_status(reader).expect("it lives");
+            let status = network.nodes[1].sample_rejected_status(reader).expect("it exists");
             assert_eq!((status.total_count, status.last_reason), (1, Some(SampleRejectedReason::MemoryLimit)));
-            let lost = network.nodes[1].sample_lost_status(reader).expect("it lives");
+            let lost = network.nodes[1].sample_lost_status(reader).expect("it exists");
             assert_eq!(lost.total_count, 1, "reliable: {reliable}");
         }
     }
@@ -110,11 +110,11 @@ fn keyed_keep_last_of_one_replaces_a_read_sample_that_takes_most_of_the_memory()
     for number in 1..=3 {
         let mut bytes = payload(number, 20_000);
         bytes[4] = 7;
-        network.write_key(0, writer, ChangeKind::Alive, hash(7), &bytes).expect("there is room");
+        network.write_key(0, writer, ChangeKind::Alive, hash(7), &bytes).expect("write accepted");
         network.run(1_000);
         assert_eq!(seen(&mut network, reader), [i64::from(number)]);
     }
-    assert_eq!(network.nodes[1].sample_rejected_status(reader).expect("it lives").total_count, 0);
+    assert_eq!(network.nodes[1].sample_rejected_status(reader).expect("it exists").total_count, 0);
 }
 
 const LARGE: usize = 6_000;
@@ -149,10 +149,10 @@ impl OneInstance {
         let now = Instant(1_000_000_000);
         let mut small = config(0, 1500);
         small.limits.endpoint_memory_bytes = 8_000;
-        let mut node = Participant::new(small, now).expect("the configuration is good");
+        let mut node = Participant::new(small, now).expect("the configuration is valid");
         let qos = DataReaderQos { reliability: reliable(), history: History::KeepLast(1), ..Default::default() };
         let spec = ReaderSpec { key: Some(key), ..reader_spec("T", true, qos) };
-        let reader = node.create_reader(now, spec).expect("the reader is good");
+        let reader = node.create_reader(now, spec).expect("the reader is valid");
         let mut puppet = Puppet::new(9);
         puppet.join(&mut node, now);
         let publication = PublicationData { guid: puppet.guid(Self::WRITER), ..puppet.publication(1, true) };
@@ -180,13 +180,13 @@ impl OneInstance {
     /// Returns the number of the reader's sample, without taking it.
     fn seen(&mut self) -> Option<i64> {
         let sample = self.node.read_next(self.now, self.reader, Selector::READ, &mut ReadCursor::default());
-        let sn = sample.expect("the reader lives").map(|sample| sample.info.sequence_number.0);
-        self.node.end_read(self.now, self.reader).expect("the reader lives");
+        let sn = sample.expect("the reader exists").map(|sample| sample.info.sequence_number.0);
+        self.node.end_read(self.now, self.reader).expect("the reader exists");
         sn
     }
 
     fn rejected(&mut self) -> (u64, Option<SampleRejectedReason>) {
-        let status = self.node.sample_rejected_status(self.reader).expect("the reader lives");
+        let status = self.node.sample_rejected_status(self.reader).expect("the reader exists");
         (status.total_count, status.last_reason)
     }
 }
@@ -199,7 +199,7 @@ fn first_fragment_names_the_instance_of_a_large_sample_that_replaces_the_last_on
     t.fragments(2, &[4, 5, 6, 1, 2, 3], None);
     assert_eq!(t.seen(), None, "the first fragment had the sample before replaced");
     t.fragments(2, &[4, 5, 6], None);
-    assert_eq!((t.seen(), t.rejected()), (Some(2), (0, None)), "what came before it was sent again");
+    assert_eq!((t.seen(), t.rejected()), (Some(2), (0, None)), "earlier ones were sent again");
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn announced_key_hash_names_the_instance_of_a_large_sample_that_replaces_the_las
     );
 }
 
-/// docs/limits.md lists the remedies.
+/// docs/reference/limits.md lists the remedies.
 #[test]
 fn large_sample_of_unknown_instance_waits_until_the_last_one_is_taken() {
     let mut t = OneInstance::new(Box::new(LastByte));
@@ -228,9 +228,9 @@ fn large_sample_of_unknown_instance_waits_until_the_last_one_is_taken() {
         assert_eq!((t.seen(), t.rejected()), (Some(1), (1, Some(SampleRejectedReason::MemoryLimit))));
     }
     let taken =
-        t.node.read_next(t.now, t.reader, Selector::TAKE, &mut ReadCursor::default()).expect("the reader lives");
+        t.node.read_next(t.now, t.reader, Selector::TAKE, &mut ReadCursor::default()).expect("the reader exists");
     assert!(taken.is_some());
-    t.node.end_read(t.now, t.reader).expect("the reader lives");
+    t.node.end_read(t.now, t.reader).expect("the reader exists");
     t.fragments(2, &[1, 2, 3, 4, 5, 6], None);
     assert_eq!(t.seen(), Some(2));
 }
@@ -252,12 +252,12 @@ fn keep_last_reader_keeps_the_newest_of_each_instance_while_samples_grow() {
             for key in 0..80 {
                 let mut bytes = payload(0, len);
                 bytes[4] = key;
-                network.write_key(0, writer, ChangeKind::Alive, hash(key), &bytes).expect("there is room");
+                network.write_key(0, writer, ChangeKind::Alive, hash(key), &bytes).expect("write accepted");
                 network.run(10);
             }
             let newest: Vec<i64> = (1..=80).map(|number| round * 80 + number).collect();
             assert_eq!(seen(&mut network, reader), newest, "reliable {reliable}, {len} octets");
         }
-        assert_eq!(network.nodes[1].sample_rejected_status(reader).expect("it lives").total_count, 0);
+        assert_eq!(network.nodes[1].sample_rejected_status(reader).expect("it exists").total_count, 0);
     }
 }

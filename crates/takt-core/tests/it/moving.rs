@@ -38,7 +38,7 @@ impl Pair {
     fn write(&mut self, count: u32) {
         for _ in 0..count {
             let bytes = payload(self.written, 100);
-            self.network.write(0, self.writer, &bytes).expect("there is room");
+            self.network.write(0, self.writer, &bytes).expect("write accepted");
             self.written += 1;
         }
     }
@@ -139,10 +139,10 @@ fn participants_are_rediscovered_when_a_link_fails_for_longer_than_the_lease() {
     network.await_match((0, writer), (1, reader));
     network.cut = vec![0, 1];
     for number in 0..10 {
-        network.write(0, writer, &payload(number, 100)).expect("there is room");
+        network.write(0, writer, &payload(number, 100)).expect("write accepted");
     }
     network.run(30_000);
-    assert!(network.nodes[0].matched_subscriptions(writer).expect("the writer lives").is_empty());
+    assert!(network.nodes[0].matched_subscriptions(writer).expect("the writer exists").is_empty());
     network.cut.clear();
     let mut numbers = Vec::new();
     let all = network.run_until(TWO_PERIODS_MS, |network| {
@@ -165,7 +165,7 @@ fn challenge_to(node: &mut Participant, now: Instant, address: Locator) -> Vec<t
 #[test]
 fn late_answers_from_a_former_address_are_not_counted_as_wrong() {
     let now = Instant(1_000_000_000);
-    let mut node = Participant::new(config(0, 1500), now).expect("the configuration is good");
+    let mut node = Participant::new(config(0, 1500), now).expect("the configuration is valid");
     let mut mover = Puppet::of_ours(5);
     mover.announce_itself(&mut node, now);
     let first = challenge_to(&mut node, now, mover.address);
@@ -211,7 +211,7 @@ fn forged_move_does_not_interrupt_delivery() {
 #[test]
 fn moved_participant_of_another_vendor_is_rediscovered() {
     let now = Instant(1_000_000_000);
-    let mut node = Participant::new(config(0, 1500), now).expect("the configuration is good");
+    let mut node = Participant::new(config(0, 1500), now).expect("the configuration is valid");
     let mut foreigner = Puppet::new(5);
     foreigner.vendor = takt_wire::VendorId([1, 0x10]);
     foreigner.join(&mut node, now);
@@ -247,7 +247,7 @@ fn participant_that_claims_the_address_of_another_does_not_unmatch_it() {
 #[test]
 fn challenges_of_a_silent_moved_participant_are_spaced() {
     let mut now = Instant(1_000_000_000);
-    let mut node = Participant::new(config(0, 1500), now).expect("the configuration is good");
+    let mut node = Participant::new(config(0, 1500), now).expect("the configuration is valid");
     let mut mover = Puppet::of_ours(5);
     mover.join(&mut node, now);
     outgoing(&mut node, now);
@@ -271,5 +271,5 @@ fn challenges_of_a_silent_moved_participant_are_spaced() {
             assert_ne!(last.replace(now), Some(now), "two challenges at one moment");
         }
     }
-    assert!(node.silent_participants().next().is_none(), "it has proven its former address");
+    assert!(node.silent_participants().next().is_none(), "its former address is validated");
 }

@@ -50,7 +50,7 @@ fn matched(network: &mut Network, own_port: bool) -> (WriterHandle, ReaderHandle
 
 /// Writes one more sample; returns whether it arrives.
 fn is_delivered(network: &mut Network, (writer, reader): (WriterHandle, ReaderHandle), number: u32) -> bool {
-    network.write(0, writer, &payload(number, 100)).expect("there is room");
+    network.write(0, writer, &payload(number, 100)).expect("write accepted");
     network.run_until(2_000, |network| {
         let taken: Vec<_> = network.take_all(1, reader).into_iter().map(|(_, bytes)| bytes).collect();
         assert!(taken.is_empty() || taken == [payload(number, 100)], "once and in order");
@@ -100,11 +100,11 @@ fn participant_is_lost_at_once_when_its_process_ends() {
     let reader = network.reader(0, reader_spec("U", true, keep_all_reader()));
     let writer = network.writer(1, writer_spec("U", true, keep_all_writer()));
     network.await_match((1, writer), (0, reader));
-    network.write_key(1, writer, ChangeKind::Alive, [7; 16], &payload(0, 50)).expect("there is room");
+    network.write_key(1, writer, ChangeKind::Alive, [7; 16], &payload(0, 50)).expect("write accepted");
     assert!(network.run_until(2_000, |network| !network.take_all(0, reader).is_empty()));
     let now = network.now;
     network.nodes[0].handle_neighbour_end(now, &memory(1, 2));
-    assert_eq!(network.nodes[0].discovered_participants().len(), 1, "nobody was reached there");
+    assert_eq!(network.nodes[0].discovered_participants().len(), 1, "no participant was reached there");
     network.nodes[0].handle_neighbour(&memory(1, 2), true);
     network.nodes[0].handle_neighbour_end(now, &memory(1, 9));
     let node = &network.nodes[0];
@@ -149,6 +149,6 @@ fn driver_is_asked_again_when_the_locator_changes() {
         ..Locators::default()
     };
     assert!(network.nodes[1].handle_interfaces(network.now, interfaces, locators));
-    assert!(is_delivered(&mut network, pair, 0), "the old way is closed");
+    assert!(is_delivered(&mut network, pair, 0), "the old path is closed");
     assert_eq!(asked(&mut network, 0), [memory(6, 2)]);
 }

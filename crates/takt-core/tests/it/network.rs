@@ -145,7 +145,7 @@ impl Network {
     }
 
     pub fn join_with(&mut self, config: Config) -> usize {
-        let mut participant = Participant::new(config, self.now).expect("the configuration is good");
+        let mut participant = Participant::new(config, self.now).expect("the configuration is valid");
         participant.set_wall_clock(self.now, self.wall());
         self.nodes.push(participant);
         self.addresses.push(address(self.addresses.len()));
@@ -306,19 +306,19 @@ impl Network {
     }
 
     pub fn writer(&mut self, node: usize, spec: WriterSpec) -> WriterHandle {
-        self.nodes[node].create_writer(self.now, spec).expect("the writer is good")
+        self.nodes[node].create_writer(self.now, spec).expect("the writer is valid")
     }
 
     pub fn reader(&mut self, node: usize, spec: ReaderSpec) -> ReaderHandle {
-        self.nodes[node].create_reader(self.now, spec).expect("the reader is good")
+        self.nodes[node].create_reader(self.now, spec).expect("the reader is valid")
     }
 
     /// Waits until the writer is matched with the reader, and both have the expected number of
     /// matches.
     pub fn await_match(&mut self, writer: (usize, WriterHandle), reader: (usize, ReaderHandle)) {
         let matched = self.run_until(10_000, |network| {
-            let readers = network.nodes[writer.0].matched_subscriptions(writer.1).expect("the writer lives");
-            let writers = network.nodes[reader.0].matched_publications(reader.1).expect("the reader lives");
+            let readers = network.nodes[writer.0].matched_subscriptions(writer.1).expect("the writer exists");
+            let writers = network.nodes[reader.0].matched_publications(reader.1).expect("the reader exists");
             !readers.is_empty() && !writers.is_empty()
         });
         assert!(matched, "writer and reader find each other");
@@ -359,7 +359,7 @@ impl Network {
 
     pub fn take(&mut self, node: usize, reader: ReaderHandle) -> Option<(SampleInfo, Vec<u8>)> {
         let sample = self.nodes[node].read_next(self.now, reader, Selector::TAKE, &mut ReadCursor::default());
-        sample.expect("the reader lives").map(|sample| (sample.info, sample.payload.to_vec()))
+        sample.expect("the reader exists").map(|sample| (sample.info, sample.payload.to_vec()))
     }
 
     pub fn take_all(&mut self, node: usize, reader: ReaderHandle) -> Vec<(SampleInfo, Vec<u8>)> {

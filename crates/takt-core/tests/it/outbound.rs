@@ -53,6 +53,6 @@ fn note(datagram: &[u8], destinations: &[Locator], said: &mut BTreeMap<Statement
         *times += 1;
         // Once unsolicited, and a second time for a reader that has lost it.
         let most = if kind < 3 { 1 } else { 2 };
-        assert!(*times <= most, "{to:?} hears {kind}, {sn}/{number} from {writer:?} to {reader:?} {times} times");
+        assert!(*times <= most, "{to:?} receives {kind}, {sn}/{number} from {writer:?} to {reader:?} {times} times");
     }
 }

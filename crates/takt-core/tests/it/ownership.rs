@@ -42,7 +42,7 @@ impl Contest {
     fn write(&mut self, node: usize, key: u8, kind: ChangeKind) -> usize {
         let writer = if node == 0 { self.weak } else { self.strong };
         let bytes = if kind == ChangeKind::Alive { payload(u32::from(key), 20) } else { vec![] };
-        self.network.write_key(node, writer, kind, hash(key), &bytes).expect("there is room");
+        self.network.write_key(node, writer, kind, hash(key), &bytes).expect("write accepted");
         self.network.run(20);
         self.network.take_all(2, self.reader).len()
     }
@@ -53,7 +53,7 @@ const ALIVE: ChangeKind = ChangeKind::Alive;
 #[test]
 fn stronger_writer_takes_over_an_instance_and_keeps_it() {
     let mut contest = Contest::new(210, [1, 2], None);
-    assert_eq!(contest.write(0, 1, ALIVE), 1, "nobody else has written it");
+    assert_eq!(contest.write(0, 1, ALIVE), 1, "no other writer has written it");
     assert_eq!(contest.write(1, 1, ALIVE), 1);
     assert_eq!(contest.write(0, 1, ALIVE), 0);
     assert_eq!(contest.write(0, 1, ChangeKind::Disposed), 0, "nor may it dispose it");
@@ -83,7 +83,7 @@ fn ownership_changes_when_the_owner_unregisters_is_deleted_or_not_alive() {
     assert_eq!(contest.write(0, 1, ALIVE), 1, "the lease of the owner is over");
     assert_eq!(contest.write(1, 1, ALIVE), 1, "it came back");
 
-    contest.network.nodes[1].delete_writer(contest.network.now, contest.strong).expect("the writer lives");
+    contest.network.nodes[1].delete_writer(contest.network.now, contest.strong).expect("the writer exists");
     contest.network.run(100);
     contest.network.take_all(2, contest.reader);
     assert_eq!(contest.write(0, 1, ALIVE), 1);
@@ -107,7 +107,7 @@ fn instance_has_writers_while_a_weaker_writer_is_left() {
     contest.write(0, 1, ALIVE);
     contest.write(1, 1, ALIVE);
     assert_eq!(contest.write(0, 1, ALIVE), 0);
-    assert_eq!(contest.write(1, 1, ChangeKind::Unregistered), 0, "no news: there is another writer");
+    assert_eq!(contest.write(1, 1, ChangeKind::Unregistered), 0, "no state change: there is another writer");
     assert_eq!(contest.write(0, 1, ChangeKind::Unregistered), 1, "now there is none");
 }
 

@@ -23,25 +23,25 @@ fn partition(name: &str) -> Partition {
 }
 
 fn is_matched(network: &mut Network, reader: ReaderHandle) -> bool {
-    !network.nodes[1].matched_publications(reader).expect("the reader lives").is_empty()
+    !network.nodes[1].matched_publications(reader).expect("the reader exists").is_empty()
 }
 
 #[test]
 fn changed_user_data_are_announced_and_keep_the_match() {
     let (mut network, writer, reader) = pair(300);
-    network.nodes[0].writer_guid(writer).expect("it lives");
+    network.nodes[0].writer_guid(writer).expect("it exists");
     let qos = DataWriterQos { user_data: UserData(vec![1, 2, 3]), ..keep_all_writer() };
-    network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(1, 20)).expect("there is room");
-    network.nodes[1].subscription_matched_status(reader).expect("it lives");
+    network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(1, 20)).expect("write accepted");
+    network.nodes[1].subscription_matched_status(reader).expect("it exists");
     let now = network.now;
     network.nodes[0].set_writer_qos(now, writer, qos).expect("USER_DATA may change");
-    network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(2, 20)).expect("there is room");
+    network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(2, 20)).expect("write accepted");
     let seen = network.run_until(1_000, |network| {
         network.nodes[1].discovered_publications().any(|data| data.qos.user_data.0 == [1, 2, 3])
     });
     assert!(seen);
     network.run(100);
-    let status = network.nodes[1].subscription_matched_status(reader).expect("it lives");
+    let status = network.nodes[1].subscription_matched_status(reader).expect("it exists");
     assert_eq!((status.total_count_change, status.current_count), (0, 1));
     assert_eq!(network.take_all(1, reader).len(), 2, "each sample once");
 }
@@ -53,12 +53,12 @@ fn changed_partition_ends_the_match_and_restores_it() {
     let apart = PublisherQos { partition: partition("elsewhere"), ..PublisherQos::default() };
     network.nodes[0].set_publisher_qos(now, writer, &apart).expect("PARTITION may change");
     assert!(network.run_until(1_000, |network| !is_matched(network, reader)));
-    assert_eq!(network.nodes[0].matched_subscriptions(writer).expect("it lives"), []);
+    assert_eq!(network.nodes[0].matched_subscriptions(writer).expect("it exists"), []);
     let now = network.now;
     let follows = SubscriberQos { partition: partition("else*"), ..SubscriberQos::default() };
     network.nodes[1].set_subscriber_qos(now, reader, &follows).expect("PARTITION may change");
     network.await_match((0, writer), (1, reader));
-    network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(7, 20)).expect("there is room");
+    network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(7, 20)).expect("write accepted");
     network.run(100);
     assert_eq!(network.take_all(1, reader).len(), 1);
 }
@@ -75,16 +75,16 @@ fn match_ends_when_the_deadline_exceeds_the_requested_one() {
     let longer = DataWriterQos { deadline: deadline(200), ..offered };
     network.nodes[0].set_writer_qos(now, writer, longer).expect("DEADLINE may change");
     assert!(network.run_until(1_000, |network| !is_matched(network, reader)));
-    let status = network.nodes[1].requested_incompatible_qos_status(reader).expect("it lives");
+    let status = network.nodes[1].requested_incompatible_qos_status(reader).expect("it exists");
     assert_eq!(status.last_policy.map(|policy| policy.name()), Some("DEADLINE"));
-    let status = network.nodes[0].offered_incompatible_qos_status(writer).expect("it lives");
+    let status = network.nodes[0].offered_incompatible_qos_status(writer).expect("it exists");
     assert_eq!(status.total_count, 1);
 }
 
 #[test]
 fn changed_deadline_is_monitored_from_then_on() {
     let (mut network, writer, reader) = pair(303);
-    network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(1, 20)).expect("there is room");
+    network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(1, 20)).expect("write accepted");
     network.run(100);
     let now = network.now;
     let qos = DataReaderQos { deadline: deadline(1_000), ..keep_all_reader() };
@@ -94,12 +94,12 @@ fn changed_deadline_is_monitored_from_then_on() {
     let qos = DataWriterQos { deadline: deadline(40), ..keep_all_writer() };
     network.nodes[0].set_writer_qos(now, writer, qos).expect("DEADLINE may change");
     network.await_match((0, writer), (1, reader));
-    network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(2, 20)).expect("there is room");
+    network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(2, 20)).expect("write accepted");
     network.run(100);
-    let status = network.nodes[0].offered_deadline_missed_status(writer).expect("it lives");
+    let status = network.nodes[0].offered_deadline_missed_status(writer).expect("it exists");
     assert_eq!(status.total_count, 2, "two periods of 40 ms have passed");
     network.run(950);
-    let status = network.nodes[1].requested_deadline_missed_status(reader).expect("it lives");
+    let status = network.nodes[1].requested_deadline_missed_status(reader).expect("it exists");
     assert_eq!(status.total_count, 1, "one period of 1 s has passed");
 }
 
@@ -122,7 +122,7 @@ fn changed_topic_and_group_data_are_announced() {
         publications.any(|data| (&data.topic_data, &data.group_data) == (&topic, &group))
             && subscriptions.any(|data| (&data.topic_data, &data.group_data) == (&topic, &group))
     }));
-    assert!(is_matched(&mut network, reader), "nobody matches by it");
+    assert!(is_matched(&mut network, reader), "no endpoint matches by it");
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn changed_ownership_strength_changes_the_owner() {
     network.await_match((0, first), (2, reader));
     network.await_match((1, second), (2, reader));
     let write = |network: &mut Network, node, writer| {
-        network.write_key(node, writer, ChangeKind::Alive, hash(1), &payload(1, 20)).expect("there is room");
+        network.write_key(node, writer, ChangeKind::Alive, hash(1), &payload(1, 20)).expect("write accepted");
         network.run(50);
         network.take_all(2, reader).len()
     };
@@ -198,13 +198,13 @@ fn immutable_policy_is_refused_by_name() {
 #[test]
 fn suspended_publications_are_sent_together() {
     let (mut network, writer, reader) = pair(306);
-    network.nodes[0].suspend_writer(writer, true).expect("it lives");
+    network.nodes[0].suspend_writer(writer, true).expect("it exists");
     for number in 0..5 {
-        network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(number, 20)).expect("there is room");
+        network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(number, 20)).expect("write accepted");
     }
     network.run(500);
     assert_eq!(network.take_all(1, reader).len(), 0);
-    network.nodes[0].suspend_writer(writer, false).expect("it lives");
+    network.nodes[0].suspend_writer(writer, false).expect("it exists");
     network.run(50);
     assert_eq!(network.take_all(1, reader).len(), 5);
 }
@@ -240,16 +240,16 @@ fn waiting_samples_are_sent_in_the_partition_of_their_write() {
         network.await_match((0, writer), (1, readers[0]));
         network.await_match((0, writer), (3, readers[2]));
         network.run(500);
-        network.nodes[0].suspend_writer(writer, true).expect("it lives");
-        network.write(0, writer, &payload(1, 20)).expect("there is room");
-        network.write(0, writer, &payload(2, 20)).expect("there is room");
+        network.nodes[0].suspend_writer(writer, true).expect("it exists");
+        network.write(0, writer, &payload(1, 20)).expect("write accepted");
+        network.write(0, writer, &payload(2, 20)).expect("write accepted");
         let elsewhere = PublisherQos { partition: in_partitions(&["B", "C"]), ..PublisherQos::default() };
         let now = network.now;
         network.nodes[0].set_publisher_qos(now, writer, &elsewhere).expect("PARTITION may change");
-        network.nodes[0].suspend_writer(writer, false).expect("it lives");
+        network.nodes[0].suspend_writer(writer, false).expect("it exists");
         network.await_match((0, writer), (2, readers[1]));
         network.run(500);
-        network.write(0, writer, &payload(3, 20)).expect("there is room");
+        network.write(0, writer, &payload(3, 20)).expect("write accepted");
         network.run(500);
         let mut taken = |node: usize| -> Vec<_> {
             let samples = network.take_all(node, readers[node - 1]);

@@ -12,7 +12,7 @@ fn drain(network: &mut Network, node: usize) -> Vec<i32> {
     loop {
         let announced = network.nodes[node].transmit_priority();
         let Some(transmit) = network.nodes[node].poll_transmit(now, &mut frame) else { return order };
-        assert!(announced >= Some(transmit.priority), "what is next was told before: {announced:?}");
+        assert!(announced >= Some(transmit.priority), "the next priority was announced before: {announced:?}");
         order.push(transmit.priority.get());
     }
 }
@@ -84,12 +84,12 @@ fn priority_is_kept_when_policies_change_before_enabling() {
     let mut network = Network::new(2, 1);
     let (now, urgent) = (network.now, Priority::new(40));
     let node = &mut network.nodes[0];
-    let writer = node.prepare_writer(now, writer_spec("Brake", false, keep_all_writer())).expect("it is good");
+    let writer = node.prepare_writer(now, writer_spec("Brake", false, keep_all_writer())).expect("it is valid");
     node.set_writer_priority(writer, urgent).expect("lives");
     node.set_writer_qos(now, writer, keep_all_writer()).expect("anything may change");
     node.enable_writer(now, writer).expect("the participant is enabled");
     let node = &mut network.nodes[1];
-    let reader = node.prepare_reader(reader_spec("Brake", false, keep_all_reader())).expect("it is good");
+    let reader = node.prepare_reader(reader_spec("Brake", false, keep_all_reader())).expect("it is valid");
     node.set_reader_priority(reader, urgent).expect("lives");
     node.set_reader_qos(now, reader, keep_all_reader()).expect("anything may change");
     node.enable_reader(now, reader).expect("the participant is enabled");
@@ -110,5 +110,5 @@ fn priority_is_kept_when_policies_change_before_enabling() {
         node.poll_timeout().into_iter().for_each(|due| node.handle_timeout(due));
         is_urgent
     });
-    assert!(acknowledges, "it says what it has as urgently");
+    assert!(acknowledges, "its heartbeats have the same priority");
 }

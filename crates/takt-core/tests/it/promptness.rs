@@ -46,12 +46,12 @@ impl Contest {
 
     fn write(&mut self, node: usize) {
         let writer = self.writers[node];
-        self.network.write_key(node, writer, ChangeKind::Alive, hash(1), &payload(1, 20)).expect("there is room");
+        self.network.write_key(node, writer, ChangeKind::Alive, hash(1), &payload(1, 20)).expect("write accepted");
     }
 
     /// Both write for some time. Returns how many samples of the weak one the reader gets.
     fn go_on(&mut self, ms: u64) -> usize {
-        let weak = self.network.nodes[0].writer_guid(self.writers[0]).expect("the writer lives");
+        let weak = self.network.nodes[0].writer_guid(self.writers[0]).expect("the writer exists");
         let mut of_weak = 0;
         for _ in 0..ms / PACE_MS {
             self.write(1);
@@ -110,7 +110,7 @@ fn writers_of_a_dead_participant_are_not_alive_within_their_lease_and_a_millisec
 fn next_writer_owns_the_instance_within_the_period_and_a_millisecond() {
     for (period_ms, wait_ms) in [(Some(PERIOD_MS), PERIOD_MS), (None, LEASE_MS)] {
         let mut contest = Contest::new(403, period_ms, LivelinessKind::ManualByTopic);
-        assert!(contest.go_on(1_000) <= 1, "the strong one owns it as soon as it is heard");
+        assert!(contest.go_on(1_000) <= 1, "the stronger writer owns the instance with its first sample");
         contest.write(1);
         let begin = contest.network.now;
         // One sample per millisecond shows from when the samples are delivered.
@@ -137,15 +137,15 @@ fn no_deadline_or_lease_is_missed_while_all_writers_write() {
         contest.network.faults.loss = 5;
         let of_weak = contest.go_on(HOUR_MS);
         let node = &mut contest.network.nodes[2];
-        let deadline = node.requested_deadline_missed_status(contest.reader).expect("the reader lives");
-        let liveliness = node.liveliness_changed_status(contest.reader).expect("the reader lives");
+        let deadline = node.requested_deadline_missed_status(contest.reader).expect("the reader exists");
+        let liveliness = node.liveliness_changed_status(contest.reader).expect("the reader exists");
         assert_eq!((deadline.total_count, liveliness.alive_count, of_weak), (0, 2, 0), "{kind:?}");
         assert_eq!((liveliness.not_alive_count, liveliness.not_alive_count_change), (0, 0), "{kind:?}");
         for at in [0, 1] {
             let writer = contest.writers[at];
             let node = &mut contest.network.nodes[at];
-            let missed = node.offered_deadline_missed_status(writer).expect("the writer lives");
-            let lost = node.liveliness_lost_status(writer).expect("the writer lives");
+            let missed = node.offered_deadline_missed_status(writer).expect("the writer exists");
+            let lost = node.liveliness_lost_status(writer).expect("the writer exists");
             assert_eq!((missed.total_count, lost.total_count), (0, 0), "{kind:?}");
         }
     }

@@ -22,13 +22,13 @@ fn pair(network: &mut Network, nowriter_ms: Option<u64>, disposed_ms: Option<u64
 
 fn change(network: &mut Network, writer: WriterHandle, kind: ChangeKind, key: u8) {
     let bytes = if kind == ChangeKind::Alive { payload(u32::from(key), 20) } else { vec![] };
-    network.write_key(0, writer, kind, hash(key), &bytes).expect("there is room");
+    network.write_key(0, writer, kind, hash(key), &bytes).expect("write accepted");
 }
 
 /// Returns how many samples and state changes a reader holds.
 fn held(network: &mut Network, reader: ReaderHandle) -> usize {
     let (mut cursor, mut count) = (ReadCursor::default(), 0);
-    while network.nodes[1].read_next(network.now, reader, Selector::READ, &mut cursor).expect("it lives").is_some() {
+    while network.nodes[1].read_next(network.now, reader, Selector::READ, &mut cursor).expect("it exists").is_some() {
         count += 1;
     }
     count
@@ -59,7 +59,7 @@ fn instance_without_writers_is_removed_after_its_delay() {
     change(&mut network, writer, ChangeKind::Alive, 2);
     change(&mut network, writer, ChangeKind::Disposed, 2);
     network.run(10);
-    network.nodes[0].delete_writer(network.now, writer).expect("the writer lives");
+    network.nodes[0].delete_writer(network.now, writer).expect("the writer exists");
     network.run(295);
     assert_eq!(held(&mut network, reader), 4);
     network.run(20);
@@ -78,7 +78,7 @@ fn revived_instance_keeps_its_samples() {
         change(&mut network, writer, ChangeKind::Alive, 1);
         network.run(1_000);
     }
-    assert_eq!(held(&mut network, reader), 4, "three samples, and the latest news");
+    assert_eq!(held(&mut network, reader), 4, "three samples, and the latest state change");
 }
 
 #[test]

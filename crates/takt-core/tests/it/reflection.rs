@@ -40,13 +40,13 @@ impl Stage {
         let now = Instant(1_000_000_000);
         let mut config = config(0, 1500);
         config.secret = [3, 4];
-        let mut node = Participant::new(config, now).expect("the configuration is good");
+        let mut node = Participant::new(config, now).expect("the configuration is valid");
         let qos = DataWriterQos { durability: Durability::TransientLocal, ..keep_all_writer() };
-        let writer = node.create_writer(now, writer_spec("T", false, qos)).expect("the writer is good");
-        node.create_reader(now, reader_spec("T", false, keep_all_reader())).expect("the reader is good");
+        let writer = node.create_writer(now, writer_spec("T", false, qos)).expect("the writer is valid");
+        node.create_reader(now, reader_spec("T", false, keep_all_reader())).expect("the reader is valid");
         let object = vec![7; 100_000].into();
         node.offer_type(OfferedType { id: type_id(), object, dependencies: Box::new([]), minimal: None })
-            .expect("there is room");
+            .expect("write accepted");
         let frame = vec![0; 65_507];
         let mut stage = Self { node, now, writer, received: 0, to_victim: 0, to_all: Vec::new(), frame };
         (0..20).for_each(|number| stage.write(number));
@@ -66,7 +66,7 @@ impl Stage {
             slot.copy_from_slice(&bytes);
             Some(bytes.len())
         };
-        self.node.write(self.now, self.writer, &change, fill).expect("there is room");
+        self.node.write(self.now, self.writer, &change, fill).expect("write accepted");
     }
 
     /// Handles a datagram with the given source.
@@ -237,7 +237,7 @@ fn traffic_is_bounded_after_announcement_endpoints_and_requests_at_once() {
         stage.hear(victim(), &datagram);
         stage.run(10);
     }
-    assert_eq!(stage.node.matched_subscriptions(stage.writer).expect("the writer lives").len(), 1, "our own reader");
+    assert_eq!(stage.node.matched_subscriptions(stage.writer).expect("the writer exists").len(), 1, "our own reader");
     stage.assert_bounded(1_000);
 }
 
@@ -381,14 +381,14 @@ fn data_are_sent_to_an_endpoint_at_the_address_of_a_configured_peer() {
     let mut config = config(0, 1500);
     config.initial_peers.push(victim());
     let now = Instant(1_000_000_000);
-    let mut node = Participant::new(config, now).expect("the configuration is good");
-    let writer = node.create_writer(now, writer_spec("T", false, keep_all_writer())).expect("the writer is good");
+    let mut node = Participant::new(config, now).expect("the configuration is valid");
+    let writer = node.create_writer(now, writer_spec("T", false, keep_all_writer())).expect("the writer is valid");
     let mut puppet = Puppet::new(5);
     puppet.default_address = victim();
     puppet.join(&mut node, now);
     puppet.subscribe(&mut node, now, &puppet.subscription(1, true));
     puppet.acknowledge_writers(&mut node, now, 1);
-    assert_eq!(node.matched_subscriptions(writer).expect("the writer lives").len(), 1);
+    assert_eq!(node.matched_subscriptions(writer).expect("the writer exists").len(), 1);
 }
 
 #[test]
@@ -399,12 +399,12 @@ fn traffic_is_bounded_after_a_move_to_the_address_of_a_victim() {
     puppet.subscribe(&mut stage.node, stage.now, &puppet.subscription(1, true));
     puppet.acknowledge_writers(&mut stage.node, stage.now, 1);
     stage.send();
-    assert_eq!(stage.node.matched_subscriptions(stage.writer).expect("the writer lives").len(), 2);
+    assert_eq!(stage.node.matched_subscriptions(stage.writer).expect("the writer exists").len(), 2);
     stage.received = 0;
     puppet.address = victim();
     stage.hear(victim(), &spdp(&puppet));
-    let matched = stage.node.matched_subscriptions(stage.writer).expect("the writer lives");
-    assert_eq!(matched.len(), 2, "nobody can part us from it by saying that it has moved");
+    let matched = stage.node.matched_subscriptions(stage.writer).expect("the writer exists");
+    assert_eq!(matched.len(), 2, "a forged move does not end the match");
     // The forger knows everything except what was sent to the victim.
     let to = stage.node.guid().prefix;
     for count in 1..20 {

@@ -37,19 +37,19 @@ fn take(network: &mut Network, reader: ReaderHandle) -> usize {
 /// Writes samples, each of which is acknowledged, and makes the reader lose the writer.
 fn write_and_part(network: &mut Network, writer: WriterHandle, reader: ReaderHandle, count: u32) {
     for number in 0..count {
-        network.write(0, writer, &payload(number, 20)).expect("there is room");
+        network.write(0, writer, &payload(number, 20)).expect("write accepted");
         assert!(network.run_until(1_000, |n| n.nodes[0].is_acknowledged(writer, None) == Ok(true)));
     }
     assert_eq!(take(network, reader), count as usize);
     network.cut.push(0);
-    let parted = |n: &mut Network| n.nodes[1].matched_publications(reader).expect("the reader lives").is_empty();
+    let parted = |n: &mut Network| n.nodes[1].matched_publications(reader).expect("the reader exists").is_empty();
     assert!(network.run_until(2 * LEASE_MS, parted));
     network.cut.clear();
-    let met = |n: &mut Network| !n.nodes[1].matched_publications(reader).expect("the reader lives").is_empty();
+    let met = |n: &mut Network| !n.nodes[1].matched_publications(reader).expect("the reader exists").is_empty();
     assert!(network.run_until(2 * LEASE_MS, met));
-    let readers = network.nodes[0].matched_subscriptions(writer).expect("the writer lives");
+    let readers = network.nodes[0].matched_subscriptions(writer).expect("the writer exists");
     let unmatched = network.events(0).iter().filter(|event| **event == Event::PublicationMatched(writer)).count();
-    assert_eq!((readers.len(), unmatched), (1, 1), "the writer has missed nobody");
+    assert_eq!((readers.len(), unmatched), (1, 1), "the writer has missed no reader");
 }
 
 /// The writer assumed that the reader had all that it requested again, so it sent no heartbeat. A
@@ -80,7 +80,7 @@ fn rediscovering_volatile_reader_gets_later_samples() {
         write_and_part(&mut network, writer, reader, 20);
         network.keep = Some(datagrams);
         for number in 20..40 {
-            network.write(0, writer, &payload(number, 20)).expect("there is room");
+            network.write(0, writer, &payload(number, 20)).expect("write accepted");
             network.run(LEASE_MS / 40);
         }
         network.keep = None;
@@ -105,7 +105,7 @@ fn acknowledgements_with_restarted_counts_are_accepted_and_repetitions_are_not()
     let mut now = Instant(1_000_000_000);
     let mut node = Participant::new(config(0, 1500), now).expect("valid configuration");
     let handle = node.create_writer(now, writer_spec("T", false, keep_all_writer())).expect("created");
-    let writer = node.writer_guid(handle).expect("the writer lives").entity_id;
+    let writer = node.writer_guid(handle).expect("the writer exists").entity_id;
     let mut puppet = Puppet::new(9);
     puppet.join(&mut node, now);
     puppet.subscribe(&mut node, now, &puppet.subscription(1, true));
@@ -113,7 +113,7 @@ fn acknowledgements_with_restarted_counts_are_accepted_and_repetitions_are_not()
     let (kind, key_hash) = (ChangeKind::Alive, [0; 16]);
     let change = NewChange { kind, key_hash, source_timestamp: None, destinations: &[], payload_len: 12 };
     for _ in 0..3 {
-        node.write(now, handle, &change, |slot| Some(slot.len())).expect("there is room");
+        node.write(now, handle, &change, |slot| Some(slot.len())).expect("write accepted");
     }
     outgoing(&mut node, now);
     let asks = |node: &mut Participant, now: Instant, count: i32, missing: &[i64]| {

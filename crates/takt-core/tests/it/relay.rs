@@ -31,8 +31,8 @@ fn prepare_relay(network: &mut Network, node: usize) -> WriterHandle {
     spec.qos.user_data = UserData(DURABILITY_SERVICE.to_vec());
     let now = network.now;
     let participant = &mut network.nodes[node];
-    let writer = participant.prepare_writer(now, spec).expect("the writer is good");
-    participant.make_relay(writer).expect("it lives");
+    let writer = participant.prepare_writer(now, spec).expect("the writer is valid");
+    participant.make_relay(writer).expect("it exists");
     writer
 }
 
@@ -49,7 +49,7 @@ fn pass_on(network: &mut Network, node: usize, writer: WriterHandle, origin: Gui
         // The first sample of a writer has the number 0 and is its change 1.
         let origin = SampleIdentity { writer: origin, sn: SequenceNumber(i64::from(number) + 1) };
         let now = network.now;
-        network.nodes[node].relay(now, writer, &change, origin, &payload).expect("there is room");
+        network.nodes[node].relay(now, writer, &change, origin, &payload).expect("write accepted");
     }
 }
 
@@ -57,17 +57,17 @@ fn numbers(network: &mut Network, node: usize, reader: ReaderHandle) -> Vec<u32>
     let number = |bytes: &[u8]| u32::from_le_bytes(bytes[4..8].try_into().expect("four bytes"));
     let taken = network.take_all(node, reader).iter().map(|(_, bytes)| number(bytes)).collect();
     let now = network.now;
-    network.nodes[node].end_read(now, reader).expect("the reader lives");
+    network.nodes[node].end_read(now, reader).expect("the reader exists");
     taken
 }
 
 fn guid(network: &mut Network, node: usize, writer: WriterHandle) -> Guid {
-    network.nodes[node].writer_guid(writer).expect("it lives")
+    network.nodes[node].writer_guid(writer).expect("it exists")
 }
 
 fn write(network: &mut Network, writer: WriterHandle, numbers: std::ops::Range<u32>) {
     for number in numbers {
-        network.write(0, writer, &payload(number, 20)).expect("there is room");
+        network.write(0, writer, &payload(number, 20)).expect("write accepted");
     }
 }
 
@@ -152,7 +152,7 @@ fn relay_sends_nothing_to_a_volatile_reader() {
     network.run(1_000);
     assert_eq!(numbers(&mut network, 1, reader), []);
     assert!(numbers(&mut network, 1, durable).into_iter().eq(0..50));
-    assert!(network.nodes[0].is_acknowledged(service, None).expect("it lives"));
+    assert!(network.nodes[0].is_acknowledged(service, None).expect("it exists"));
 }
 
 #[test]
@@ -163,11 +163,11 @@ fn samples_are_acknowledged_only_after_they_are_stored() {
     let mut spec = reader_spec("T", false, durable_reader());
     spec.qos.user_data = UserData(DURABILITY_SERVICE.to_vec());
     let now = network.now;
-    let reader = network.nodes[1].prepare_reader(spec).expect("the reader is good");
-    network.nodes[1].acknowledge_explicitly(reader).expect("it lives");
+    let reader = network.nodes[1].prepare_reader(spec).expect("the reader is valid");
+    network.nodes[1].acknowledge_explicitly(reader).expect("it exists");
     network.nodes[1].enable_reader(now, reader).expect("it can be enabled");
     network.await_match((0, writer), (1, reader));
-    let durable = |network: &mut Network| network.nodes[0].durability_services(writer).expect("it lives")[0].1;
+    let durable = |network: &mut Network| network.nodes[0].durability_services(writer).expect("it exists")[0].1;
     network.run(1_000);
     assert_eq!(durable(&mut network), SequenceNumber(0), "it has arrived and was not taken");
     assert_eq!(numbers(&mut network, 1, reader).len(), 10);
@@ -175,13 +175,13 @@ fn samples_are_acknowledged_only_after_they_are_stored() {
     assert_eq!(durable(&mut network), SequenceNumber(0), "it was taken and is not safe");
     write(&mut network, writer, 10..700);
     network.run(1_000);
-    network.nodes[1].acknowledge_taken(reader).expect("it lives");
+    network.nodes[1].acknowledge_taken(reader).expect("it exists");
     network.run(1_000);
-    assert_eq!(durable(&mut network), SequenceNumber(10), "what came after the pass is not meant");
+    assert_eq!(durable(&mut network), SequenceNumber(10), "changes after the pass are not included");
     let mut got = Vec::new();
     network.run_until(30_000, |network| {
         got.extend(numbers(network, 1, reader));
-        network.nodes[1].acknowledge_taken(reader).expect("it lives");
+        network.nodes[1].acknowledge_taken(reader).expect("it exists");
         durable(network) == SequenceNumber(700)
     });
     assert!(got.iter().copied().eq(10..700), "nothing was lost by waiting");
@@ -222,7 +222,7 @@ fn history_at_a_service_with_lease(
     network.nodes[1].enable_writer(network.now, service).expect("it can be enabled");
     let service = guid(&mut network, 1, service);
     let is_matched = |network: &mut Network| {
-        network.nodes[2].matched_publications(reader).expect("the reader lives").contains(&service)
+        network.nodes[2].matched_publications(reader).expect("the reader exists").contains(&service)
     };
     assert!(network.run_until(10_000, is_matched));
     network.cut = vec![1];
@@ -237,7 +237,7 @@ fn new_samples_follow_once_the_history_of_a_service_is_complete() {
         write(&mut network, writer, MANY..MANY + 5);
         network.run(2_000);
         let mut got = numbers(&mut network, 2, reader);
-        assert!(got.len() < MANY as usize - 5, "the service has not told the last ones");
+        assert!(got.len() < MANY as usize - 5, "the service has not announced the last ones");
         network.cut = vec![];
         network.run(2_000);
         got.extend(numbers(&mut network, 2, reader));
@@ -304,8 +304,8 @@ fn forged_original_number_does_not_change_the_announced_one_and_can_be_removed()
     let writer = network.writer(0, writer_spec("T", false, durable_writer(History::KeepAll)));
     let origin = guid(&mut network, 0, writer);
     let reader = network.reader(1, reader_spec("T", false, durable_reader()));
-    network.nodes[1].acknowledge_explicitly(reader).expect("it lives");
-    assert_eq!(network.nodes[1].announced_by(reader, origin).expect("it lives"), None, "not matched");
+    network.nodes[1].acknowledge_explicitly(reader).expect("it exists");
+    assert_eq!(network.nodes[1].announced_by(reader, origin).expect("it exists"), None, "not matched");
     let forger = relay(&mut network, 2);
     network.await_match((2, forger), (1, reader));
     pass_on(&mut network, 2, forger, origin, 0..1);
@@ -318,13 +318,13 @@ fn forged_original_number_does_not_change_the_announced_one_and_can_be_removed()
             got.extend(numbers(network, 1, reader));
             got.len() == 5
         }),
-        "a reader that acknowledges explicitly gets what its writers wrote, whatever was said in their names: {got:?}"
+        "a reader with explicit acknowledgements gets what its writers wrote, despite forged messages: {got:?}"
     );
-    assert_eq!(network.nodes[1].announced_by(reader, origin).expect("it lives"), Some(SequenceNumber(3)));
+    assert_eq!(network.nodes[1].announced_by(reader, origin).expect("it exists"), Some(SequenceNumber(3)));
     // Everything of the relay is acknowledged, so the relay can remove it.
-    network.nodes[1].acknowledge_taken(reader).expect("it lives");
+    network.nodes[1].acknowledge_taken(reader).expect("it exists");
     network.run(5_000);
-    network.nodes[2].forget_relayed(forger, origin, SequenceNumber(3)).expect("it lives");
+    network.nodes[2].forget_relayed(forger, origin, SequenceNumber(3)).expect("it exists");
     let late = network.reader(3, reader_spec("T", false, durable_reader()));
     network.await_match((2, forger), (3, late));
     network.await_match((0, writer), (3, late));
@@ -338,8 +338,8 @@ fn forged_original_number_does_not_change_the_announced_one_and_can_be_removed()
 fn relay_of_two_instances(network: &mut Network) -> (WriterHandle, ReaderHandle) {
     let limits = ResourceLimits { max_instances: Some(2), ..ResourceLimits::default() };
     let qos = DataWriterQos { resource_limits: limits, ..durable_writer(History::KeepAll) };
-    let writer = network.nodes[0].prepare_writer(network.now, writer_spec("T", true, qos)).expect("the writer is good");
-    network.nodes[0].make_relay(writer).expect("it lives");
+    let writer = network.nodes[0].prepare_writer(network.now, writer_spec("T", true, qos)).expect("writer is valid");
+    network.nodes[0].make_relay(writer).expect("it exists");
     network.nodes[0].enable_writer(network.now, writer).expect("it can be enabled");
     let reader = network.reader(1, reader_spec("T", true, durable_reader()));
     network.await_match((0, writer), (1, reader));
@@ -366,12 +366,12 @@ fn forgotten_instance_is_removed_when_a_disconnected_reader_acknowledges_it() {
     let (writer, reader) = relay_of_two_instances(&mut network);
     network.cut = vec![1];
     for (key, number) in [(1, 1), (2, 2)] {
-        relay_instance(&mut network, writer, ChangeKind::Alive, key, number).expect("there is room");
+        relay_instance(&mut network, writer, ChangeKind::Alive, key, number).expect("write accepted");
     }
     relay_instance(&mut network, writer, ChangeKind::Disposed, 1, 3).expect("its instance is there");
     network.run(100);
-    network.nodes[0].forget_instance(writer, InstanceHandle(hash(1))).expect("it lives");
-    let full = relay_instance(&mut network, writer, ChangeKind::Alive, 3, 4).expect_err("the reader may ask for it");
+    network.nodes[0].forget_instance(writer, InstanceHandle(hash(1))).expect("it exists");
+    let full = relay_instance(&mut network, writer, ChangeKind::Alive, 3, 4).expect_err("the reader may request it");
     assert!(matches!(full, WriteError::WouldBlock), "room will come: {full:?}");
     network.events(0);
     network.cut.clear();
@@ -389,7 +389,7 @@ fn forgotten_instance_is_removed_when_a_disconnected_reader_acknowledges_it() {
     network.run(2_000);
     let got = network.take_all(2, late);
     let keys: Vec<u8> = got.iter().map(|(_, bytes)| bytes[4]).collect();
-    assert_eq!(keys, [2, 3], "a late joiner does not hear of it");
+    assert_eq!(keys, [2, 3], "a late joiner does not receive it");
 }
 
 #[test]
@@ -397,12 +397,12 @@ fn forgotten_instance_keeps_samples_written_later() {
     let mut network = Network::new(3, 98);
     let (writer, reader) = relay_of_two_instances(&mut network);
     network.cut = vec![1];
-    relay_instance(&mut network, writer, ChangeKind::Alive, 1, 1).expect("there is room");
+    relay_instance(&mut network, writer, ChangeKind::Alive, 1, 1).expect("write accepted");
     network.run(100);
-    network.nodes[0].forget_instance(writer, InstanceHandle(hash(1))).expect("it lives");
+    network.nodes[0].forget_instance(writer, InstanceHandle(hash(1))).expect("it exists");
     relay_instance(&mut network, writer, ChangeKind::Alive, 1, 2).expect("its instance is there");
     network.cut.clear();
-    assert!(network.run_until(5_000, |network| network.nodes[0].is_acknowledged(writer, None).expect("it lives")));
+    assert!(network.run_until(5_000, |network| network.nodes[0].is_acknowledged(writer, None).expect("it exists")));
     assert_eq!(network.take_all(1, reader).len(), 2);
     let late = network.reader(2, reader_spec("T", true, durable_reader()));
     network.await_match((0, writer), (2, late));
@@ -430,12 +430,12 @@ fn original_writer_is_ignored_when_the_sender_is_no_service() {
     let origin = guid(&mut network, 0, writer);
     let spec = writer_spec("T", false, durable_writer(History::KeepAll));
     let now = network.now;
-    let liar = network.nodes[1].prepare_writer(now, spec).expect("the writer is good");
-    network.nodes[1].make_relay(liar).expect("it lives");
+    let liar = network.nodes[1].prepare_writer(now, spec).expect("the writer is valid");
+    network.nodes[1].make_relay(liar).expect("it exists");
     pass_on(&mut network, 1, liar, origin, 1_000..1_001);
     network.nodes[1].enable_writer(now, liar).expect("it can be enabled");
     network.run(2_000);
-    let (info, _) = network.take(2, reader).expect("the liar's sample");
+    let (info, _) = network.take(2, reader).expect("the forger's sample");
     assert_eq!(info.origin.writer, guid(&mut network, 1, liar), "it is its own");
     write(&mut network, writer, 5..15);
     network.run(1_000);
@@ -473,7 +473,7 @@ fn samples_ahead_of_their_writer_are_presented_when_it_is_unmatched() {
     network.run(2_000);
     assert_eq!(numbers(&mut network, 2, reader), []);
     let now = network.now;
-    network.nodes[0].delete_writer(now, writer).expect("it lives");
+    network.nodes[0].delete_writer(now, writer).expect("it exists");
     network.run(2_000);
     assert!(numbers(&mut network, 2, reader).into_iter().eq(5..8));
 }
@@ -500,7 +500,7 @@ fn waiting_samples_are_not_requested_again() {
     assert!(times <= 10 * ANSWERS_PER_SECOND, "{times} acknowledgements of samples that wait");
     // Delivery of the waiting samples continues once their writer is deleted.
     let now = network.now;
-    network.nodes[0].delete_writer(now, writer).expect("it lives");
+    network.nodes[0].delete_writer(now, writer).expect("it exists");
     network.run(2_000);
     assert!(numbers(&mut network, 2, reader).into_iter().eq(1_000..1_600));
 }

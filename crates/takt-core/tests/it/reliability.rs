@@ -63,7 +63,7 @@ fn last_sample_of_a_burst_is_repaired_without_further_samples() {
     let (writer, reader) = matched(&mut network);
     network.run(1_000);
     network.cut.push(1);
-    network.write(0, writer, &payload(0, 50)).expect("there is room");
+    network.write(0, writer, &payload(0, 50)).expect("write accepted");
     network.run(10);
     network.cut.clear();
     assert!(network.run_until(1_000, |n| n.take(1, reader).is_some()));
@@ -74,7 +74,7 @@ fn writer_without_readers_keeps_nothing_and_never_blocks() {
     let mut network = Network::new(1, 51);
     let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
     for number in 0..100_000 {
-        network.write(0, writer, &payload(number, 10)).expect("nobody needs it");
+        network.write(0, writer, &payload(number, 10)).expect("no reader needs it");
     }
     assert_eq!(network.nodes[0].is_acknowledged(writer, None), Ok(true));
 }
@@ -124,10 +124,10 @@ fn writers_alternate_when_a_reader_has_less_room_than_they_have_written() {
     network.await_match((1, idle), (2, reader));
     network.run(1_000);
     for number in 0..400 {
-        network.write(0, busy, &payload(number, 20)).expect("there is room");
+        network.write(0, busy, &payload(number, 20)).expect("write accepted");
     }
     network.run(1_000);
-    network.write(1, idle, &payload(1_000, 20)).expect("there is room");
+    network.write(1, idle, &payload(1_000, 20)).expect("write accepted");
     network.run(1_000);
     let mut taken = Vec::new();
     for _ in 0..8 {
@@ -157,7 +157,7 @@ fn keep_last_delivers_the_newest_after_an_outage() {
     network.run(1_000);
     let numbers: Vec<_> = network.take_all(1, reader).into_iter().map(|(_, bytes)| bytes).collect();
     assert_eq!(numbers, [payload(997, 20), payload(998, 20), payload(999, 20)]);
-    assert!(network.nodes[1].sample_lost_status(reader).expect("the reader lives").total_count > 900);
+    assert!(network.nodes[1].sample_lost_status(reader).expect("the reader exists").total_count > 900);
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn best_effort_reader_keeps_order_without_duplicates() {
     }
     assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]));
     assert!(numbers.len() > 500 && numbers.len() < 950, "{}", numbers.len());
-    let lost = network.nodes[1].sample_lost_status(reader).expect("the reader lives").total_count;
+    let lost = network.nodes[1].sample_lost_status(reader).expect("the reader exists").total_count;
     assert!(lost > 0 && lost as usize + numbers.len() <= 1_000);
 }
 
@@ -220,7 +220,7 @@ fn reader_that_joins_a_stalled_writer_misses_nothing_after_its_first_sample() {
         network.cut.push(1);
         let mut written = 0;
         while written < 1_500 {
-            network.write(0, writer, &payload(written, len(written))).expect("there is room");
+            network.write(0, writer, &payload(written, len(written))).expect("write accepted");
             written += 1;
         }
         let late = network.reader(2, reader_spec("T", false, keep_all_reader()));
@@ -261,7 +261,7 @@ fn second_reader_misses_nothing_after_its_first_sample() {
         let all = network.run_until(120_000, |network| {
             // The last samples are relevant to both: a VOLATILE reader matched after them gets
             // none.
-            let both = network.nodes[0].matched_subscriptions(writer).expect("it lives").len() == 2;
+            let both = network.nodes[0].matched_subscriptions(writer).expect("it exists").len() == 2;
             let last = if both { 1_000 } else { 900 };
             if written < last && network.write(0, writer, &payload(written, 60)).is_ok() {
                 written += 1;
@@ -291,8 +291,8 @@ fn directed_write_reaches_only_its_reader_and_others_lose_nothing() {
     let readers: Vec<_> = (1..3).map(|node| network.reader(node, reader_spec("T", false, keep_all_reader()))).collect();
     network.await_match((0, writer), (1, readers[0]));
     network.await_match((0, writer), (2, readers[1]));
-    let chosen = network.nodes[2].reader_guid(readers[1]).expect("the reader lives");
-    network.write(0, writer, &payload(0, 32)).expect("there is room");
+    let chosen = network.nodes[2].reader_guid(readers[1]).expect("the reader exists");
+    network.write(0, writer, &payload(0, 32)).expect("write accepted");
     let bytes = payload(1, 32);
     let change = NewChange {
         kind: ChangeKind::Alive,
@@ -307,7 +307,7 @@ fn directed_write_reaches_only_its_reader_and_others_lose_nothing() {
         Some(bytes.len())
     });
     assert!(written.is_ok());
-    network.write(0, writer, &payload(2, 32)).expect("there is room");
+    network.write(0, writer, &payload(2, 32)).expect("write accepted");
     assert!(network.run_until(1_000, |n| n.nodes[0].is_acknowledged(writer, None) == Ok(true)));
     let got = |network: &mut Network, node| -> Vec<_> {
         network.take_all(node, readers[node - 1]).into_iter().map(|(_, bytes)| bytes).collect()
@@ -350,7 +350,7 @@ fn data_follow_an_initial_heartbeat_until_the_reader_has_answered() {
     let mut now = Instant(1_000_000_000);
     let mut node = Participant::new(config(0, 1500), now).expect("valid configuration");
     let handle = node.create_writer(now, writer_spec("T", false, keep_all_writer())).expect("created");
-    let writer = node.writer_guid(handle).expect("the writer lives").entity_id;
+    let writer = node.writer_guid(handle).expect("the writer exists").entity_id;
     let mut puppet = Puppet::new(9);
     puppet.join(&mut node, now);
     puppet.subscribe(&mut node, now, &puppet.subscription(1, true));
@@ -358,7 +358,7 @@ fn data_follow_an_initial_heartbeat_until_the_reader_has_answered() {
     let write = |node: &mut Participant, len: usize| {
         let (kind, key_hash) = (ChangeKind::Alive, [0; 16]);
         let change = NewChange { kind, key_hash, source_timestamp: None, destinations: &[], payload_len: len };
-        node.write(now, handle, &change, |slot| Some(slot.len())).expect("there is room");
+        node.write(now, handle, &change, |slot| Some(slot.len())).expect("write accepted");
         outgoing(node, now)
     };
     let greeting = |datagram: &[u8]| {
@@ -401,12 +401,12 @@ fn repeated_heartbeats_are_sent_only_to_lagging_readers() {
     }
     network.run(500);
     network.cut = vec![2];
-    network.write(0, writer, &payload(1, 20)).expect("there is room");
+    network.write(0, writer, &payload(1, 20)).expect("write accepted");
     network.run(200);
     let sent = |network: &Network| [1, 2].map(|node| network.sent_to.get(&address(node)).copied().unwrap_or_default());
     let before = sent(&network);
     network.run(1_000);
     let after = sent(&network);
     assert_eq!(after[0], before[0], "that reader has acknowledged everything");
-    assert!(after[1] > before[1], "the other one is asked for its acknowledgement");
+    assert!(after[1] > before[1], "the other one is probed for its acknowledgement");
 }

@@ -21,25 +21,25 @@ fn writer(network: &mut Network, node: usize, publisher: PublisherHandle) -> Wri
 #[test]
 fn full_reader_continues_regardless_of_the_order_of_publishers() {
     let mut network = Network::new(3, 731);
-    let subscriber = network.nodes[2].create_subscriber(ORDERED).expect("there is room");
+    let subscriber = network.nodes[2].create_subscriber(ORDERED).expect("write accepted");
     let mut qos = keep_all_reader();
     qos.resource_limits.max_samples = Some(4);
     let mut spec = reader_spec("T", false, qos);
     (spec.group, spec.subscriber.presentation) = (Some(subscriber), ORDERED);
     let reader = network.reader(2, spec);
-    let idle = network.nodes[0].create_publisher(ORDERED).expect("there is room");
-    let busy = network.nodes[1].create_publisher(ORDERED).expect("there is room");
+    let idle = network.nodes[0].create_publisher(ORDERED).expect("write accepted");
+    let busy = network.nodes[1].create_publisher(ORDERED).expect("write accepted");
     let _silent = writer(&mut network, 0, idle);
     let (fast, slow) = (writer(&mut network, 1, busy), writer(&mut network, 1, busy));
     network.run(2_000);
-    let matched = network.nodes[2].matched_publications(reader).expect("the reader lives");
+    let matched = network.nodes[2].matched_publications(reader).expect("the reader exists");
     assert_eq!(matched.len(), 3);
     network.cut.push(1);
-    network.write(1, slow, &payload(1, 12)).expect("there is room");
+    network.write(1, slow, &payload(1, 12)).expect("write accepted");
     network.run(1);
     network.cut.clear();
     for number in 2..=5 {
-        network.write(1, fast, &payload(number, 12)).expect("there is room");
+        network.write(1, fast, &payload(number, 12)).expect("write accepted");
     }
     let mut taken = Vec::new();
     let all = network.run_until(2_000, |network| {

@@ -19,7 +19,7 @@ fn corpus(target: &str) -> PathBuf {
 }
 
 fn files(target: &str) -> Vec<(String, Vec<u8>)> {
-    let entries = fs::read_dir(corpus(target)).expect("the corpus is committed");
+    let entries = fs::read_dir(corpus(target)).expect("the corpus is in the repository");
     let paths = entries.map(|entry| entry.expect("the corpus can be read").path());
     let mut files: Vec<_> = paths
         .map(|path| {
@@ -43,9 +43,9 @@ struct Stage {
 impl Stage {
     fn new() -> Self {
         let now = Instant(1_000_000_000);
-        let mut node = Participant::new(config(0, 1500), now).expect("the configuration is good");
-        let reader = node.create_reader(now, reader_spec("T", false, keep_all_reader())).expect("the reader is good");
-        node.create_writer(now, writer_spec("T", false, keep_all_writer())).expect("the writer is good");
+        let mut node = Participant::new(config(0, 1500), now).expect("the configuration is valid");
+        let reader = node.create_reader(now, reader_spec("T", false, keep_all_reader())).expect("the reader is valid");
+        node.create_writer(now, writer_spec("T", false, keep_all_writer())).expect("the writer is valid");
         let (mut peer, mut honest) = (Puppet::new(PEER), Puppet::new(100));
         for puppet in [&mut peer, &mut honest] {
             puppet.join(&mut node, now);
@@ -81,7 +81,7 @@ impl Stage {
         let mut heard = 0;
         loop {
             let sample = self.node.read_next(self.now, self.reader, Selector::TAKE, &mut cursor);
-            let Some(sample) = sample.expect("the reader lives") else { break };
+            let Some(sample) = sample.expect("the reader exists") else { break };
             if sample.info.publication == guid {
                 assert_eq!((sample.info.sequence_number.0, sample.payload), (sn, &bytes[..]));
                 heard += 1;

@@ -31,7 +31,7 @@ fn assert_talk(network: &mut Network, from: usize, to: usize, topic: &str) {
     let writer = network.writer(from, writer_spec(topic, false, keep_all_writer()));
     let reader = network.reader(to, reader_spec(topic, false, keep_all_reader()));
     network.await_match((from, writer), (to, reader));
-    network.write(from, writer, &payload(7, 100)).expect("there is room");
+    network.write(from, writer, &payload(7, 100)).expect("write accepted");
     let mut taken = Vec::new();
     assert!(network.run_until(1_000, |network| {
         taken.extend(network.take(to, reader));
@@ -57,7 +57,7 @@ fn clients_of_a_topic_match_and_continue_without_the_server() {
     network.run(30_000);
     assert!(!knows(&network, 1, 0), "its lease is over");
     assert_talk(&mut network, 2, 1, "U");
-    assert_eq!(network.nodes[0].counters().data_sent, server_data, "no user data took the way by the server");
+    assert_eq!(network.nodes[0].counters().data_sent, server_data, "no user data went through the server");
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn restarted_server_is_used_again() {
     // The server is killed, and restarted with another identity at the same address.
     let mut config = server(0, &[]);
     config.guid_prefix.0[4] = 9;
-    network.nodes[0] = Participant::new(config, network.now).expect("the configuration is good");
+    network.nodes[0] = Participant::new(config, network.now).expect("the configuration is valid");
     network.run(6_000);
     assert_talk(&mut network, 1, 2, "T");
 }
@@ -119,8 +119,8 @@ fn introductions_arrive_under_loss() {
         let writer = network.writer(2, writer_spec("T", false, keep_all_writer()));
         let reader = network.reader(3, reader_spec("T", false, keep_all_reader()));
         let matched = network.run_until(60_000, |network| {
-            !network.nodes[2].matched_subscriptions(writer).expect("the writer lives").is_empty()
-                && !network.nodes[3].matched_publications(reader).expect("the reader lives").is_empty()
+            !network.nodes[2].matched_subscriptions(writer).expect("the writer exists").is_empty()
+                && !network.nodes[3].matched_publications(reader).expect("the reader exists").is_empty()
         });
         assert!(matched, "seed {seed}");
     }
@@ -157,7 +157,7 @@ fn introductions_are_accepted_only_from_a_configured_validated_server() {
     // The cases: configured or not, announced as a server or not, validated or not.
     for (named, serves, proven) in [(true, true, true), (false, true, true), (true, false, true), (true, true, false)] {
         let servers: &[usize] = if named { &[5] } else { &[6] };
-        let mut node = Participant::new(client(0, servers), now).expect("the configuration is good");
+        let mut node = Participant::new(client(0, servers), now).expect("the configuration is valid");
         let mut puppet = Puppet::new(5);
         puppet.serves_discovery = serves;
         if proven {
@@ -176,7 +176,7 @@ fn introductions_are_accepted_only_from_a_configured_validated_server() {
 #[test]
 fn traffic_to_an_introduced_address_is_bounded() {
     let mut now = Instant(1_000_000_000);
-    let mut node = Participant::new(client(0, &[5]), now).expect("the configuration is good");
+    let mut node = Participant::new(client(0, &[5]), now).expect("the configuration is valid");
     let mut puppet = Puppet::new(5);
     puppet.serves_discovery = true;
     puppet.join(&mut node, now);
@@ -199,7 +199,7 @@ fn traffic_to_an_introduced_address_is_bounded() {
 #[test]
 fn introduction_does_not_affect_a_known_participant() {
     let mut now = Instant(1_000_000_000);
-    let mut node = Participant::new(client(0, &[5]), now).expect("the configuration is good");
+    let mut node = Participant::new(client(0, &[5]), now).expect("the configuration is valid");
     let mut puppet = Puppet::new(5);
     puppet.serves_discovery = true;
     puppet.join(&mut node, now);

@@ -126,15 +126,15 @@ impl Session {
         let now = Instant(1_000_000_000);
         let mut config = config(0, 1500);
         config.limits = Self::limits();
-        let mut node = Participant::new(config, now).expect("the configuration is good");
+        let mut node = Participant::new(config, now).expect("the configuration is valid");
         let reader = |node: &mut Participant, topic, keyed, reliable, history| {
             let reliability = if reliable { crate::network::reliable() } else { best_effort() };
             let qos = DataReaderQos { reliability, history, ..DataReaderQos::default() };
-            node.create_reader(now, reader_spec(topic, keyed, qos)).expect("the reader is good")
+            node.create_reader(now, reader_spec(topic, keyed, qos)).expect("the reader is valid")
         };
         let writer = |node: &mut Participant, topic, keyed, durability, history| {
             let qos = DataWriterQos { durability, history, ..keep_all_writer() };
-            node.create_writer(now, writer_spec(topic, keyed, qos)).expect("the writer is good")
+            node.create_writer(now, writer_spec(topic, keyed, qos)).expect("the writer is valid")
         };
         // The first two endpoints are those of the exchange.
         let keyed = reader(&mut node, "K", true, true, History::KeepLast(1));
@@ -149,7 +149,7 @@ impl Session {
             let object = [&[60, 0, 0, 0][..], &[number; 60]].concat().into();
             let dependencies = [type_id(number + 1), type_id(0)].into();
             let offered = OfferedType { id: type_id(number), object, dependencies, minimal: None };
-            node.offer_type(offered).expect("there is room");
+            node.offer_type(offered).expect("write accepted");
         }
         let mut peer = Puppet::new(1);
         peer.serves_types = true;
@@ -158,7 +158,7 @@ impl Session {
         let (asked, own, frame) = (Vec::new(), Vec::new(), vec![0; 65_507]);
         let mut session = Self { node, now, readers, writers, peer, asked, own, frame };
         session.drain();
-        let matched = session.node.matched_subscriptions(session.writers[0]).expect("the writer lives");
+        let matched = session.node.matched_subscriptions(session.writers[0]).expect("the writer exists");
         assert!(matched.iter().any(|guid| guid.prefix == session.peer.prefix), "the peer is matched");
         session
     }
@@ -295,7 +295,7 @@ impl Session {
                 let selector = if what & 4 == 0 { Selector::TAKE } else { Selector::READ };
                 for _ in 0..what >> 3 {
                     let sample = self.node.read_next(self.now, reader, selector, &mut cursor);
-                    let Some(sample) = sample.expect("the reader lives") else { break };
+                    let Some(sample) = sample.expect("the reader exists") else { break };
                     std::hint::black_box(sample.payload);
                 }
             }
@@ -321,21 +321,21 @@ impl Session {
                     Some(len)
                 });
                 if let Err(error) = result {
-                    assert!(!matches!(error, WriteError::Refused(Error::AlreadyDeleted)), "the writer lives");
+                    assert!(!matches!(error, WriteError::Refused(Error::AlreadyDeleted)), "the writer exists");
                 }
             }
             _ if what & 4 == 0 => {
                 let qos = DataReaderQos { reliability: crate::network::reliable(), ..DataReaderQos::default() };
                 let new = self.node.create_reader(self.now, reader_spec("T", what & 8 == 0, qos));
                 let place = usize::from(what >> 4) % self.readers.len();
-                let old = std::mem::replace(&mut self.readers[place], new.expect("the reader is good"));
-                self.node.delete_reader(self.now, old).expect("the reader lives");
+                let old = std::mem::replace(&mut self.readers[place], new.expect("the reader is valid"));
+                self.node.delete_reader(self.now, old).expect("the reader exists");
             }
             _ => {
                 let new = self.node.create_writer(self.now, writer_spec("K", what & 8 == 0, keep_all_writer()));
                 let place = usize::from(what >> 4) % self.writers.len();
-                let old = std::mem::replace(&mut self.writers[place], new.expect("the writer is good"));
-                self.node.delete_writer(self.now, old).expect("the writer lives");
+                let old = std::mem::replace(&mut self.writers[place], new.expect("the writer is valid"));
+                self.node.delete_writer(self.now, old).expect("the writer exists");
             }
         }
     }
@@ -385,7 +385,7 @@ impl Session {
         assert_eq!(self.node.discovered_publications().count(), 0);
         assert_eq!(self.node.discovered_subscriptions().count(), 0);
         for writer in &self.writers {
-            let matched = self.node.matched_subscriptions(*writer).expect("the writer lives");
+            let matched = self.node.matched_subscriptions(*writer).expect("the writer exists");
             assert!(matched.iter().all(|guid| guid.prefix == prefix(0)), "only our own readers are left");
         }
     }
@@ -544,7 +544,7 @@ fn exchange() -> Vec<Vec<u8>> {
             let _ = network.write(0, other, &payload(step, len));
         }
         if step == 110 {
-            network.nodes[1].delete_writer(now, writer).expect("the writer lives");
+            network.nodes[1].delete_writer(now, writer).expect("the writer exists");
         }
         if step == 115 {
             network.nodes[1].shutdown();

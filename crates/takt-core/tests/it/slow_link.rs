@@ -30,7 +30,7 @@ struct SlowLink {
 impl SlowLink {
     fn new(nodes: usize) -> Self {
         let now = Instant(SECOND);
-        let nodes = (0..nodes).map(|node| Participant::new(config(node, 1500), now).expect("it is good")).collect();
+        let nodes = (0..nodes).map(|node| Participant::new(config(node, 1500), now).expect("it is valid")).collect();
         Self { now, nodes, is_free_at: 0, under_way: BinaryHeap::new(), sent: 0 }
     }
 
@@ -100,7 +100,7 @@ fn repairs_in_transit_to_several_readers_are_not_repeated() {
     let durability = Durability::TransientLocal;
     let writer = link.nodes[0]
         .create_writer(now, writer_spec("T", false, DataWriterQos { durability, ..keep_all_writer() }))
-        .expect("it is good");
+        .expect("it is valid");
     for number in 0..SAMPLES {
         let change = NewChange {
             kind: ChangeKind::Alive,
@@ -113,12 +113,12 @@ fn repairs_in_transit_to_several_readers_are_not_repeated() {
             slot.copy_from_slice(&payload(number as u32, LEN));
             Some(LEN)
         };
-        link.nodes[0].write(now, writer, &change, fill).expect("there is room");
+        link.nodes[0].write(now, writer, &change, fill).expect("write accepted");
     }
     let readers: Vec<_> = (1..=READERS)
         .map(|node| {
             let spec = reader_spec("T", false, DataReaderQos { durability, ..keep_all_reader() });
-            link.nodes[node].create_reader(now, spec).expect("it is good")
+            link.nodes[node].create_reader(now, spec).expect("it is valid")
         })
         .collect();
     let mut taken = [0; READERS];
@@ -126,7 +126,7 @@ fn repairs_in_transit_to_several_readers_are_not_repeated() {
         for (node, reader) in (1..).zip(&readers) {
             let mut cursor = ReadCursor::default();
             let now = link.now;
-            while link.nodes[node].read_next(now, *reader, Selector::TAKE, &mut cursor).expect("it lives").is_some() {
+            while link.nodes[node].read_next(now, *reader, Selector::TAKE, &mut cursor).expect("it exists").is_some() {
                 taken[node - 1] += 1;
             }
         }

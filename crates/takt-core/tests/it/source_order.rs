@@ -58,22 +58,22 @@ impl Scene {
 #[test]
 fn earlier_sample_is_not_presented_after_a_later_one() {
     let mut scene = Scene::new(320, BY_SOURCE, History::KeepLast(1));
-    scene.write(0, ALIVE, 1_000, 1).expect("there is room");
-    scene.write(1, ALIVE, 3_000, 2).expect("there is room");
-    scene.write(0, ALIVE, 2_000, 3).expect("there is room");
+    scene.write(0, ALIVE, 1_000, 1).expect("write accepted");
+    scene.write(1, ALIVE, 3_000, 2).expect("write accepted");
+    scene.write(0, ALIVE, 2_000, 3).expect("write accepted");
     assert_eq!(scene.take(), [Some(2)]);
     assert_eq!(scene.outdated(), 1);
-    scene.write(0, ALIVE, 2_500, 4).expect("there is room");
+    scene.write(0, ALIVE, 2_500, 4).expect("write accepted");
     assert_eq!(scene.take(), [], "also when the later one has been taken");
-    scene.write(0, ALIVE, 3_001, 5).expect("there is room");
+    scene.write(0, ALIVE, 3_001, 5).expect("write accepted");
     assert_eq!(scene.take(), [Some(5)]);
 }
 
 #[test]
 fn last_arrival_is_the_last_value_by_reception_timestamp() {
     let mut scene = Scene::new(321, DestinationOrder::ByReceptionTimestamp, History::KeepLast(1));
-    scene.write(1, ALIVE, 3_000, 2).expect("there is room");
-    scene.write(0, ALIVE, 2_000, 3).expect("there is room");
+    scene.write(1, ALIVE, 3_000, 2).expect("write accepted");
+    scene.write(0, ALIVE, 2_000, 3).expect("write accepted");
     assert_eq!(scene.take(), [Some(3)]);
     assert_eq!(scene.outdated(), 0);
 }
@@ -82,13 +82,13 @@ fn last_arrival_is_the_last_value_by_reception_timestamp() {
 fn lower_guid_wins_at_every_reader_when_timestamps_are_equal() {
     for first in [0, 1] {
         let mut scene = Scene::new(322, BY_SOURCE, History::KeepAll);
-        scene.write(first, ALIVE, 1_000, first as u32).expect("there is room");
-        scene.write(1 - first, ALIVE, 1_000, 1 - first as u32).expect("there is room");
+        scene.write(first, ALIVE, 1_000, first as u32).expect("write accepted");
+        scene.write(1 - first, ALIVE, 1_000, 1 - first as u32).expect("write accepted");
         assert_eq!(scene.take().last(), Some(&Some(0)), "node 0 has the lower GUID");
     }
     let mut scene = Scene::new(323, BY_SOURCE, History::KeepAll);
     for number in 1..=3 {
-        scene.write(0, ALIVE, 1_000, number).expect("there is room");
+        scene.write(0, ALIVE, 1_000, number).expect("write accepted");
     }
     assert_eq!(scene.take(), [Some(1), Some(2), Some(3)], "one writer's are in its order");
 }
@@ -96,34 +96,34 @@ fn lower_guid_wins_at_every_reader_when_timestamps_are_equal() {
 #[test]
 fn old_disposal_does_not_end_an_instance_written_later() {
     let mut scene = Scene::new(324, BY_SOURCE, History::KeepAll);
-    scene.write(0, ALIVE, 1_000, 1).expect("there is room");
-    scene.write(1, ALIVE, 3_000, 2).expect("there is room");
-    scene.write(0, ChangeKind::Disposed, 2_000, 0).expect("there is room");
+    scene.write(0, ALIVE, 1_000, 1).expect("write accepted");
+    scene.write(1, ALIVE, 3_000, 2).expect("write accepted");
+    scene.write(0, ChangeKind::Disposed, 2_000, 0).expect("write accepted");
     let taken = scene.network.take_all(2, scene.reader);
     assert_eq!(taken.len(), 2);
     assert_eq!(taken[1].0.instance_state, InstanceState::Alive);
-    scene.write(1, ChangeKind::Disposed, 4_000, 0).expect("there is room");
+    scene.write(1, ChangeKind::Disposed, 4_000, 0).expect("write accepted");
     assert_eq!(scene.take(), [None]);
-    scene.write(0, ALIVE, 3_500, 3).expect("there is room");
+    scene.write(0, ALIVE, 3_500, 3).expect("write accepted");
     assert_eq!(scene.take(), [], "it was disposed of later");
-    scene.write(0, ChangeKind::Unregistered, 5_000, 0).expect("there is room");
-    scene.write(1, ChangeKind::Unregistered, 5_000, 0).expect("there is room");
+    scene.write(0, ChangeKind::Unregistered, 5_000, 0).expect("write accepted");
+    scene.write(1, ChangeKind::Unregistered, 5_000, 0).expect("write accepted");
     assert_eq!(scene.take(), [], "and stays so");
 }
 
 #[test]
 fn unregistration_takes_effect_regardless_of_its_arrival() {
     let mut scene = Scene::new(325, BY_SOURCE, History::KeepAll);
-    scene.write(1, ALIVE, 3_000, 1).expect("there is room");
-    scene.write(0, ALIVE, 1_000, 2).expect("there is room");
-    scene.write(1, ChangeKind::Unregistered, 3_000, 0).expect("there is room");
+    scene.write(1, ALIVE, 3_000, 1).expect("write accepted");
+    scene.write(0, ALIVE, 1_000, 2).expect("write accepted");
+    scene.write(1, ChangeKind::Unregistered, 3_000, 0).expect("write accepted");
     assert_eq!(scene.take(), [Some(1)], "the other one writes it still");
-    scene.write(0, ChangeKind::DisposedUnregistered, 2_000, 0).expect("there is room");
+    scene.write(0, ChangeKind::DisposedUnregistered, 2_000, 0).expect("write accepted");
     let taken = scene.network.take_all(2, scene.reader);
     assert_eq!(taken.len(), 1);
     assert_eq!(taken[0].0.instance_state, InstanceState::NotAliveNoWriters);
-    scene.write(0, ALIVE, 2_500, 3).expect("there is room");
-    assert_eq!(scene.take(), [Some(3)], "somebody writes the instance again");
+    scene.write(0, ALIVE, 2_500, 3).expect("write accepted");
+    assert_eq!(scene.take(), [Some(3)], "a writer writes the instance again");
 }
 
 /// DDS 1.4 §2.2.2.5.1.3: an instance that was not disposed and has an alive writer is alive, even
@@ -131,16 +131,16 @@ fn unregistration_takes_effect_regardless_of_its_arrival() {
 #[test]
 fn overtaken_sample_makes_an_instance_without_writers_alive_and_new() {
     let mut scene = Scene::new(327, BY_SOURCE, History::KeepAll);
-    scene.write(1, ALIVE, 3_000, 1).expect("there is room");
+    scene.write(1, ALIVE, 3_000, 1).expect("write accepted");
     assert_eq!(scene.take(), [Some(1)]);
-    scene.write(1, ChangeKind::Unregistered, 3_000, 0).expect("there is room");
-    scene.write(0, ALIVE, 1_000, 2).expect("there is room");
+    scene.write(1, ChangeKind::Unregistered, 3_000, 0).expect("write accepted");
+    scene.write(0, ALIVE, 1_000, 2).expect("write accepted");
     assert_eq!(scene.outdated(), 1);
     let taken = scene.network.take_all(2, scene.reader);
     let seen: Vec<_> =
         taken.iter().map(|(info, _)| (info.instance_state, info.view_state, info.generation())).collect();
     assert_eq!(seen, [(InstanceState::Alive, ViewState::New, 0)], "the unregistration waited");
-    scene.write(0, ALIVE, 4_000, 3).expect("there is room");
+    scene.write(0, ALIVE, 4_000, 3).expect("write accepted");
     let taken = scene.network.take_all(2, scene.reader);
     let seen: Vec<_> = taken.iter().map(|(info, _)| (info.valid_data, info.view_state, info.generation())).collect();
     assert_eq!(seen, [(true, ViewState::NotNew, 1)]);
@@ -149,7 +149,7 @@ fn overtaken_sample_makes_an_instance_without_writers_alive_and_new() {
 #[test]
 fn source_timestamps_of_a_writer_never_decrease() {
     let mut scene = Scene::new(326, BY_SOURCE, History::KeepAll);
-    scene.write(0, ALIVE, 100_000, 1).expect("there is room");
+    scene.write(0, ALIVE, 100_000, 1).expect("write accepted");
     let refused = scene.write(0, ALIVE, 99_999, 2);
     assert!(matches!(refused, Err(WriteError::Refused(Error::BadParameter { .. }))), "{refused:?}");
     for stamp in [Timestamp::INVALID, Timestamp::INFINITE] {
@@ -158,7 +158,7 @@ fn source_timestamps_of_a_writer_never_decrease() {
         assert!(matches!(refused, Err(WriteError::Refused(Error::BadParameter { .. }))), "{refused:?}");
     }
     // The wall clock is behind the application's timestamp.
-    scene.network.write_key(0, scene.writers[0], ALIVE, hash(1), &payload(1, 20)).expect("there is room");
+    scene.network.write_key(0, scene.writers[0], ALIVE, hash(1), &payload(1, 20)).expect("write accepted");
     scene.network.run(20);
     let taken = scene.network.take_all(2, scene.reader);
     let stamps: Vec<_> = taken.iter().map(|(info, _)| info.source_timestamp).collect();
@@ -171,6 +171,6 @@ fn source_timestamps_may_decrease_by_reception_timestamp() {
     let writer = network.writer(0, writer_spec("T", true, keep_all_writer()));
     for ms in [2_000, 1_000] {
         let stamp = Some(Timestamp::from_nanos(ms * 1_000_000));
-        network.write_stamped(0, writer, ALIVE, hash(1), stamp, &payload(1, 20)).expect("there is room");
+        network.write_stamped(0, writer, ALIVE, hash(1), stamp, &payload(1, 20)).expect("write accepted");
     }
 }

@@ -29,8 +29,8 @@ impl Followed {
     fn with(checks_sources: bool, mut puppet: Puppet, prepare: impl FnOnce(&mut Puppet)) -> Self {
         let now = Instant(1_000_000_000);
         let config = Config { checks_sources, ..config(0, 1500) };
-        let mut node = Participant::new(config, now).expect("the configuration is good");
-        let reader = node.create_reader(now, reader_spec("T", false, keep_all_reader())).expect("the reader is good");
+        let mut node = Participant::new(config, now).expect("the configuration is valid");
+        let reader = node.create_reader(now, reader_spec("T", false, keep_all_reader())).expect("the reader is valid");
         puppet.announce_itself(&mut node, now);
         let sent = outgoing(&mut node, now);
         let challenge: Vec<_> = sent.iter().flat_map(|(_, datagram)| challenge_in(datagram)).collect();
@@ -57,7 +57,7 @@ impl Followed {
     fn taken(&mut self) -> Vec<i64> {
         let (mut taken, mut cursor) = (Vec::new(), ReadCursor::default());
         while let Some(sample) =
-            self.node.read_next(self.now, self.reader, Selector::TAKE, &mut cursor).expect("it lives")
+            self.node.read_next(self.now, self.reader, Selector::TAKE, &mut cursor).expect("it exists")
         {
             taken.push(sample.info.sequence_number.0);
         }
@@ -167,13 +167,13 @@ fn datagrams_with_the_own_prefix_from_elsewhere_are_ignored() {
     let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
     let reader = network.reader(0, reader_spec("T", false, keep_all_reader()));
     network.await_match((0, writer), (0, reader));
-    let id = network.nodes[0].writer_guid(writer).expect("it lives").entity_id;
+    let id = network.nodes[0].writer_guid(writer).expect("it exists").entity_id;
     let mut liar = Puppet::new(9);
     liar.prefix = prefix(0);
     let forged = liar.datagram(|message| message.gap(&Gap { writer: id, ..gap(1, FAR) }).expect("it fits"));
     let now = network.now;
     network.nodes[0].handle_datagram(now, Received { source: address(9), multicast: false }, &forged);
-    network.write(0, writer, &payload(1, 20)).expect("there is room");
+    network.write(0, writer, &payload(1, 20)).expect("write accepted");
     network.run(1_000);
     assert_eq!(network.take_all(0, reader).len(), 1);
 }

@@ -24,8 +24,8 @@ fn matched(seed: u64) -> (Network, WriterHandle, ReaderHandle) {
 /// Returns whether the reader considers the writer alive, and how many writers it has matched in
 /// total.
 fn view(network: &mut Network, reader: ReaderHandle) -> (u32, u32) {
-    let alive = network.nodes[1].liveliness_changed_status(reader).expect("the reader lives").alive_count;
-    (alive, network.nodes[1].subscription_matched_status(reader).expect("the reader lives").total_count)
+    let alive = network.nodes[1].liveliness_changed_status(reader).expect("the reader exists").alive_count;
+    (alive, network.nodes[1].subscription_matched_status(reader).expect("the reader exists").total_count)
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn stopped_participant_loses_no_living_participant() {
     for (seed, groups_first) in [(710, true), (711, false)] {
         let (mut network, writer, reader) = matched(seed);
         for number in 0..10 {
-            network.write(0, writer, &payload(number, 20)).expect("there is room");
+            network.write(0, writer, &payload(number, 20)).expect("write accepted");
         }
         network.run(1_000);
         network.stop(1);
@@ -43,7 +43,7 @@ fn stopped_participant_loses_no_living_participant() {
         assert_eq!(view(&mut network, reader), (1, 1), "seed {seed}");
         assert_eq!(network.nodes[1].counters().leases_expired, 0, "seed {seed}");
         assert_eq!(network.nodes[0].counters().leases_expired, 1, "the other side could not know: seed {seed}");
-        network.write(0, writer, &payload(10, 20)).expect("there is room");
+        network.write(0, writer, &payload(10, 20)).expect("write accepted");
         network.run(1_000);
         assert_eq!(network.take_all(1, reader).len(), 11, "each once: seed {seed}");
     }

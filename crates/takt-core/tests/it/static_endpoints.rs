@@ -45,10 +45,10 @@ fn endpoints_of_the_list_match_without_endpoint_discovery() {
     let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
     let reader = network.reader(1, reader_spec("T", false, keep_all_reader()));
     network.await_match((0, writer), (1, reader));
-    let matched = network.nodes[0].matched_subscriptions(writer).expect("the writer lives");
+    let matched = network.nodes[0].matched_subscriptions(writer).expect("the writer exists");
     assert_eq!(matched[0].entity_id, EntityId::user_reader(9, false));
     for number in 0..50 {
-        network.write(0, writer, &payload(number, 100)).expect("there is room");
+        network.write(0, writer, &payload(number, 100)).expect("write accepted");
     }
     let mut taken = Vec::new();
     assert!(network.run_until(5_000, |network| {
@@ -56,7 +56,7 @@ fn endpoints_of_the_list_match_without_endpoint_discovery() {
         taken.len() == 50
     }));
     let sedp = set_of(&network.nodes[0].discovered_participants()[0]);
-    assert_eq!(sedp, 0, "nobody offers endpoint discovery");
+    assert_eq!(sedp, 0, "no participant offers endpoint discovery");
 }
 
 fn set_of(data: &takt_wire::discovery::ParticipantData) -> u32 {
@@ -93,7 +93,7 @@ fn coherent_group_of_listed_writers_causes_a_caution() {
 #[test]
 fn static_endpoints_are_not_announced() {
     let mut now = Instant(1_000_000_000);
-    let mut node = Participant::new(named(0, "writer", list()), now).expect("the configuration is good");
+    let mut node = Participant::new(named(0, "writer", list()), now).expect("the configuration is valid");
     node.create_writer(now, writer_spec("T", false, keep_all_writer())).expect("it is in the list");
     let mut puppet = Puppet::new(5);
     puppet.join(&mut node, now);
@@ -106,15 +106,15 @@ fn static_endpoints_are_not_announced() {
 #[test]
 fn endpoint_that_is_not_listed_or_contradicts_the_list_is_refused() {
     let now = Instant(1);
-    let mut node = Participant::new(named(0, "writer", list()), now).expect("the configuration is good");
+    let mut node = Participant::new(named(0, "writer", list()), now).expect("the configuration is valid");
     let other = node.create_writer(now, writer_spec("U", false, keep_all_writer())).expect_err("another topic");
     assert!(matches!(&other, Error::PreconditionNotMet { what } if what.contains("'U'")), "{other}");
     let qos = DataWriterQos { durability: Durability::TransientLocal, ..keep_all_writer() };
     let other = node.create_writer(now, writer_spec("T", false, qos)).expect_err("another durability");
     assert!(matches!(&other, Error::InconsistentPolicy { what } if what.contains("DURABILITY")), "{other}");
     let writer = node.create_writer(now, writer_spec("T", false, keep_all_writer())).expect("it is in the list");
-    assert!(node.create_writer(now, writer_spec("T", false, keep_all_writer())).is_err(), "there is one alone");
-    node.delete_writer(now, writer).expect("it lives");
+    assert!(node.create_writer(now, writer_spec("T", false, keep_all_writer())).is_err(), "there is only one");
+    node.delete_writer(now, writer).expect("it exists");
     node.create_writer(now, writer_spec("T", false, keep_all_writer())).expect("it may come back");
 }
 
@@ -126,12 +126,12 @@ fn contradicting_list_is_refused() {
     };
     assert!(refusal("nobody", list()).contains("'nobody'"));
     let twice = [list(), list()].concat();
-    assert!(refusal("writer", twice).contains("two participants"));
+    assert!(refusal("writer", twice).contains("is used twice"));
     let mut doubled = list();
     let again = doubled[0].publications[0].clone();
     doubled[0].publications.push(again);
     assert!(refusal("writer", doubled).contains("two endpoints"));
     let mut swapped = list();
     swapped[0].publications[0].guid.entity_id = EntityId::user_reader(1, false);
-    assert!(refusal("writer", swapped).contains("another kind"));
+    assert!(refusal("writer", swapped).contains("wrong entity kind"));
 }

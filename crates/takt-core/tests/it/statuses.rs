@@ -21,19 +21,19 @@ fn matches_are_counted_when_they_begin_and_end() {
         network.await_match((0, writer), (node, reader));
     }
     network.run(1_000);
-    let at_writer = |network: &mut Network| network.nodes[0].publication_matched_status(writer).expect("it lives");
-    let at_reader = |network: &mut Network| network.nodes[2].subscription_matched_status(readers[1]).expect("it lives");
+    let at_writer = |network: &mut Network| network.nodes[0].publication_matched_status(writer).expect("it exists");
+    let at_reader = |network: &mut Network| network.nodes[2].subscription_matched_status(readers[1]).expect("present");
     assert_eq!(numbers(at_writer(&mut network)), [2, 2, 2, 2]);
     assert_eq!(numbers(at_reader(&mut network)), [1, 1, 1, 1]);
 
-    let gone = network.nodes[1].reader_guid(readers[0]).expect("it lives");
-    network.nodes[1].delete_reader(network.now, readers[0]).expect("it lives");
+    let gone = network.nodes[1].reader_guid(readers[0]).expect("it exists");
+    network.nodes[1].delete_reader(network.now, readers[0]).expect("it exists");
     network.run(1_000);
     let status = at_writer(&mut network);
     assert_eq!((numbers(status), status.last_peer), ([2, 0, 1, -1], Some(gone)));
     assert_eq!(numbers(at_writer(&mut network)), [2, 0, 1, 0], "it was read");
 
-    network.nodes[0].delete_writer(network.now, writer).expect("it lives");
+    network.nodes[0].delete_writer(network.now, writer).expect("it exists");
     network.run(1_000);
     assert_eq!(numbers(at_reader(&mut network)), [1, 0, 0, -1]);
 }
@@ -52,13 +52,13 @@ fn every_incompatible_policy_is_counted() {
             (network.nodes[1].requested_incompatible_qos_status(reader), total),
         ];
         for (status, total) in statuses {
-            let status = status.expect("it lives");
+            let status = status.expect("it exists");
             assert_eq!((status.total_count, status.total_count_change), (total, 1));
             assert_eq!(status.count_of(PolicyId::Reliability), total);
             assert_eq!(status.count_of(PolicyId::Durability), total);
             assert_eq!(status.count_of(PolicyId::Deadline), 0);
         }
-        let again = network.nodes[1].requested_incompatible_qos_status(reader).expect("it lives");
+        let again = network.nodes[1].requested_incompatible_qos_status(reader).expect("it exists");
         assert_eq!((again.total_count, again.total_count_change), (total, 0));
     }
 }
@@ -83,13 +83,13 @@ fn rejected_samples_are_counted_with_the_limit() {
         network.await_match((0, writer), (1, reader));
         for key in [1, second] {
             let bytes = payload(u32::from(key), 20);
-            network.write_key(0, writer, ChangeKind::Alive, hash(key), &bytes).expect("there is room");
+            network.write_key(0, writer, ChangeKind::Alive, hash(key), &bytes).expect("write accepted");
         }
         network.run(100);
-        let status = network.nodes[1].sample_rejected_status(reader).expect("it lives");
+        let status = network.nodes[1].sample_rejected_status(reader).expect("it exists");
         assert_eq!(status.last_reason, Some(reason));
         assert!(status.total_count > 0 && status.total_count == status.total_count_change, "{status:?}");
-        let again = network.nodes[1].sample_rejected_status(reader).expect("it lives");
+        let again = network.nodes[1].sample_rejected_status(reader).expect("it exists");
         assert_eq!((again.total_count, again.total_count_change), (status.total_count, 0));
         network.take(1, reader).expect("the first one");
         network.run(1_000);
@@ -114,8 +114,8 @@ fn endpoints_of_another_type_are_counted_on_both_sides() {
     }
     network.run(1_000);
     for change in [2 * others, 0] {
-        let at_writer = network.nodes[0].writer_inconsistent_topic_status(writer).expect("it lives");
-        let at_reader = network.nodes[1].reader_inconsistent_topic_status(reader).expect("it lives");
+        let at_writer = network.nodes[0].writer_inconsistent_topic_status(writer).expect("it exists");
+        let at_reader = network.nodes[1].reader_inconsistent_topic_status(reader).expect("it exists");
         for status in [at_writer, at_reader] {
             assert_eq!((status.total_count, status.total_count_change), (2 * others, change));
         }
@@ -136,13 +136,13 @@ fn deleted_writer_is_not_counted_as_alive_or_not_alive() {
         network.await_match((0, writer), (1, reader));
         network.run(silent_ms);
         let counts = |network: &mut Network| {
-            let status = network.nodes[1].liveliness_changed_status(reader).expect("it lives");
+            let status = network.nodes[1].liveliness_changed_status(reader).expect("it exists");
             let counts = (status.alive_count, status.not_alive_count);
             (counts, (status.alive_count_change, status.not_alive_count_change))
         };
         let was_alive = silent_ms == 0;
         assert_eq!(counts(&mut network).0, if was_alive { (1, 0) } else { (0, 1) });
-        network.nodes[0].delete_writer(network.now, writer).expect("it lives");
+        network.nodes[0].delete_writer(network.now, writer).expect("it exists");
         network.run(100);
         assert_eq!(counts(&mut network), ((0, 0), if was_alive { (-1, 0) } else { (0, -1) }));
     }

@@ -57,13 +57,13 @@ fn keep_all_writer_serves_other_readers_while_one_is_dead() {
         network.run(1_000);
         network.cut = vec![2];
         let written = write_until_full(&mut network, writer, 5_000);
-        assert_eq!(written, 4_096, "the history is full, and the dead reader is still believed in");
+        assert_eq!(written, 4_096, "the history is full and the dead reader is still matched");
         network.run(200);
         assert_eq!(take_in_order(&mut network, 1, alive, 0), written, "reliable: {is_other_reliable}");
         network.events(0);
         network.run(20_000);
         assert!(network.events(0).contains(&Event::WriterSpace(writer)), "its lease has ended");
-        network.write(0, writer, &payload(written, 100)).expect("there is room");
+        network.write(0, writer, &payload(written, 100)).expect("write accepted");
         network.run(200);
         assert_eq!(take_in_order(&mut network, 1, alive, written), written + 1);
     }
@@ -78,7 +78,7 @@ fn reader_that_fell_behind_gets_all_missing_samples() {
         for round in 0..4 {
             network.cut = if round % 2 == 0 { vec![2] } else { vec![] };
             for _ in 0..1_500 {
-                network.write(0, writer, &payload(written, 100)).expect("there is room");
+                network.write(0, writer, &payload(written, 100)).expect("write accepted");
                 written += 1;
                 network.run(2);
             }
@@ -91,7 +91,7 @@ fn reader_that_fell_behind_gets_all_missing_samples() {
         }
         assert!(network.nodes[0].counters().readers_left_behind > 0);
         for (node, reader) in [(1, healthy), (2, stopped)] {
-            assert_eq!(network.nodes[node].sample_lost_status(reader).expect("it lives").total_count, 0);
+            assert_eq!(network.nodes[node].sample_lost_status(reader).expect("it exists").total_count, 0);
         }
     }
 }
@@ -103,7 +103,7 @@ fn slow_reader_does_not_delay_the_others() {
     let (mut network, writer, healthy, slow) = trio(922, qos);
     let (mut of_healthy, mut of_slow) = (0, 0);
     for number in 0..3_000 {
-        network.write(0, writer, &payload(number, 100)).expect("there is room");
+        network.write(0, writer, &payload(number, 100)).expect("write accepted");
         network.run(2);
         if number % 10 == 0 && network.take(2, slow).is_some() {
             of_slow += 1;
@@ -129,12 +129,12 @@ fn new_volatile_reader_gets_its_first_sample_while_another_one_is_dead() {
     network.run(1_000);
     network.cut = vec![2];
     for number in 0..1_000 {
-        network.write(0, writer, &payload(number, 100)).expect("there is room");
+        network.write(0, writer, &payload(number, 100)).expect("write accepted");
         network.run(2);
     }
     let fresh = network.reader(1, reader_spec("T", false, keep_all_reader()));
     network.await_match((0, writer), (1, fresh));
-    network.write(0, writer, &payload(1_000, 100)).expect("there is room");
+    network.write(0, writer, &payload(1_000, 100)).expect("write accepted");
     let newest = |n: &mut Network| n.take_all(1, fresh).iter().any(|(_, bytes)| *bytes == payload(1_000, 100));
     assert!(network.run_until(1_000, newest), "long before the lease of the dead one ends");
 }
@@ -184,7 +184,7 @@ fn silent_reader_is_reported_and_does_not_block_a_keep_all_writer() {
 
     let answer = AckNack {
         reader: subscription.guid.entity_id,
-        writer: network.nodes[0].writer_guid(writer).expect("it lives").entity_id,
+        writer: network.nodes[0].writer_guid(writer).expect("it exists").entity_id,
         reader_sn_state: SequenceNumberSet::new(SequenceNumber(1)),
         count: 1,
         is_final: false,
@@ -217,7 +217,7 @@ fn keep_all_writer_keeps_samples_when_its_link_fails_after_the_match() {
             network.cut = vec![0];
         }
         for number in 0..1_000 {
-            network.write(0, writer, &payload(number, 100)).expect("there is room");
+            network.write(0, writer, &payload(number, 100)).expect("write accepted");
             network.run(2);
         }
         network.run(down_ms - 2_000);
@@ -235,13 +235,13 @@ fn reader_of_an_unheard_participant_is_not_silent_until_its_lease_ends() {
     let mut network = Network::new(1, 927);
     let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
     let (puppet, _) = silent_reader(&mut network);
-    network.write(0, writer, &payload(0, 100)).expect("there is room");
+    network.write(0, writer, &payload(0, 100)).expect("write accepted");
     network.run(60_000);
     assert_eq!(network.nodes[0].silent_readers(writer), Ok(vec![]));
     let now = network.now;
     puppet.announce_itself(&mut network.nodes[0], now);
     network.run(200);
-    assert_eq!(network.nodes[0].silent_readers(writer).expect("it lives").len(), 1);
+    assert_eq!(network.nodes[0].silent_readers(writer).expect("it exists").len(), 1);
 }
 
 #[test]
@@ -285,8 +285,8 @@ fn late_joiner_of_a_keep_last_writer_does_not_count_replaced_history_as_lost() {
         network.faults.loss = 0;
         go_on(&mut network, 9_500);
         network.run(500);
-        let lost = network.nodes[2].sample_lost_status(late).expect("the reader lives").total_count;
-        assert_eq!(lost, 0, "seed {seed}: what gave way before it came was never owed to it");
+        let lost = network.nodes[2].sample_lost_status(late).expect("the reader exists").total_count;
+        assert_eq!(lost, 0, "seed {seed}: samples replaced before its match are not owed to it");
         assert!(network.take_all(2, late).len() > 1_000, "seed {seed}");
     }
 }
@@ -302,10 +302,10 @@ fn keep_all_writer_continues_when_an_acknowledging_reader_ignores_it() {
     let writer = network.writer(0, writer_spec("T", false, qos));
     let reader = network.reader(1, reader_spec("T", false, keep_all_reader()));
     network.await_match((0, writer), (1, reader));
-    network.write(0, writer, &payload(0, 100)).expect("there is room");
+    network.write(0, writer, &payload(0, 100)).expect("write accepted");
     assert!(network.run_until(1_000, |n| n.nodes[0].is_acknowledged(writer, None) == Ok(true)));
     let now = network.now;
-    network.nodes[1].ignore_participant(now, prefix(0)).expect("there is room");
+    network.nodes[1].ignore_participant(now, prefix(0)).expect("write accepted");
     assert_eq!(write_until_full(&mut network, writer, 200), 100, "the reader is waited for");
     network.events(0);
     let full_since = network.now;
@@ -314,7 +314,7 @@ fn keep_all_writer_continues_when_an_acknowledging_reader_ignores_it() {
     let lease = Config::new(0, prefix(0)).lease_duration;
     let waited = network.now.since(full_since);
     assert!(waited > lease && waited < lease + std::time::Duration::from_secs(6), "{waited:?}");
-    assert_eq!(network.nodes[0].silent_readers(writer).expect("it lives").len(), 1);
+    assert_eq!(network.nodes[0].silent_readers(writer).expect("it exists").len(), 1);
     assert_eq!(write_until_full(&mut network, writer, 1_000), 1_000);
 }
 
@@ -324,11 +324,11 @@ fn samples_are_kept_for_a_reader_unreachable_for_less_than_the_lease() {
     let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
     let reader = network.reader(1, reader_spec("T", false, keep_all_reader()));
     network.await_match((0, writer), (1, reader));
-    network.write(0, writer, &payload(0, 100)).expect("there is room");
+    network.write(0, writer, &payload(0, 100)).expect("write accepted");
     assert!(network.run_until(1_000, |n| n.nodes[0].is_acknowledged(writer, None) == Ok(true)));
     network.muted = vec![0];
     for number in 1..1_000 {
-        network.write(0, writer, &payload(number, 100)).expect("there is room");
+        network.write(0, writer, &payload(number, 100)).expect("write accepted");
         network.run(19);
     }
     network.muted.clear();
@@ -345,13 +345,13 @@ fn heartbeats_to_an_unanswering_reader_become_rarer_while_another_one_answers() 
     network.muted = vec![2];
     network.sent_to.clear();
     for number in 0..100 {
-        network.write(0, writer, &payload(number, 100)).expect("there is room");
+        network.write(0, writer, &payload(number, 100)).expect("write accepted");
         network.run(20);
     }
     let sent = |node| network.sent_to.get(&address(node)).copied().unwrap_or(0);
     let asked = sent(2) - 100;
     assert!((20..=30).contains(&asked), "after 5, 15, 35, 75 and 155 ms, then every 100 ms: {asked}");
-    assert_eq!(sent(1), 200, "who answers is asked once after each sample");
+    assert_eq!(sent(1), 200, "a reader that answers is probed once after each sample");
 }
 
 #[test]
@@ -368,7 +368,7 @@ fn builtin_readers_that_never_answer_get_rare_heartbeats() {
     assert!(at_first >= 100, "{at_first}: each 100 ms");
     network.run(20_000);
     let later = sent(&mut network, 32_000);
-    assert!((10..=100).contains(&later), "{later}: each 3.2 s, and what readers and announcements ask for");
+    assert!((10..=100).contains(&later), "{later}: every 3.2 s, plus those that readers and announcements request");
 
     let answer = AckNack {
         reader: EntityId::SEDP_PUB_READER,

@@ -25,7 +25,7 @@ fn pair(network: &mut Network, reader_qos: DataReaderQos) -> (WriterHandle, Read
 fn write(network: &mut Network, writer: WriterHandle, key: u8, number: u8) {
     let mut bytes = payload(u32::from(key), 20);
     bytes[8] = number;
-    network.write_key(0, writer, ChangeKind::Alive, hash(key), &bytes).expect("there is room");
+    network.write_key(0, writer, ChangeKind::Alive, hash(key), &bytes).expect("write accepted");
 }
 
 /// Takes samples as soon as they are available for `ms` milliseconds. Returns key, number and
@@ -117,17 +117,17 @@ fn disposal_is_not_delayed_by_the_separation() {
     };
     write(&mut network, writer, 1, 1);
     write(&mut network, writer, 1, 2);
-    network.write_key(0, writer, ChangeKind::Unregistered, hash(1), &[]).expect("there is room");
+    network.write_key(0, writer, ChangeKind::Unregistered, hash(1), &[]).expect("write accepted");
     assert_eq!(shown(&mut network), [Some(1), Some(2), None], "its writer takes it along");
     write(&mut network, writer, 1, 3);
-    assert_eq!(shown(&mut network), [Some(3)], "the instance begins anew");
+    assert_eq!(shown(&mut network), [Some(3)], "the instance starts from the beginning");
     write(&mut network, writer, 1, 4);
-    network.write_key(0, writer, ChangeKind::Disposed, hash(1), &[]).expect("there is room");
+    network.write_key(0, writer, ChangeKind::Disposed, hash(1), &[]).expect("write accepted");
     assert_eq!(shown(&mut network), [None]);
     write(&mut network, writer, 1, 5);
     write(&mut network, writer, 1, 6);
     assert_eq!(shown(&mut network), [Some(5)]);
-    network.nodes[0].delete_writer(network.now, writer).expect("the writer lives");
+    network.nodes[0].delete_writer(network.now, writer).expect("the writer exists");
     assert_eq!(shown(&mut network), [Some(6), None]);
 }
 
@@ -144,7 +144,7 @@ fn delayed_sample_meets_the_deadline() {
         write(&mut network, writer, 1, 1);
         network.run(490);
     }
-    let missed = network.nodes[1].requested_deadline_missed_status(reader).expect("the reader lives");
+    let missed = network.nodes[1].requested_deadline_missed_status(reader).expect("the reader exists");
     assert_eq!(missed.total_count, 0);
 }
 
@@ -201,12 +201,12 @@ fn changes_of_another_writer_keep_the_delayed_sample() {
     let other = network.writer(2, writer_spec("T", true, keep_all_writer()));
     network.await_match((2, other), (1, reader));
     network.run(100);
-    network.write_key(2, other, ChangeKind::Alive, hash(1), &payload(1, 20)).expect("there is room");
+    network.write_key(2, other, ChangeKind::Alive, hash(1), &payload(1, 20)).expect("write accepted");
     network.run(10);
     write(&mut network, writer, 1, 2);
     network.run(10);
     network.take_all(1, reader);
-    network.write_key(2, other, ChangeKind::Unregistered, hash(1), &[]).expect("there is room");
+    network.write_key(2, other, ChangeKind::Unregistered, hash(1), &[]).expect("write accepted");
     network.run(10);
     assert_eq!(network.take_all(1, reader).len(), 0, "it still waits");
     network.run(500);

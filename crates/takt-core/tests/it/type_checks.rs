@@ -109,7 +109,7 @@ fn forced_type_validation_refuses_missing_type_information() {
     for (infos, who) in [([None, B], "writer"), ([A, None], "reader"), ([None, None], "writer")] {
         let mut pair = pair(5, infos, true, true);
         assert_eq!(pair.matched(), [false, false], "{infos:?}");
-        let why = format!("their types differ: force_type_validation is set, and the {who} says nothing of its type");
+        let why = format!("their types differ: force_type_validation is set, but the {who} announces no type");
         assert_eq!(pair.refusals(), [why.as_str(); 2]);
     }
 }

@@ -48,7 +48,7 @@ fn answer(network: &mut Network, request: TypeRequestId) -> TypeAnswer {
 
 fn ask(network: &mut Network, types: &[u8]) -> TypeRequestId {
     let types: Vec<_> = types.iter().map(|number| id(*number)).collect();
-    network.nodes[0].request_types(network.now, prefix(1), &types, UnionForm::Appendable).expect("it may be asked")
+    network.nodes[0].request_types(network.now, prefix(1), &types, UnionForm::Appendable).expect("type lookups")
 }
 
 #[test]
@@ -56,11 +56,11 @@ fn request_is_answered_with_the_known_types() {
     let mut network = pair(1);
     let minimal = EquivalenceId::new(EquivalenceId::MINIMAL, [9; 14]);
     let first = OfferedType { minimal: Some(minimal), ..offered(1, 100, &[]) };
-    network.nodes[1].offer_type(first).expect("there is room");
-    network.nodes[1].offer_type(offered(2, 5_000, &[])).expect("there is room");
+    network.nodes[1].offer_type(first).expect("write accepted");
+    network.nodes[1].offer_type(offered(2, 5_000, &[])).expect("write accepted");
     let request = ask(&mut network, &[1, 77, 2]);
     let TypeAnswer::Types { types, complete_to_minimal, big_endian } = answer(&mut network, request) else {
-        panic!("types were asked for");
+        panic!("types were requested");
     };
     assert_eq!(types, [(id(1), object(1, 100)), (id(2), object(2, 5_000))]);
     assert_eq!((complete_to_minimal, big_endian), (vec![(id(1), minimal)], false));
@@ -72,7 +72,7 @@ fn request_is_answered_with_the_known_types() {
 fn requests_and_replies_survive_loss() {
     let mut network = pair(2);
     network.faults = Faults { loss: 30, duplication: 10, reordering: 20 };
-    network.nodes[1].offer_type(offered(1, 20_000, &[])).expect("there is room");
+    network.nodes[1].offer_type(offered(1, 20_000, &[])).expect("write accepted");
     for _ in 0..20 {
         let request = ask(&mut network, &[1]);
         assert!(matches!(answer(&mut network, request), TypeAnswer::Types { types, .. } if types.len() == 1));
@@ -82,7 +82,7 @@ fn requests_and_replies_survive_loss() {
 #[test]
 fn request_to_an_unvalidated_participant_is_answered_later() {
     let mut network = Network::new(2, 7);
-    network.nodes[1].offer_type(offered(1, 100, &[])).expect("there is room");
+    network.nodes[1].offer_type(offered(1, 100, &[])).expect("write accepted");
     let met = |n: &mut Network| n.nodes[0].serves_types(prefix(1));
     assert!(network.run_until(5_000, met));
     assert_eq!(network.nodes[0].counters().participants_validated, 0, "it is only announced");
@@ -102,7 +102,7 @@ fn request_is_answered_when_its_reply_is_lost_with_the_match() {
         impatient.announcement_period = Duration::from_millis(100);
         network.join_with(impatient);
         network.join_with(config(1, 1500));
-        network.nodes[1].offer_type(offered(1, 20_000, &[])).expect("there is room");
+        network.nodes[1].offer_type(offered(1, 20_000, &[])).expect("write accepted");
         let validated = |n: &mut Network| [0, 1].iter().all(|i| n.nodes[*i].counters().participants_validated == 1);
         assert!(network.run_until(5_000, validated));
         network.run(1_000);
@@ -110,7 +110,7 @@ fn request_is_answered_when_its_reply_is_lost_with_the_match() {
         network.keep = Some(datagrams);
         assert!(network.run_until(3_000, |n| n.nodes[1].discovered_participants().is_empty()));
         network.keep = None;
-        assert_eq!(network.nodes[0].counters().leases_expired, 0, "the asker misses nobody");
+        assert_eq!(network.nodes[0].counters().leases_expired, 0, "the requester does not retransmit");
         let answer = answer(&mut network, request);
         assert!(matches!(answer, TypeAnswer::Types { types, .. } if types.len() == 1), "after {datagrams} datagrams");
     }
@@ -120,12 +120,12 @@ fn request_is_answered_when_its_reply_is_lost_with_the_match() {
 fn reply_is_bounded_and_omitted_types_can_be_requested_again() {
     let mut network = pair(3);
     for number in 0..10 {
-        network.nodes[1].offer_type(offered(number, 100_000, &[])).expect("there is room");
+        network.nodes[1].offer_type(offered(number, 100_000, &[])).expect("write accepted");
     }
     let mut missing: Vec<u8> = (0..10).collect();
     while !missing.is_empty() {
         let request = ask(&mut network, &missing);
-        let TypeAnswer::Types { types, .. } = answer(&mut network, request) else { panic!("types were asked for") };
+        let TypeAnswer::Types { types, .. } = answer(&mut network, request) else { panic!("types were requested") };
         assert_eq!(types.len(), missing.len().min(2), "two fit");
         missing.drain(..types.len());
     }
@@ -144,14 +144,14 @@ fn circular_dependencies_are_served_in_portions() {
     for number in 0..600 {
         let dependencies = [id((number + 1) % 600), id(0)].into();
         let offered = OfferedType { id: id(number), object: object(0, 8), dependencies, minimal: None };
-        network.nodes[1].offer_type(offered).expect("there is room");
+        network.nodes[1].offer_type(offered).expect("write accepted");
     }
     let mut all = Vec::new();
     let mut point = ContinuationPoint::default();
     loop {
         let now = network.now;
         let request = network.nodes[0].request_type_dependencies(now, prefix(1), &[id(0)], point);
-        let answer = answer(&mut network, request.expect("it may be asked"));
+        let answer = answer(&mut network, request.expect("type lookups"));
         let TypeAnswer::Dependencies { type_ids, continuation_point } = answer else { panic!("{answer:?}") };
         all.extend(type_ids);
         point = continuation_point;
@@ -189,7 +189,7 @@ fn pending_requests_are_limited_and_can_be_canceled() {
 /// Creates a participant under test, and a puppet that has announced all builtin endpoints to it.
 fn stage(validated: bool) -> (Participant, Puppet, Instant) {
     let mut node = Participant::new(config(0, 1500), Instant(0)).expect("a good configuration");
-    node.offer_type(offered(1, 20_000, &[])).expect("there is room");
+    node.offer_type(offered(1, 20_000, &[])).expect("write accepted");
     let (puppet, now) = (Puppet::new(1), Instant(1_000_000));
     let payload = ParticipantData { available_builtin_endpoints: 0xfc3f, ..puppet.announcement() }.to_bytes();
     puppet.say(&mut node, now, |message| {
@@ -246,7 +246,7 @@ fn requests_to_other_participants_are_not_answered() {
     let payload = request(&stage.1, Addressee::Participant(other));
     assert_eq!(say(&mut stage, 1, &payload), 0);
     let payload = request(&stage.1, Addressee::Anyone);
-    assert!(say(&mut stage, 2, &payload) > 0, "a request to all is answered by who knows");
+    assert!(say(&mut stage, 2, &payload) > 0, "a request to all is answered by the participant that knows the type");
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn sent_to(network: &Network, to: Locator) -> usize {
 
 fn exchange(network: &mut Network, writer: WriterHandle, reader: ReaderHandle) {
     for number in 0..5 {
-        network.write(0, writer, &payload(number, 5_000)).expect("there is room");
+        network.write(0, writer, &payload(number, 5_000)).expect("write accepted");
     }
     let mut taken = Vec::new();
     let arrived = network.run_until(5_000, |network| {
@@ -90,7 +90,7 @@ fn endpoint_is_reached_only_by_its_locator_kinds() {
     for (kinds, there, elsewhere) in [(ETHERNET, mac(1), address(1)), (UDP, address(1), mac(1))] {
         let mut network = with_both(|node| vec![address(node), mac(node)]);
         let (now, spec) = (network.now, writer_spec("T", false, keep_all_writer()));
-        let writer = network.nodes[0].prepare_writer(now, spec).expect("the writer is good");
+        let writer = network.nodes[0].prepare_writer(now, spec).expect("the writer is valid");
         network.nodes[0].confine_writer(writer, kinds).expect("it is there");
         network.nodes[0].enable_writer(now, writer).expect("it is there");
         let reader = network.reader(1, reader_spec("T", false, keep_all_reader()));
@@ -106,22 +106,22 @@ fn endpoint_is_reached_only_by_its_locator_kinds() {
 fn endpoint_without_a_common_locator_kind_is_refused_as_unreachable() {
     let mut network = with_both(|node| vec![mac(node)]);
     let (now, spec) = (network.now, reader_spec("T", false, keep_all_reader()));
-    let reader = network.nodes[1].prepare_reader(spec).expect("the reader is good");
+    let reader = network.nodes[1].prepare_reader(spec).expect("the reader is valid");
     network.nodes[1].confine_reader(reader, FlowTag(3), UDP).expect("it is there");
     network.nodes[1].enable_reader(now, reader).expect("it is there");
     let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
     network.run(3_000);
-    assert!(network.nodes[1].matched_publications(reader).expect("it lives").is_empty());
+    assert!(network.nodes[1].matched_publications(reader).expect("it exists").is_empty());
     let reasons: Vec<_> = network.nodes[1].refusals().map(|refusal| refusal.reason.clone()).collect();
     assert_eq!(reasons, [RefusalReason::Unreachable]);
-    assert_eq!(network.nodes[0].matched_subscriptions(writer).expect("it lives").len(), 1, "that one has a way");
+    assert_eq!(network.nodes[0].matched_subscriptions(writer).expect("it exists").len(), 1, "that one has a path");
 }
 
 #[test]
 fn acknowledgements_use_the_flow_of_their_reader() {
     let mut network = with_both(|node| vec![address(node)]);
     let (now, spec) = (network.now, reader_spec("T", false, keep_all_reader()));
-    let reader = network.nodes[1].prepare_reader(spec).expect("the reader is good");
+    let reader = network.nodes[1].prepare_reader(spec).expect("the reader is valid");
     network.nodes[1].confine_reader(reader, FlowTag(7), LocatorKinds::ALL).expect("it is there");
     network.nodes[1].enable_reader(now, reader).expect("it is there");
     let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));

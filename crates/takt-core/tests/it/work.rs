@@ -1,4 +1,4 @@
-//! Work of one call: units, and steps for each of them, as `docs/limits.md` states.
+//! Work of one call: units, and steps for each of them, as `docs/reference/limits.md` states.
 
 use crate::network::*;
 use crate::puppet::*;
@@ -9,8 +9,8 @@ use takt_wire::message::Payload;
 
 fn listener() -> (Participant, ReaderHandle, Instant) {
     let now = Instant(1_000_000_000);
-    let mut node = Participant::new(config(0, 1500), now).expect("the configuration is good");
-    let reader = node.create_reader(now, reader_spec("T", true, keep_all_reader())).expect("the reader is good");
+    let mut node = Participant::new(config(0, 1500), now).expect("the configuration is valid");
+    let reader = node.create_reader(now, reader_spec("T", true, keep_all_reader())).expect("the reader is valid");
     outgoing(&mut node, now);
     (node, reader, now)
 }
@@ -48,14 +48,14 @@ fn departure_visits_each_instance_once_for_any_number_of_writers() {
     }
     let mut cursor = ReadCursor::default();
     let mut taken = 0;
-    while node.read_next(now, reader, Selector::TAKE, &mut cursor).expect("the reader lives").is_some() {
+    while node.read_next(now, reader, Selector::TAKE, &mut cursor).expect("the reader exists").is_some() {
         taken += 1;
     }
     assert_eq!(taken, 1_000);
     while node.poll_event().is_some() {}
     outgoing(&mut node, now);
     let (work, bound) = measure(&mut node, |node| puppet.leave(node, now));
-    assert_eq!(node.matched_publications(reader).expect("the reader lives"), []);
+    assert_eq!(node.matched_publications(reader).expect("the reader exists"), []);
     assert!(work.steps_of_one_max <= bound, "{work:?}, {bound} steps are allowed");
     assert!(work.steps_of_one_max < 100 * 256, "{work:?} is less than writers times instances");
     assert!(work.steps >= 256, "{work:?}: it did look");
@@ -99,13 +99,13 @@ fn each_submessage_of_a_full_datagram_is_a_unit() {
 #[test]
 fn acknowledgements_of_many_readers_in_one_datagram_stay_within_the_bound() {
     let now = Instant(1_000_000_000);
-    let mut node = Participant::new(config(0, 1500), now).expect("the configuration is good");
-    let writer = node.create_writer(now, writer_spec("T", false, keep_all_writer())).expect("the writer is good");
+    let mut node = Participant::new(config(0, 1500), now).expect("the configuration is valid");
+    let writer = node.create_writer(now, writer_spec("T", false, keep_all_writer())).expect("the writer is valid");
     let mut puppet = Puppet::new(9);
     puppet.join(&mut node, now);
     (1..=200).for_each(|key| puppet.subscribe(&mut node, now, &puppet.subscription(key, true)));
     puppet.acknowledge_writers(&mut node, now, 1);
-    assert_eq!(node.matched_subscriptions(writer).expect("the writer lives").len(), 200);
+    assert_eq!(node.matched_subscriptions(writer).expect("the writer exists").len(), 200);
     outgoing(&mut node, now);
     while node.poll_event().is_some() {}
     let datagram = puppet.datagram(|message| {
@@ -128,8 +128,8 @@ fn acknowledgements_of_many_readers_in_one_datagram_stay_within_the_bound() {
 #[test]
 fn burst_of_directed_samples_is_spread_over_several_calls() {
     let now = Instant(1_000_000_000);
-    let mut node = Participant::new(config(0, 1500), now).expect("the configuration is good");
-    let writer = node.create_writer(now, writer_spec("T", false, keep_all_writer())).expect("the writer is good");
+    let mut node = Participant::new(config(0, 1500), now).expect("the configuration is valid");
+    let writer = node.create_writer(now, writer_spec("T", false, keep_all_writer())).expect("the writer is valid");
     let mut puppet = Puppet::new(9);
     puppet.join(&mut node, now);
     (1..=100).for_each(|key| puppet.subscribe(&mut node, now, &puppet.subscription(key, true)));
@@ -148,7 +148,7 @@ fn burst_of_directed_samples_is_spread_over_several_calls() {
             slot.copy_from_slice(&bytes);
             Some(bytes.len())
         });
-        written.expect("there is room");
+        written.expect("write accepted");
     }
     let mut frame = vec![0; 65_507];
     let (work, bound) = measure(&mut node, |node| assert!(node.poll_transmit(now, &mut frame).is_some()));
@@ -156,7 +156,7 @@ fn burst_of_directed_samples_is_spread_over_several_calls() {
     let sent = outgoing(&mut node, now);
     let data =
         |submessage: &takt_wire::message::Submessage<'_>| matches!(submessage, takt_wire::message::Submessage::Data(_));
-    assert!(count(&sent, data) >= 400, "a burst goes out, the others when they are asked for");
+    assert!(count(&sent, data) >= 400, "a burst is sent, the others when they are requested");
 }
 
 #[test]

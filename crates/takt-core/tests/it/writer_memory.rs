@@ -92,7 +92,7 @@ fn sample_is_refused_with_the_limit_when_none_can_be_replaced() {
     let mut network = network(902, 4_096);
     let writer = network.writer(0, writer_spec("T", true, keep_last(1, Durability::TransientLocal)));
     for key in 0..8 {
-        network.write_key(0, writer, ChangeKind::Alive, hash(key), &payload(1, MEMORY / 8)).expect("there is room");
+        network.write_key(0, writer, ChangeKind::Alive, hash(key), &payload(1, MEMORY / 8)).expect("write accepted");
     }
     let ninth = network.write_key(0, writer, ChangeKind::Alive, hash(8), &payload(1, MEMORY / 8));
     assert_eq!(ninth, refused("endpoint_memory_bytes", MEMORY as u64), "each is the newest of its instance");
@@ -212,7 +212,7 @@ fn keep_last_writer_replaces_as_many_older_samples_as_a_longer_one_needs() {
     let writer = network.writer(0, writer_spec("T", true, keep_last(1_000, Durability::TransientLocal)));
     for number in 0..2_000_u32 {
         let key = (number % 2) as u8;
-        network.write_key(0, writer, ChangeKind::Alive, hash(key), &sample(key, number, 1_000)).expect("there is room");
+        network.write_key(0, writer, ChangeKind::Alive, hash(key), &sample(key, number, 1_000)).expect("room");
     }
     for (key, len) in [(0, MEMORY / 4), (7, MEMORY / 4)] {
         network.write_key(0, writer, ChangeKind::Alive, hash(key), &sample(key, 3_000, len)).expect("older ones go");

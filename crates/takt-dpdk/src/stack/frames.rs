@@ -141,6 +141,6 @@ mod tests {
         assert_eq!(all(&mut frames), [1, 3, 4, 5]);
         assert!(!frames.push(None, Duration::ZERO, |_| None), "full");
         frames.take_each(|_| true);
-        assert!(frames.push(None, Duration::ZERO, |_| None) && frames.is_empty(), "there was none after all");
+        assert!(frames.push(None, Duration::ZERO, |_| None) && frames.is_empty(), "no frame was queued");
     }
 }

@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(member.leave(at(910_000)), IgmpMessage::LeaveV2(GROUP));
         member.hear(query(2, GROUP), at(910_000));
         member.hear(IgmpMessage::ReportV2(GROUP), at(910_000));
-        assert_eq!(member.poll(at(930_000)), None, "another member was faster");
+        assert_eq!(member.poll(at(930_000)), None, "another member reported first");
         member.hear(query(3, GROUP), at(1_300_000));
         assert_eq!(member.poll(at(1_310_000)), Some(ANSWER), "the old router is gone");
     }

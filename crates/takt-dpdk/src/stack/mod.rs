@@ -183,7 +183,7 @@ impl<P: FramePort> UdpStack<P> {
         let mut multicast = None;
         if config.multicast {
             for group in [config.multicast_group, ALL_HOSTS] {
-                let group = MacAddress::of_group(group.into()).expect("it was checked");
+                let group = MacAddress::of_group(group.into()).expect("the address is a multicast group");
                 port.join(group).map_err(|e| failed("join a group at", e))?;
             }
             let membership = Membership::new(config.multicast_group, own.0, Duration::ZERO);
@@ -361,7 +361,7 @@ impl<P: FramePort> UdpStack<P> {
             let datagram = match place {
                 Place::Reassembled(at, len, range) => &reassembly.payload(at, len)[range],
                 Place::Frame(range) => &port.received()[range],
-                Place::Ahead(_) => unreachable!("it came by the port"),
+                Place::Ahead(_) => unreachable!("the frame is from the port"),
             };
             self.counters.malformed += u64::from(!ahead.push(urgency, meta, datagram));
         }
@@ -619,13 +619,13 @@ impl Ports {
 fn check(config: &UdpStackConfig) -> Result<Ports, &'static str> {
     let own = config.address;
     if own.is_unspecified() || own.is_multicast() || own.is_broadcast() || own.is_loopback() {
-        return Err("a host cannot have it");
+        return Err("a host cannot have this address");
     }
     if config.prefix_len > 32 {
         return Err("a prefix has at most 32 bits");
     }
     if !config.multicast_group.is_multicast() {
-        return Err("the group is none");
+        return Err("the group is not a multicast address");
     }
     if config.vlan.is_some_and(|tag| tag.pcp > 7 || tag.vid > 4_094) {
         return Err("a tag has a PCP of at most 7 and a VLAN of at most 4094");

@@ -169,7 +169,7 @@ mod tests {
             assert_eq!(table.find(A, at(ms)), found(Some(MAC), true), "after {ms} ms");
             assert_eq!(table.find(A, at(ms + 999)), found(Some(MAC), false));
         }
-        assert_eq!(table.find(A, at(33_000)), found(None, true), "it has not answered three times");
+        assert_eq!(table.find(A, at(33_000)), found(None, true), "three requests remain unanswered");
         table.hear(A, OTHER, true, at(33_100));
         assert_eq!(table.find(A, at(63_000)), found(Some(OTHER), false));
     }
@@ -197,6 +197,6 @@ mod tests {
         assert_eq!(table.find(last, at(5_000)), found(Some(OTHER), false), "the last one is there");
         let many: Vec<_> = (0..2_000).map(|n| (Ipv4Addr::from_bits(n), MAC)).collect();
         let mut full = Neighbours::new(&many);
-        assert_eq!(full.find(A, at(0)), found(None, false), "no room, and nobody to make it");
+        assert_eq!(full.find(A, at(0)), found(None, false), "the table is full and no entry can be evicted");
     }
 }

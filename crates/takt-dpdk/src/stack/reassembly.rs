@@ -229,6 +229,6 @@ mod tests {
         reassembly.expire(Duration::from_millis(2_084));
         assert_eq!(reassembly.given_up(), 100 - PLACES as u64 + 1, "the oldest");
         reassembly.expire(Duration::from_secs(9));
-        assert_eq!(reassembly.given_up(), 99, "all that were not whole");
+        assert_eq!(reassembly.given_up(), 99, "all incomplete datagrams");
     }
 }

@@ -87,9 +87,9 @@ impl<P: FramePort> Transport for UdpStack<P> {
             return Err(misuse("commit without a loaned frame"));
         }
         if len > self.max_message_len {
-            return Err(misuse("longer than the frame"));
+            return Err(misuse("the message is longer than the frame"));
         }
-        let exit = self.flows.exit(flow).ok_or_else(|| misuse("of a flow that is not open"))?;
+        let exit = self.flows.exit(flow).ok_or_else(|| misuse("the flow is not open"))?;
         self.distribute(len, exit, destinations);
         self.loaned = false;
         self.serve();

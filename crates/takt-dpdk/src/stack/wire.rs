@@ -212,7 +212,7 @@ mod tests {
 
     fn enclosed(len: usize, tag: Option<VlanTag>) -> Vec<u8> {
         let mut frame = vec![0x5a; 1600];
-        let whole = enclose(&mut frame, len, [end(1), end(2)], tag, [0xb8, 64]).expect("it fits");
+        let whole = enclose(&mut frame, len, [end(1), end(2)], tag, [0xb8, 64]).expect("the buffer is large enough");
         frame.truncate(whole);
         frame
     }
@@ -254,7 +254,7 @@ mod tests {
         for source in [Ipv4Addr::new(239, 255, 0, 1), Ipv4Addr::BROADCAST, Ipv4Addr::UNSPECIFIED] {
             let mut frame = [0; 64];
             let from = End { ip: source, ..end(1) };
-            let len = enclose(&mut frame, 4, [from, end(2)], None, [0, 64]).expect("it fits");
+            let len = enclose(&mut frame, 4, [from, end(2)], None, [0, 64]).expect("the buffer is large enough");
             assert!(matches!(look(&frame[..len], None), Err(Refused::Malformed)), "{source}");
         }
     }
@@ -265,10 +265,10 @@ mod tests {
         for (tag, vlan) in [(None, None), (Some(TAG), Some(7))] {
             let mut frame = [0; 64];
             let asked = question(own, end(2).ip);
-            let len = arp(&mut frame, MacAddress::BROADCAST, tag, asked).expect("it fits");
+            let len = arp(&mut frame, MacAddress::BROADCAST, tag, asked).expect("the buffer is large enough");
             assert!(matches!(look(&frame[..len], vlan), Ok(Seen::Arp(seen)) if seen == asked));
             let message = IgmpMessage::ReportV3 { group: Ipv4Addr::new(239, 255, 0, 1), is_change: true };
-            let len = igmp(&mut frame, own, tag, message).expect("it fits");
+            let len = igmp(&mut frame, own, tag, message).expect("the buffer is large enough");
             assert!(matches!(look(&frame[..len], vlan), Ok(Seen::Igmp(seen)) if seen == message));
             assert_eq!(frame[..6], [0x01, 0x00, 0x5e, 0, 0, 22]);
             assert_eq!(

@@ -16,12 +16,12 @@ fn udp(bench: &Bench) -> UdpStack<DpdkPort> {
         neighbours: (1..12).map(|n| (address(n), mac(n))).collect(),
         ..UdpStackConfig::new(0, address(n), 24)
     };
-    UdpStack::new(&config, port).expect("the address can be")
+    UdpStack::new(&config, port).expect("the address is valid")
 }
 
 /// Opens RTPS directly on Ethernet at the next port of the bench.
 fn l2(bench: &Bench) -> EthernetTransport<DpdkPort> {
-    EthernetTransport::open(bench.port().1, &EthernetConfig::new(0)).expect("nobody else has the port")
+    EthernetTransport::open(bench.port().1, &EthernetConfig::new(0)).expect("the port is not in use")
 }
 
 macro_rules! conforms {

@@ -1,6 +1,6 @@
 //! Tests of the cost of one datagram between the caller of the transport and the device, in each
 //! direction and both wire formats: copies, system calls, allocations. The results are the table of
-//! `docs/data-path.md`. The devices are rings in memory; other devices add their own cost.
+//! `docs/design/data-path.md`. The devices are rings in memory; other devices add their own cost.
 
 use std::net::Ipv4Addr;
 
@@ -31,10 +31,10 @@ fn carry(here: &mut impl Transport, there: &mut impl Transport) {
         calls.of(|| {
             count = allocations(|| {
                 for n in 0..COUNT {
-                    here.loan().expect("a frame is lent")[..LEN].fill(n as u8);
-                    here.commit(LEN, FlowId::DEFAULT, &[to]).expect("the frame is taken");
-                    here.flush().expect("flushing works");
-                    while let Some(frame) = there.recv(Scan::Hot).expect("receiving works") {
+                    here.loan().expect("a frame is loaned")[..LEN].fill(n as u8);
+                    here.commit(LEN, FlowId::DEFAULT, &[to]).expect("the frame is accepted");
+                    here.flush().expect("flush succeeds");
+                    while let Some(frame) = there.recv(Scan::Hot).expect("receive succeeds") {
                         assert_eq!(frame.bytes(), [received as u8; LEN]);
                         received += 1;
                     }
@@ -62,7 +62,7 @@ fn udp_datagram_is_not_copied_and_takes_no_system_call() {
         let address = |n| Ipv4Addr::new(10, 78, 0, n);
         let neighbours = [1, 2].map(|n| (address(n), mac(n))).to_vec();
         let config = UdpStackConfig { neighbours, multicast: false, ..UdpStackConfig::new(0, address(n), 24) };
-        UdpStack::new(&config, port).expect("the address can be")
+        UdpStack::new(&config, port).expect("the address is valid")
     });
     carry(&mut here, &mut there);
     // The announcement of the address.
@@ -73,7 +73,7 @@ fn udp_datagram_is_not_copied_and_takes_no_system_call() {
 fn layer_2_frame_is_not_copied_and_takes_no_system_call() {
     let _turn = turn();
     let [mut here, mut there] =
-        pair().map(|port| EthernetTransport::open(port, &EthernetConfig::new(0)).expect("nobody else has the port"));
+        pair().map(|port| EthernetTransport::open(port, &EthernetConfig::new(0)).expect("the port is not in use"));
     carry(&mut here, &mut there);
     nothing_was_copied(here.port(), there.port(), 0);
 }

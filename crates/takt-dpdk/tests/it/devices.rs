@@ -47,7 +47,7 @@ pub fn fresh(driver: &str) -> String {
 /// to be the same.
 pub fn config(device: &str) -> DpdkConfig {
     let mut config = DpdkConfig::trial(device);
-    let memory = config.eal.iter().position(|argument| argument == "-m").expect("it says how much memory");
+    let memory = config.eal.iter().position(|argument| argument == "-m").expect("the arguments contain -m");
     config.eal[memory + 1] = "1536".into();
     config
 }
@@ -171,7 +171,7 @@ impl Bench {
     }
 
     fn switch_to(&self, end: DpdkPort) {
-        self.switch.as_ref().expect("it has one").add(end);
+        self.switch.as_ref().expect("the bench has a switch").add(end);
     }
 }
 

@@ -31,7 +31,7 @@ pub fn by_kernel(host: &Host) -> UdpTransport {
         host.run(|| Command::new("ethtool").args(["-K", "eth0", "tx", "off"]).output()).expect("ethtool is installed");
     assert!(cut.status.success(), "{}", String::from_utf8_lossy(&cut.stderr));
     let config = UdpConfig { interfaces: InterfaceSelection::Named(vec!["eth0".into()]), ..UdpConfig::new(0) };
-    host.run(|| UdpTransport::open(&config)).expect("the kernel has UDP")
+    host.run(|| UdpTransport::open(&config)).expect("UDP can be opened")
 }
 
 fn user(transport: &impl Transport) -> Locator {
@@ -43,19 +43,19 @@ fn message(n: usize, len: usize) -> Vec<u8> {
 }
 
 fn send(transport: &mut impl Transport, bytes: &[u8], to: Locator) {
-    transport.loan().expect("a frame is lent")[..bytes.len()].copy_from_slice(bytes);
-    transport.commit(bytes.len(), FlowId::DEFAULT, &[to]).expect("the frame is taken");
-    transport.flush().expect("flushing works");
+    transport.loan().expect("a frame is loaned")[..bytes.len()].copy_from_slice(bytes);
+    transport.commit(bytes.len(), FlowId::DEFAULT, &[to]).expect("the frame is accepted");
+    transport.flush().expect("flush succeeds");
 }
 
 /// Waits for the next datagram at `at`; `other` is driven meanwhile, and receives nothing.
 fn receive(at: &mut impl Transport, other: &mut impl Transport) -> Vec<u8> {
     let since = Instant::now();
     loop {
-        if let Some(frame) = at.recv(Scan::All).expect("receiving works") {
+        if let Some(frame) = at.recv(Scan::All).expect("receive succeeds") {
             return frame.to_vec();
         }
-        assert!(other.recv(Scan::All).expect("receiving works").is_none());
+        assert!(other.recv(Scan::All).expect("receive succeeds").is_none());
         assert!(since.elapsed() < PATIENCE, "nothing arrives: {:?}, {:?}", at.stats(), other.stats());
         std::thread::yield_now();
     }
@@ -79,7 +79,7 @@ fn datagrams_of_all_sizes_arrive_and_groups_reach_all() {
     assert_eq!(most, 1_472);
     for (n, len) in [1, 4, 17, 18, 19, 64, 333, most].into_iter().enumerate() {
         send(&mut dpdk, &message(n, len), at_udp);
-        assert_eq!(receive(&mut udp, &mut dpdk), message(n, len), "checksums and lengths suit the kernel");
+        assert_eq!(receive(&mut udp, &mut dpdk), message(n, len), "the kernel accepts checksums and lengths");
         send(&mut udp, &message(n, len), at_dpdk);
         assert_eq!(receive(&mut dpdk, &mut udp), message(n, len), "{len} octets");
     }
@@ -96,8 +96,8 @@ fn datagrams_of_all_sizes_arrive_and_groups_reach_all() {
             let since = Instant::now();
             let (mut at_dpdk, mut at_udp) = (0, 0);
             while (at_dpdk, at_udp) != (1, 1) {
-                at_dpdk += usize::from(dpdk.recv(Scan::All).expect("receiving works").is_some());
-                at_udp += usize::from(udp.recv(Scan::All).expect("receiving works").is_some());
+                at_dpdk += usize::from(dpdk.recv(Scan::All).expect("receive succeeds").is_some());
+                at_udp += usize::from(udp.recv(Scan::All).expect("receive succeeds").is_some());
                 assert!(since.elapsed() < PATIENCE && at_dpdk < 2 && at_udp < 2, "{at_dpdk}, {at_udp}");
             }
         }
@@ -125,7 +125,7 @@ fn fragments_of_the_kernel_are_reassembled() {
     });
     let interfaces = InterfaceSelection::Named(vec!["tap0".into()]);
     let config = UdpConfig { interfaces, multicast: false, ..UdpConfig::new(0) };
-    let mut udp = host.run(|| UdpTransport::open(&config)).expect("the kernel has UDP");
+    let mut udp = host.run(|| UdpTransport::open(&config)).expect("UDP can be opened");
     let (at_dpdk, at_udp) = (user(&dpdk), user(&udp));
     for len in [100, 1_473, 14_720, 65_507] {
         send(&mut udp, &message(3, len), at_dpdk);
@@ -148,11 +148,11 @@ fn ping_of_a_host_is_answered() {
     let mut dpdk = by_dpdk(&here, |config| config);
     let mut ping = there.run(|| {
         let ping = ["-c", "3", "-i", "0.01", "-s", "1000", "-W", "10", &OWN.to_string()].map(str::to_owned);
-        Command::new("ping").args(ping).stdout(std::process::Stdio::null()).spawn().expect("it is installed")
+        Command::new("ping").args(ping).stdout(std::process::Stdio::null()).spawn().expect("ping is installed")
     });
     let status = loop {
-        assert!(dpdk.recv(Scan::All).expect("receiving works").is_none());
-        if let Some(status) = ping.try_wait().expect("it is ours") {
+        assert!(dpdk.recv(Scan::All).expect("receive succeeds").is_none());
+        if let Some(status) = ping.try_wait().expect("the process is a child") {
             break status;
         }
         std::thread::yield_now();
@@ -181,7 +181,7 @@ fn igmp_snooping_switch_learns_the_membership() {
         String::from_utf8_lossy(&shown.stdout).contains("port p1 grp 239.255.0.1")
     };
     while !is_known() {
-        assert!(dpdk.recv(Scan::All).expect("receiving works").is_none());
-        assert!(since.elapsed() < PATIENCE, "the switch does not know");
+        assert!(dpdk.recv(Scan::All).expect("receive succeeds").is_none());
+        assert!(since.elapsed() < PATIENCE, "the switch does not know the group");
     }
 }

@@ -65,12 +65,12 @@ impl MemoryPort {
     pub fn put(&mut self, frame: &[u8]) {
         self.loan()[..frame.len()].copy_from_slice(frame);
         assert!(self.send(frame.len()));
-        self.flush().expect("it is memory");
+        self.flush().expect("the port is in memory");
     }
 
     /// Returns the next frame of another sender.
     pub fn take(&mut self) -> Option<Vec<u8>> {
-        while self.recv(Scan::All).expect("it is memory") {
+        while self.recv(Scan::All).expect("the port is in memory") {
             if self.received[6..12] != self.mac().0 {
                 return Some(self.received.clone());
             }

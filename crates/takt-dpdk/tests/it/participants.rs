@@ -47,7 +47,7 @@ fn two_by_dpdk_exchange_samples_through_shared_memory() {
     let [here, there] = joined_ports();
     let udp = |n: u8, port| {
         let address = UdpStackConfig::new(0, [10, 78, 0, n].into(), 24);
-        Box::new(UdpStack::new(&address, port).expect("the address can be"))
+        Box::new(UdpStack::new(&address, port).expect("the address is valid"))
     };
     exchange(udp(1, here), udp(2, there));
 }
@@ -70,9 +70,8 @@ fn participants_with_dpdk_by_name_discover_each_other_over_it() {
 #[test]
 fn two_by_dpdk_exchange_samples_without_ip() {
     let _turn = turn();
-    let [here, there] = joined_ports().map(|port| {
-        Box::new(EthernetTransport::open(port, &EthernetConfig::new(0)).expect("nobody else has the port"))
-    });
+    let [here, there] = joined_ports()
+        .map(|port| Box::new(EthernetTransport::open(port, &EthernetConfig::new(0)).expect("the port is not in use")));
     exchange(here, there);
 }
 
@@ -83,10 +82,10 @@ fn one_by_dpdk_and_one_by_packet_sockets_exchange_samples_without_ip() {
     let (here, there) = (network.host(false), network.host(false));
     let device = config(&format!("{},iface=eth0", fresh("net_af_packet")));
     let port = here.run(|| DpdkPort::open(&device)).expect("a virtual device");
-    let dpdk = EthernetTransport::open(port, &EthernetConfig::new(0)).expect("nobody else has the port");
+    let dpdk = EthernetTransport::open(port, &EthernetConfig::new(0)).expect("the port is not in use");
     let packet = there.run(|| {
-        let port = PacketPort::open(&PacketConfig::new("eth0")).expect("the kernel has packet sockets");
-        EthernetTransport::open(port, &EthernetConfig::new(0)).expect("nobody else has the port")
+        let port = PacketPort::open(&PacketConfig::new("eth0")).expect("AF_PACKET can be opened");
+        EthernetTransport::open(port, &EthernetConfig::new(0)).expect("the port is not in use")
     });
     exchange(Box::new(dpdk), Box::new(Resident::new(packet, there)));
 }

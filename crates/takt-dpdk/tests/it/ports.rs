@@ -26,11 +26,11 @@ fn send(port: &mut DpdkPort, to: MacAddress, fill: u8, len: usize) {
     frame.fill(fill);
     frame[..6].copy_from_slice(&to.0);
     assert!(port.send(len));
-    port.flush().expect("flushing works");
+    port.flush().expect("flush succeeds");
 }
 
 fn receive(port: &mut DpdkPort) -> Vec<u8> {
-    until("nothing arrives", || port.recv(Scan::All).expect("receiving works"));
+    until("nothing arrives", || port.recv(Scan::All).expect("receive succeeds"));
     port.received().to_vec()
 }
 
@@ -60,7 +60,7 @@ fn link_loss_is_counted_and_the_link_returns() {
         drop(there);
         // Detected while receiving, as a transport does.
         until("still a link", || {
-            assert!(!here.recv(Scan::All).expect("receiving works"));
+            assert!(!here.recv(Scan::All).expect("receive succeeds"));
             !here.link_is_up()
         });
         assert_eq!(here.counters().link_losses, u64::from(round));
@@ -85,7 +85,7 @@ fn port_survives_the_end_of_its_peer_during_traffic() {
             let stays = scope.spawn(move || {
                 until("still a link", || {
                     for _ in 0..32 {
-                        here.recv(Scan::Hot).expect("receiving works");
+                        here.recv(Scan::Hot).expect("receive succeeds");
                     }
                     send(&mut here, at_there, 1, 1_000);
                     !here.link_is_up()
@@ -94,10 +94,10 @@ fn port_survives_the_end_of_its_peer_during_traffic() {
             });
             for _ in 0..100 + 37 * round {
                 send(&mut there, at_here, 2, 1_000);
-                while there.recv(Scan::Hot).expect("receiving works") {}
+                while there.recv(Scan::Hot).expect("receive succeeds") {}
             }
             drop(there);
-            assert!(stays.join().expect("it sees the link go") > 0);
+            assert!(stays.join().expect("the thread detects the link change") > 0);
         });
     }
 }
@@ -115,7 +115,7 @@ fn frame_of_several_parts_is_received_whole() {
         there.loan()[..len].copy_from_slice(&octets);
         there.loan()[..6].copy_from_slice(&to.0);
         assert!(there.send(len));
-        there.flush().expect("flushing works");
+        there.flush().expect("flush succeeds");
         assert_eq!(receive(&mut here)[6..], octets[6..], "{len} octets");
     }
     assert_eq!((here.counters().frames_in, here.counters().gathered_in), (4, 2));
@@ -127,23 +127,23 @@ fn foreign_frames_are_dropped_and_own_ones_return() {
     let [one, other] = [1, 2].map(|n| DpdkConfig { mac: Some(mac(n)), ..config(&fresh("ring")) });
     let [mut here, mut there] = DpdkPort::ring_pair(&one, &other).expect("rings");
     let group = MacAddress([0x01, 0x00, 0x5e, 0x7f, 0, 1]);
-    there.join(group).expect("it can");
+    there.join(group).expect("the group can be joined");
     for to in [mac(9), group, mac(2), MacAddress([0x01, 0x00, 0x5e, 0, 0, 9])] {
         send(&mut here, to, 0x33, 60);
     }
     assert_eq!(receive(&mut there)[..6], group.0);
     assert_eq!(receive(&mut there)[..6], mac(2).0);
-    assert!(!there.recv(Scan::All).expect("receiving works"));
+    assert!(!there.recv(Scan::All).expect("receive succeeds"));
     assert_eq!(there.counters().foreign_in, 2);
     // To the own address, and to a joined group.
     send(&mut there, mac(2), 1, 60);
     send(&mut there, group, 2, 60);
     assert_eq!((receive(&mut there)[6], receive(&mut there)[6]), (1, 2));
-    assert!(!here.recv(Scan::All).expect("receiving works"), "neither is for us");
+    assert!(!here.recv(Scan::All).expect("receive succeeds"), "neither is for us");
     assert_eq!((there.counters().own, there.counters().frames_out), (2, 1));
     there.leave(group);
     send(&mut there, group, 3, 60);
-    assert!(!there.recv(Scan::All).expect("receiving works"));
+    assert!(!there.recv(Scan::All).expect("receive succeeds"));
 }
 
 #[test]
@@ -155,42 +155,42 @@ fn frames_that_are_not_received_run_out_and_come_back() {
         here.loan()[..6].copy_from_slice(&mac(2).0);
         here.send(60);
     }
-    here.flush().expect("flushing works");
+    here.flush().expect("flush succeeds");
     let counters = here.counters();
     assert!(counters.frames_out > 1_000, "{counters:?}");
-    assert_eq!(counters.frames_out + counters.refused_out + counters.no_frame_out, 5_000, "none is unaccounted for");
+    assert_eq!(counters.frames_out + counters.refused_out + counters.no_frame_out, 5_000, "every frame is counted");
     let mut count = 0;
-    while there.recv(Scan::All).expect("receiving works") {
+    while there.recv(Scan::All).expect("receive succeeds") {
         count += 1;
     }
     assert_eq!(count, counters.frames_out);
     send(&mut here, mac(2), 7, 60);
-    assert_eq!(receive(&mut there)[6], 7, "all are free again");
+    assert_eq!(receive(&mut there)[6], 7, "all frames are free again");
 }
 
 #[test]
 fn failed_open_is_an_error_with_the_reason() {
     let _turn = turn();
-    let why = |config: &DpdkConfig| DpdkPort::open(config).expect_err("it cannot be").to_string();
+    let why = |config: &DpdkConfig| DpdkPort::open(config).expect_err("the configuration is refused").to_string();
     let absent = why(&config("net_nothing0"));
     assert!(absent.contains("net_nothing0"), "{absent}");
     for mtu in [0, 63, 9_217] {
         let [ring, other] = [fresh("ring"), fresh("ring")].map(|name| config(&name));
-        let why = DpdkPort::ring_pair(&DpdkConfig { mtu: Some(mtu), ..ring }, &other).expect_err("it cannot be");
+        let why = DpdkPort::ring_pair(&DpdkConfig { mtu: Some(mtu), ..ring }, &other).expect_err("refused");
         assert!(why.to_string().contains("64 to 9216"), "{why}");
     }
     let ends = DpdkConfig { eal: vec!["--help".into()], ..config("net_nothing1") };
     let [mut here, _there] = [1, 2].map(|_| config(&fresh("ring"))).map(Some);
-    let pair = DpdkPort::ring_pair(here.as_ref().expect("one"), &ends).expect("the far end's arguments do not count");
+    let pair = DpdkPort::ring_pair(here.as_ref().expect("one"), &ends).expect("a pair of ports");
     here.take();
     let null = config(&fresh("net_null"));
     let first = DpdkPort::open(&null).expect("a virtual device");
     let taken = why(&null);
     assert!(taken.contains("another transport"), "{taken}");
     drop((first, pair));
-    drop(DpdkPort::open(&null).expect("it is free again"));
+    drop(DpdkPort::open(&null).expect("the port is free again"));
     let different = DpdkConfig { eal: vec!["--no-pci".into()], ..null };
-    let port = DpdkPort::open(&different).expect("it is open already");
+    let port = DpdkPort::open(&different).expect("the port is already open");
     assert!(port.warnings().iter().any(|warning| warning.what.contains("other arguments")), "{:?}", port.warnings());
 }
 
@@ -207,8 +207,8 @@ fn frames_are_moved_without_allocating() {
                 here.send(100);
                 here.send_copy(100);
             }
-            here.flush().expect("flushing works");
-            while there.recv(Scan::All).expect("receiving works") {
+            here.flush().expect("flush succeeds");
+            while there.recv(Scan::All).expect("receive succeeds") {
                 count += 1;
             }
         }

@@ -24,7 +24,7 @@ type Stack = UdpStack<MemoryPort>;
 fn stack(config: UdpStackConfig) -> (Stack, MemoryPort) {
     let memory = Memory::default();
     let (port, peer) = (memory.port(), memory.port());
-    (UdpStack::new(&config, port).expect("the address can be"), peer)
+    (UdpStack::new(&config, port).expect("the address is valid"), peer)
 }
 
 fn config() -> UdpStackConfig {
@@ -32,21 +32,21 @@ fn config() -> UdpStackConfig {
 }
 
 fn send(stack: &mut Stack, bytes: &[u8], to: Ipv4Addr) {
-    stack.loan().expect("a frame is lent")[..bytes.len()].copy_from_slice(bytes);
-    stack.commit(bytes.len(), FlowId::DEFAULT, &[Locator::udp_v4(to, 7411)]).expect("the frame is taken");
-    stack.flush().expect("flushing works");
+    stack.loan().expect("a frame is loaned")[..bytes.len()].copy_from_slice(bytes);
+    stack.commit(bytes.len(), FlowId::DEFAULT, &[Locator::udp_v4(to, 7411)]).expect("the frame is accepted");
+    stack.flush().expect("flush succeeds");
 }
 
 fn recv(stack: &mut Stack) -> Option<Vec<u8>> {
-    stack.recv(Scan::All).expect("receiving works").map(|frame| frame.to_vec())
+    stack.recv(Scan::All).expect("receive succeeds").map(|frame| frame.to_vec())
 }
 
 fn arp(operation: ArpOperation, sender: (MacAddress, Ipv4Addr), target: (MacAddress, Ipv4Addr)) -> Vec<u8> {
     let mut frame = vec![0; 60];
     let destination = if operation == ArpOperation::Request { MacAddress::BROADCAST } else { target.0 };
     let header = EthernetHeader { destination, source: sender.0, tag: None, ether_type: EtherType::ARP };
-    let at = header.emit(&mut frame).expect("it fits");
-    ArpPacket { operation, sender, target }.emit(&mut frame[at..]).expect("it fits");
+    let at = header.emit(&mut frame).expect("the buffer is large enough");
+    ArpPacket { operation, sender, target }.emit(&mut frame[at..]).expect("the buffer is large enough");
     frame
 }
 
@@ -66,10 +66,10 @@ fn igmp_in(frame: &[u8]) -> Option<IgmpMessage> {
 fn packet(to: (MacAddress, Ipv4Addr), protocol: u8, payload: &[u8]) -> Vec<u8> {
     let mut frame = vec![0; 14 + 20 + payload.len()];
     let header = EthernetHeader { destination: to.0, source: mac(2), tag: None, ether_type: EtherType::IPV4 };
-    header.emit(&mut frame).expect("it fits");
+    header.emit(&mut frame).expect("the buffer is large enough");
     let payload_len = payload.len() as u16;
     let header = Ipv4Header { source: PEER, destination: to.1, protocol, ttl: 64, traffic_class: 0, payload_len };
-    header.emit(&mut frame[14..]).expect("it fits");
+    header.emit(&mut frame[14..]).expect("the buffer is large enough");
     frame[34..].copy_from_slice(payload);
     frame
 }
@@ -78,7 +78,7 @@ fn datagram(to: Ipv4Addr, port: u16, bytes: &[u8]) -> Vec<u8> {
     let mut datagram = vec![0; UdpHeader::LEN + bytes.len()];
     datagram[UdpHeader::LEN..].copy_from_slice(bytes);
     let header = UdpHeader { source_port: 7411, destination_port: port };
-    header.emit(&mut datagram, |len| Sum::pseudo_v4(PEER, to, UDP, len)).expect("it fits");
+    header.emit(&mut datagram, |len| Sum::pseudo_v4(PEER, to, UDP, len)).expect("the buffer is large enough");
     datagram
 }
 
@@ -103,14 +103,14 @@ fn datagrams_waiting_for_an_arp_reply_are_sent_in_order() {
     }
     let asked = arp_in(&peer.take().expect("a question")).expect("ARP");
     assert_eq!((asked.operation, asked.target.1), (ArpOperation::Request, PEER));
-    assert_eq!(peer.take(), None, "one question, nothing else");
+    assert_eq!(peer.take(), None, "only one ARP request is sent");
     // A loaned frame belongs to the user alone.
-    stack.loan().expect("a frame is lent")[..3].copy_from_slice(b"own");
+    stack.loan().expect("a frame is loaned")[..3].copy_from_slice(b"own");
     peer.put(&arp(ArpOperation::Reply, (mac(2), PEER), (mac(1), OWN)));
     assert_eq!(recv(&mut stack), None);
-    assert_eq!(peer.take(), None, "they wait for the loaned frame to be committed");
-    assert_eq!(&stack.loan().expect("a frame is lent")[..3], b"own");
-    stack.commit(3, FlowId::DEFAULT, &[Locator::udp_v4(PEER, 7411)]).expect("the frame is taken");
+    assert_eq!(peer.take(), None, "queued frames wait for the commit of the loaned frame");
+    assert_eq!(&stack.loan().expect("a frame is loaned")[..3], b"own");
+    stack.commit(3, FlowId::DEFAULT, &[Locator::udp_v4(PEER, 7411)]).expect("the frame is accepted");
     let mut got = Vec::new();
     while let Some(frame) = peer.take() {
         let ethernet = EthernetFrame::parse(&frame).expect("a frame");
@@ -118,7 +118,7 @@ fn datagrams_waiting_for_an_arp_reply_are_sent_in_order() {
         let packet = Ipv4Packet::parse(ethernet.payload()).expect("a packet");
         got.push(UdpDatagram::parse(packet.payload()).expect("a datagram").payload()[0]);
     }
-    assert_eq!(got, (0..16).collect::<Vec<u8>>(), "as many as there is room for");
+    assert_eq!(got, (0..16).collect::<Vec<u8>>(), "the queue keeps as many as it can hold");
     let counters = stack.counters();
     assert_eq!((counters.waited, counters.unanswered), (21, 5));
     assert_eq!((stack.stats().datagrams_out, stack.stats().send_errors.host_unreachable), (16, 5));
@@ -238,7 +238,7 @@ fn igmp_query_is_answered() {
     while peer.take().is_some() {}
     let mut query = [0; 8];
     let asked = IgmpMessage::Query { version: 2, group: Ipv4Addr::UNSPECIFIED, max_response: 1 };
-    asked.emit(&mut query).expect("it fits");
+    asked.emit(&mut query).expect("the buffer is large enough");
     let all = Ipv4Addr::new(224, 0, 0, 1);
     peer.put(&packet((MacAddress::of_group(all.into()).expect("a group"), all), IGMP, &query));
     let report = loop {
@@ -258,11 +258,11 @@ fn tag_has_the_vlan_and_the_priority() {
         assert_eq!(EthernetFrame::parse(&frame).expect("a frame").header().tag, Some(tag));
     }
     let spec = FlowSpec { own_port: false, transport_priority: 46 };
-    let (urgent, _) = stack.open_flow(&spec).expect("there is room");
+    let (urgent, _) = stack.open_flow(&spec).expect("the flow can be opened");
     for (flow, pcp, traffic_class) in [(FlowId::DEFAULT, 2, 0), (urgent, 5, 46 << 2)] {
-        stack.loan().expect("a frame is lent")[..2].copy_from_slice(b"it");
-        stack.commit(2, flow, &[Locator::udp_v4(PEER, 7411)]).expect("the frame is taken");
-        stack.flush().expect("flushing works");
+        stack.loan().expect("a frame is loaned")[..2].copy_from_slice(b"it");
+        stack.commit(2, flow, &[Locator::udp_v4(PEER, 7411)]).expect("the frame is accepted");
+        stack.flush().expect("flush succeeds");
         let frame = peer.take().expect("a frame");
         let ethernet = EthernetFrame::parse(&frame).expect("a frame");
         assert_eq!(ethernet.header().tag, Some(VlanTag { pcp, ..tag }));
@@ -278,14 +278,14 @@ fn invalid_configuration_is_refused() {
         |config: UdpStackConfig| UdpStack::new(&config, Memory::default().port()).err().map(|e| e.to_string());
     assert_eq!(refused(config()), None);
     for (config, why) in [
-        (UdpStackConfig { address: GROUP, ..config() }, "a host cannot have it"),
+        (UdpStackConfig { address: GROUP, ..config() }, "a host cannot have this address"),
         (UdpStackConfig { prefix_len: 33, ..config() }, "at most 32 bits"),
-        (UdpStackConfig { multicast_group: PEER, ..config() }, "the group is none"),
+        (UdpStackConfig { multicast_group: PEER, ..config() }, "the group is not a multicast address"),
         (UdpStackConfig { vlan: Some(VlanTag { pcp: 8, dei: false, vid: 1 }), ..config() }, "a PCP"),
         (UdpStackConfig { participant_index: 120, ..config() }, "at most 119"),
         (UdpStackConfig { domain_id: 4_000, ..config() }, "no ports for that domain"),
     ] {
-        let said = refused(config).expect("it cannot be");
+        let said = refused(config).expect("the configuration is refused");
         assert!(said.contains(why), "{said}");
     }
 }
@@ -328,8 +328,8 @@ fn refusing_and_waiting_do_not_allocate() {
     assert_eq!(count, 0);
     let to: Vec<Locator> = (20..50).map(|n| Locator::udp_v4(Ipv4Addr::new(10, 77, 0, n), 7411)).collect();
     let mut commit = || {
-        stack.loan().expect("a frame is lent");
-        stack.commit(100, FlowId::DEFAULT, &to).expect("the frame is taken");
+        stack.loan().expect("a frame is loaned");
+        stack.commit(100, FlowId::DEFAULT, &to).expect("the frame is accepted");
     };
     // The port in memory copies the ARP requests.
     commit();

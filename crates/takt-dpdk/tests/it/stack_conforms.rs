@@ -18,7 +18,7 @@ fn opener(vlan: Option<VlanTag>) -> impl Fn() -> UdpStack<MemoryPort> {
             neighbours: (1..12).map(|n| (Ipv4Addr::new(10, 77, 0, n), mac(n))).collect(),
             ..UdpStackConfig::new(0, Ipv4Addr::new(10, 77, 0, count.get()), 24)
         };
-        UdpStack::new(&config, memory.port()).expect("the address can be")
+        UdpStack::new(&config, memory.port()).expect("the address is valid")
     }
 }
 

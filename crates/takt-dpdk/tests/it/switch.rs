@@ -51,12 +51,12 @@ fn run(added: &Receiver<(DpdkPort, Sender<()>)>, ends: &AtomicBool) {
     while !ends.load(Ordering::Relaxed) {
         for (port, done) in added.try_iter() {
             ports.push((port, [0; 6]));
-            done.send(()).expect("somebody waits");
+            done.send(()).expect("the receiver waits");
         }
         for from in 0..ports.len() {
             for _ in 0..32 {
                 let (port, address) = &mut ports[from];
-                if !port.recv(Scan::Hot).expect("receiving works") {
+                if !port.recv(Scan::Hot).expect("receive succeeds") {
                     break;
                 }
                 frame.clear();
@@ -66,7 +66,7 @@ fn run(added: &Receiver<(DpdkPort, Sender<()>)>, ends: &AtomicBool) {
             }
         }
         for (port, _) in &mut ports {
-            port.flush().expect("flushing works");
+            port.flush().expect("flush succeeds");
         }
         std::thread::yield_now();
     }

@@ -17,7 +17,7 @@ fn persistent(history: History) -> Group {
 fn keep(group: &mut Group, records: impl IntoIterator<Item = Record>, disk_bytes: u64) -> Option<&'static str> {
     group.waiting.extend(records);
     let mut room = disk_bytes.saturating_sub(group.index.bytes());
-    group.keep_what_is_credible(&mut room, &mut Batch::default(), |_| Ok(None)).expect("there is no DDS in it")
+    group.keep_what_is_credible(&mut room, &mut Batch::default(), |_| Ok(None)).expect("it uses no DDS")
 }
 
 #[test]
@@ -48,15 +48,11 @@ fn departed_writers_without_samples_are_forgotten_except_the_latest() {
     });
     assert_eq!(keep(&mut group, changes, 1_000), None);
     let mut batch = Batch::default();
-    group.clean_up(|writer| writer == of(7), &mut batch).expect("there is no DDS in it");
+    group.clean_up(|writer| writer == of(7), &mut batch).expect("it uses no DDS");
     assert!(!batch.is_empty(), "they are removed from the disk too");
     let known = |writer| group.index.last_of(of(writer)) == 1;
     let count = (1..=20_000).filter(|writer| known(*writer)).count();
-    assert_eq!(
-        count,
-        crate::index::ORIGINS_MAX + 2,
-        "those heard last, the one that lives and the one that holds something"
-    );
+    assert_eq!(count, crate::index::ORIGINS_MAX + 2, "the most recent ones, the live one and the one with changes");
     assert!(known(7) && known(20_000) && known(19_999) && !known(8));
 }
 
@@ -146,7 +142,7 @@ fn passed_on(group: &mut Group, has_room: impl Fn(&Record) -> bool) -> Vec<(u8, 
         taken.extend(fits.then_some((record.origin.writer.to_bytes()[0], record.origin.sn.0)));
         Ok(fits)
     });
-    passed.expect("there is no DDS in it");
+    passed.expect("it uses no DDS");
     taken
 }
 

@@ -40,7 +40,7 @@ fn store_is_refused_while_another_process_uses_it() {
     let directory = Directory::new("store");
     let _store = Store::open(directory.path()).expect("a new store");
     let error = Store::open(directory.path()).expect_err("in use").to_string();
-    assert!(error.contains("another process uses it"), "{error}");
+    assert!(error.contains("another process uses the store"), "{error}");
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn other_database_or_version_is_refused() {
     transaction.commit().expect("room");
     drop(database);
     let error = Store::open(directory.path()).expect_err("apples").to_string();
-    assert!(error.contains("something else"), "{error}");
+    assert!(error.contains("another program"), "{error}");
 
     let directory = Directory::new("store");
     drop(Store::open(directory.path()).expect("a new store"));
@@ -73,7 +73,7 @@ fn other_database_or_version_is_refused() {
     transaction.commit().expect("room");
     drop(database);
     let error = Store::open(directory.path()).expect_err("newer").to_string();
-    assert!(error.contains("version 3; this program reads 1 and 2"), "{error}");
+    assert!(error.contains("version 3; expected 1 or 2"), "{error}");
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn accessible_file_gets_mode_0600_and_accessible_directory_is_reported() {
     assert!(remarks.iter().any(|remark| remark.contains("others may write the directory (mode 0777)")), "{remarks:?}");
     assert!(remarks.iter().any(|remark| remark.contains("mode 0644 changed to 0600")), "{remarks:?}");
     fs::set_permissions(directory.path(), Permissions::from_mode(0o1777)).expect("it is ours");
-    assert_eq!(Store::open(directory.path()).expect("the same store").take_remarks(), [""; 0], "as /tmp is");
+    assert_eq!(Store::open(directory.path()).expect("the same store").take_remarks(), [""; 0], "like /tmp");
 }
 
 #[test]

@@ -169,12 +169,12 @@ fn fill_and_recover() {
     assert_eq!(
         notes.iter().filter(|note| note.contains("no space left on the disk")).count(),
         1,
-        "said once: {notes:?}"
+        "reported once: {notes:?}"
     );
     assert_eq!(
         writer.durable_upto().expect("open").map(|sn| sn.0 as u32),
         Some(safe),
-        "nothing is said to be safe that is not"
+        "only stored changes are reported as durable"
     );
 
     // A service that starts on the full disk has the committed samples.

@@ -28,12 +28,12 @@ fn samples_without_room_are_not_acknowledged_and_stored_ones_stay() {
     }
     let quiet = Instant::now() + Duration::from_millis(500);
     while Instant::now() < quiet {
-        service.step().expect("nothing more comes in");
+        service.step().expect("nothing more is received");
     }
     notes.extend(service.take_notes());
     assert_eq!(service.totals().samples, 50);
     let full = notes.iter().filter(|note| note.contains("full (disk)")).count();
-    assert_eq!(full, 1, "said once: {notes:?}");
+    assert_eq!(full, 1, "reported once: {notes:?}");
     let upto = writer.durable_upto().expect("open").expect("the service is there");
     assert!(upto.0 <= 50, "{upto:?}");
 }
@@ -55,7 +55,7 @@ fn excluded_and_excess_topics_are_ignored() {
             service.step().expect("nothing is stored");
         }
         assert_eq!(service.totals().topics == 1, heard);
-        assert_eq!(service.take_notes().iter().any(|note| note.contains("refused, there are 0 topics")), has_limit);
+        assert_eq!(service.take_notes().iter().any(|note| note.contains("refused, topic limit 0")), has_limit);
     }
 }
 
@@ -70,7 +70,7 @@ fn persistent_topics_are_ignored_without_a_store() {
         service.step().expect("nothing is stored");
     }
     assert_eq!(service.totals().topics, 0);
-    assert_eq!(writer.durable_upto().expect("open"), None, "nobody tells it so");
+    assert_eq!(writer.durable_upto().expect("open"), None, "no peer tells it so");
 }
 
 /// Returns a writer of another topic.
@@ -101,7 +101,7 @@ fn topic_without_writers_and_samples_ends_and_another_can_begin() {
         let second = writer_of(&publisher, "Second", durability);
         step_until(&mut service, "refused", &|service, _| service.totals().refused_topics == 1);
         drop(second);
-        step_until(&mut service, "what is not announced is not refused", &|service, _| {
+        step_until(&mut service, "an unannounced topic is not refused", &|service, _| {
             service.totals().refused_topics == 0
         });
         let _second = writer_of(&publisher, "Second", durability);
@@ -153,7 +153,7 @@ fn forged_sample_of_a_writer_does_not_block_it() {
     };
     let forging = forger
         .create_relay_writer(&topic, &writer_qos(Durability::Persistent, keep_all()), &PublisherQos::default())
-        .expect("a writer that says that it is a service's");
+        .expect("a writer that claims to belong to a service");
     let payload = [0, 1, 0, 0, 9, 0, 0, 0, 9, 0, 0, 0];
     let change = RelayedChange {
         kind: ChangeKind::Alive,

@@ -52,7 +52,7 @@ fn stored_sample_beyond_the_memory_limit_is_reported_once_and_others_are_served(
     let notes = step_until(&mut service, "both topics", |service| service.totals().served == 2);
     let refusals = said(&notes, "not served");
     assert_eq!(refusals.len(), 1, "{notes:?}");
-    assert!(refusals[0].starts_with("Pages: ") && refusals[0].contains("endpoint_memory_bytes is 16384"), "{notes:?}");
+    assert!(refusals[0].starts_with("Pages: ") && refusals[0].contains("is limited to 16384"), "{notes:?}");
     let totals = service.totals();
     assert_eq!((totals.samples, totals.unserved), (24, 2), "{totals:?}");
     let subscriber = participant(domain);
@@ -83,7 +83,7 @@ fn restart_with_fewer_instances_serves_as_many_as_the_limit() {
     let mut service = Service::new(few).expect("a service");
     let notes = step_until(&mut service, "the topic", |service| service.totals().served == 1);
     assert_eq!((service.totals().samples, service.totals().unserved), (7, 4));
-    assert!(said(&notes, "Numbers: kept, and not served").len() == 1, "{notes:?}");
+    assert!(said(&notes, "Numbers: stored but not served").len() == 1, "{notes:?}");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn topic_without_serving_writer_is_reported_once_and_the_service_continues() {
     let mut notes = Vec::new();
     let deadline = Instant::now() + PATIENCE;
     while steps_after < 10 {
-        assert!(Instant::now() < deadline, "it is never said: {notes:?}");
+        assert!(Instant::now() < deadline, "it is never reported: {notes:?}");
         service.step().expect("one topic ends no service");
         notes.extend(service.take_notes());
         steps_after += usize::from(!said(&notes, "not served").is_empty());
@@ -159,10 +159,10 @@ fn sample_that_cannot_be_stored_is_never_acknowledged_and_blocks_only_its_writer
         let safe = second.durable_upto().expect("open").is_some_and(|sn| sn.0 == 3);
         safe && service.totals().samples == 5 && service.totals().held_back == 1
     });
-    let remarks = said(&notes, "cannot be kept");
+    let remarks = said(&notes, "cannot be stored");
     assert!(remarks.len() == 1 && remarks[0].starts_with("Pages: change 2 of "), "{notes:?}");
     let quiet = Instant::now() + std::time::Duration::from_millis(500);
     let notes = step_until(&mut service, "a quiet moment", |_| Instant::now() > quiet);
-    assert_eq!(said(&notes, "cannot be kept").len(), 0, "{notes:?}");
+    assert_eq!(said(&notes, "cannot be stored").len(), 0, "{notes:?}");
     assert_eq!(first.durable_upto().expect("open").map(|sn| sn.0), Some(1));
 }

@@ -62,7 +62,7 @@ fn restarted_service_serves_its_stored_samples() {
         let service = Running::start(options(domain, Some(&directory)));
         write(&writer, round * 100..(round + 1) * 100);
         await_durability(&writer);
-        assert_eq!(service.stop().samples, (round as usize + 1) * 100, "what came again is not kept again");
+        assert_eq!(service.stop().samples, (round as usize + 1) * 100, "a repeated change is not stored again");
         until("an end", || writer.durability_services().expect("open").is_empty());
         assert_eq!(writer.durable_upto().expect("open"), None);
     }
@@ -131,7 +131,7 @@ fn writer_serves_its_own_history_without_a_service() {
     let publisher = participant(domain);
     let writer = writer(&publisher, writer_qos(Durability::Persistent, keep_all()));
     write(&writer, 0..100);
-    assert_eq!(writer.durable_upto().expect("open"), None, "nobody keeps it");
+    assert_eq!(writer.durable_upto().expect("open"), None, "no service stores it");
     let wait = writer.wait_for_durability(takt::Duration::from_millis(1));
     assert!(matches!(wait, Err(takt::Error::Timeout { .. })), "{wait:?}");
     let subscriber = participant(domain);

@@ -200,7 +200,7 @@ mod tests {
                 let echo = world.echo(now, there, random.below(5 * MICROSECOND), back);
                 estimator.handle_echo(echo);
                 now = echo.returned_ns + random.below(SECOND / 2);
-                let offset = estimator.offset(now).expect("there was an echo");
+                let offset = estimator.offset(now).expect("an echo was received");
                 let truth = world.offset_at(now);
                 assert!(
                     offset.offset_ns.abs_diff(truth) <= offset.uncertainty_ns + 1,
@@ -222,9 +222,9 @@ mod tests {
         estimator.handle_echo(world.echo(0, 10 * MICROSECOND, 0, 90 * MICROSECOND));
         assert_eq!(estimator.offset(0).map(|offset| offset.uncertainty_ns), Some(50_000));
         estimator.handle_echo(world.echo(SECOND, 90 * MICROSECOND, 0, 20 * MICROSECOND));
-        let offset = estimator.offset(SECOND).expect("there were echoes");
+        let offset = estimator.offset(SECOND).expect("echoes were received");
         assert_eq!(offset.uncertainty_ns, 15_000);
-        assert_eq!(offset.offset_ns, 7 * SECOND - 5_000, "the ways are unlike by 10 us, which nobody can see");
+        assert_eq!(offset.offset_ns, 7 * SECOND - 5_000, "the paths differ by 10 us, which is not measurable");
         // An echo with longer delays adds no information.
         estimator.handle_echo(world.echo(2 * SECOND, 500 * MICROSECOND, 0, 500 * MICROSECOND));
         assert_eq!(estimator.offset(2 * SECOND), Some(offset));
@@ -235,7 +235,7 @@ mod tests {
         let world = World { offset_ns: -3, drift_ppm: 0 };
         let mut estimator = OffsetEstimator::new(100);
         estimator.handle_echo(world.echo(0, 10 * MICROSECOND, 0, 10 * MICROSECOND));
-        let after = |seconds: i64| estimator.offset(seconds * SECOND).expect("there was one").uncertainty_ns;
+        let after = |seconds: i64| estimator.offset(seconds * SECOND).expect("an echo was received").uncertainty_ns;
         assert!((10_000..10_010).contains(&after(0)));
         assert!((110_000..110_010).contains(&after(1)), "100 us in a second: {}", after(1));
         assert!((1_010_000..1_010_010).contains(&after(10)));
@@ -247,7 +247,7 @@ mod tests {
         let way = 10 * MICROSECOND;
         estimator.handle_echo(World { offset_ns: 0, drift_ppm: 0 }.echo(0, way, 0, way));
         estimator.handle_echo(World { offset_ns: SECOND, drift_ppm: 0 }.echo(SECOND, way, 0, way));
-        let offset = estimator.offset(SECOND).expect("there were echoes");
+        let offset = estimator.offset(SECOND).expect("echoes were received");
         assert!(offset.offset_ns.abs_diff(SECOND) <= offset.uncertainty_ns, "{offset:?}");
         assert_eq!(estimator.restarts(), 1);
     }

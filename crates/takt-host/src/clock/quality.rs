@@ -126,7 +126,7 @@ struct PtpOffsets {
 }
 
 const _: () =
-    assert!(size_of::<PtpOffsets>() == (PTP_SYS_OFFSET >> 16 & 0x3fff) as usize, "the command says how long it is");
+    assert!(size_of::<PtpOffsets>() == (PTP_SYS_OFFSET >> 16 & 0x3fff) as usize, "the ioctl number contains the size");
 
 fn card(device: String) -> CardClock {
     let offset = card_times(&device).map(|times| card_offset(&times)).unwrap_or_default();
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn kernel_reports_its_clock() {
-        let timex = kernel().expect("anybody may ask");
+        let timex = kernel().expect("any user may call adjtimex");
         let quality = ClockQuality::now();
         let is_synchronised = timex.status & libc::STA_UNSYNC == 0 || quality.source == Source::Chrony;
         assert_eq!(quality.offset_uncertainty_ns.is_some(), is_synchronised, "{quality:?}");

@@ -25,7 +25,9 @@ pub(crate) struct Value {
 fn begin(command: u8, interface: &str) -> io::Result<(Netlink, u16, Vec<u8>)> {
     let mut generic = Netlink::generic()?;
     let family = generic.family("ethtool").map_err(|why| match code(&why) {
-        Some(libc::ENOENT) => io::Error::new(io::ErrorKind::Unsupported, "this kernel has no ethtool by netlink"),
+        Some(libc::ENOENT) => {
+            io::Error::new(io::ErrorKind::Unsupported, "this kernel does not support ethtool by netlink")
+        }
         _ => why,
     })?;
     let mut header = Vec::new();

@@ -32,12 +32,12 @@ const ROOM: usize = 256;
 
 /// Sends a command to a driver of this machine.
 pub(crate) fn driver(interface: &str, command: &mut [u8]) -> io::Result<()> {
-    debug_assert!(command.len() >= ROOM, "the driver writes no further");
+    debug_assert!(command.len() >= ROOM, "the buffer is large enough for the driver");
     // SAFETY: all-zero is a valid value of this C structure.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     // The last octet remains zero.
     if interface.is_empty() || interface.len() >= request.ifr_name.len() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "no interface has such a name"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "no interface has this name"));
     }
     for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
         *to = from.cast_signed() as libc::c_char;
@@ -68,7 +68,7 @@ fn command(number: u32, more: usize) -> Vec<u8> {
 
 /// Returns the 32-bit number at an offset of a structure.
 fn get(octets: &[u8], at: usize) -> u32 {
-    u32::from_ne_bytes(*octets[at..].first_chunk().expect("it is within the structure"))
+    u32::from_ne_bytes(*octets[at..].first_chunk().expect("the offset is within the structure"))
 }
 
 fn put(octets: &mut [u8], at: usize, number: u32) {

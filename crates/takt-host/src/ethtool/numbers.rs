@@ -87,7 +87,7 @@ pub(crate) fn read(driver: &Driver<'_>, interface: &str, parameter: Parameter) -
 /// Reads the maximum that the driver supports, for numbers of queues.
 pub(crate) fn read_max(driver: &Driver<'_>, interface: &str, parameter: Parameter) -> io::Result<u32> {
     let Place::Structure(structure @ CHANNELS, index, _) = PARAMETERS[parameter.0].1 else {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "only numbers of queues have a maximum"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "only queue counts have a maximum"));
     };
     // The maximum precedes the number by four numbers.
     let mut octets = command(structure.get, 0);

@@ -68,7 +68,12 @@ pub(crate) fn read(driver: &Driver<'_>, interface: &str, location: u32) -> io::R
 
 /// Writes a rule to a location, or removes it.
 pub(crate) fn write(driver: &Driver<'_>, interface: &str, location: u32, rule: &str) -> io::Result<()> {
-    let wrong = || io::Error::new(io::ErrorKind::InvalidInput, format!("{rule:?} is no rule"));
+    let wrong = || {
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("{rule:?} is not a valid rule, such as \"udp4 dscp 46 queue 3\""),
+        )
+    };
     let wanted = if rule == "none" { None } else { Some(octets(rule, location).ok_or_else(wrong)?) };
     if table(driver, interface)?.1.contains(&location) {
         let mut octets = command(DELETE, 0);

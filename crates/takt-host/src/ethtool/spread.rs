@@ -51,7 +51,7 @@ pub(crate) fn without(table_len: usize, queue: u32, queues: u32) -> String {
 
 /// Writes the table.
 pub(crate) fn write(driver: &Driver<'_>, interface: &str, text: &str) -> io::Result<()> {
-    let wrong = || io::Error::new(io::ErrorKind::InvalidInput, format!("{text:?} is no list of queues"));
+    let wrong = || io::Error::new(io::ErrorKind::InvalidInput, format!("{text:?} is not a list of queues"));
     let queues: Vec<u32> = match text {
         "default" => Vec::new(),
         list => list.split(',').map(|queue| queue.parse().map_err(|_| wrong())).collect::<Result<_, _>>()?,

@@ -75,19 +75,19 @@ impl Wish {
     fn contradiction(&self) -> Option<&'static str> {
         let of_interface = self.queue.is_some() || self.has_marks() || self.line_rate_bits.is_some();
         if self.interface.is_none() && (of_interface || !self.groups.is_empty()) {
-            return Some("queue, marks, line rate and groups are of an interface");
+            return Some("queue, marks, line rate and groups require --interface");
         }
         if self.has_control_group && self.cpus.is_empty() {
-            return Some("a control group is of processors");
+            return Some("a control group requires processors: add --cpus");
         }
         if self.dscp.iter().any(|dscp| *dscp > 63) || self.pcp.iter().any(|pcp| *pcp > 7) {
-            return Some("a DSCP is at most 63, a PCP at most 7");
+            return Some("the maximum DSCP is 63, the maximum PCP 7");
         }
         if self.has_marks() && self.queue.is_none() && self.line_rate_bits.is_none() {
-            return Some("marked traffic is to have a queue, or to go first on a link of a given rate");
+            return Some("marks require a queue or a line rate: add --queue or --line-rate");
         }
         if self.queue.is_some() && !self.has_marks() && self.cpus.is_empty() {
-            return Some("a queue is for marked traffic, or for what certain processors send");
+            return Some("a queue requires marks or processors: add --dscp, --pcp or --cpus");
         }
         self.contradiction_of_times().or_else(|| self.contradiction_of_rate())
     }
@@ -95,29 +95,29 @@ impl Wish {
     fn contradiction_of_times(&self) -> Option<&'static str> {
         let has_times = !self.gates.is_empty() || self.launch_time.is_some();
         if (has_times || self.has_offload) && (self.queue.is_none() || !self.has_marks()) {
-            return Some("time table, times to leave and offload are of a queue for marked frames");
+            return Some(
+                "gates, launch times and offload require a queue for marked frames: add --queue with --dscp or --pcp",
+            );
         }
         if (has_times || self.has_offload) && self.line_rate_bits.is_some() {
-            return Some("with a line rate, the kernel decides by rates, and neither times nor the card");
+            return Some("a line rate excludes gates, launch times and offload");
         }
         if self.gates.len() > GATES_MAX {
-            return Some("a time table has at most 256 parts");
+            return Some("a gate schedule has at most 256 entries");
         }
         match self.launch_time {
             Some(launch) if launch.is_by_time_table && self.gates.is_empty() => {
-                Some("without a time table there are no times by it")
+                Some("launch times from the gate schedule require gates: add --gates")
             }
-            Some(launch) if launch.delta_ns > LAUNCH_DELTA_MAX_NS => {
-                Some("frames are handed on at most a second before their time")
-            }
+            Some(launch) if launch.delta_ns > LAUNCH_DELTA_MAX_NS => Some("the launch time lead is at most one second"),
             _ => None,
         }
     }
 
     fn contradiction_of_rate(&self) -> Option<&'static str> {
         match self.line_rate_bits {
-            Some(_) if !self.has_marks() => Some("of what is not marked, nothing goes first"),
-            Some(rate) if !LINE_RATES.contains(&rate) => Some("a line rate is from 64 kbit/s to 34 Gbit/s"),
+            Some(_) if !self.has_marks() => Some("a line rate requires marks: add --dscp or --pcp"),
+            Some(rate) if !LINE_RATES.contains(&rate) => Some("expected a line rate from 64 kbit/s to 34 Gbit/s"),
             _ => None,
         }
     }
@@ -182,16 +182,19 @@ impl Plan {
             return Err(Impossible(why.into()));
         }
         if let Some(cpu) = wish.cpus.iter().find(|cpu| !facts.cpus.contains(cpu)) {
-            return Err(Impossible(format!("processor {cpu} is not online; there are {}", list(&facts.cpus))));
+            return Err(Impossible(format!(
+                "processor {cpu} is not online; the online processors are {}",
+                list(&facts.cpus)
+            )));
         }
         let others: Vec<usize> = facts.cpus.iter().copied().filter(|cpu| !wish.cpus.contains(cpu)).collect();
         if others.is_empty() {
-            return Err(Impossible("one processor at least must be left for all else".into()));
+            return Err(Impossible("at least one processor must remain for other threads".into()));
         }
         let interface = match &wish.interface {
             Some(name) => {
                 let found = facts.interface(name);
-                Some(found.ok_or_else(|| Impossible(format!("there is no interface {name:?}")))?)
+                Some(found.ok_or_else(|| Impossible(format!("interface {name:?} does not exist")))?)
             }
             None => None,
         };
@@ -222,7 +225,7 @@ impl Planner<'_> {
         match self.machine.read(&knob) {
             Ok(from) if from == to => {}
             Ok(_) if !self.machine.is_settable(&knob) => {
-                self.lack(&format!("{knob} as {to:?}"), "it cannot be set here", instead);
+                self.lack(&format!("{knob} as {to:?}"), "it is read-only here", instead);
             }
             Ok(from) => self.change(knob, &from, to, why),
             Err(error) => self.lack(&knob.to_string(), &absence(&error), instead),
@@ -242,8 +245,8 @@ impl Planner<'_> {
 /// Describes why a knob does not exist.
 fn absence(error: &io::Error) -> String {
     match error.raw_os_error() {
-        Some(libc::ENOENT) => "this kernel, driver or machine has it not".into(),
-        Some(libc::EOPNOTSUPP) => "the driver has it not".into(),
+        Some(libc::ENOENT) => "not supported by this kernel, driver or machine".into(),
+        Some(libc::EOPNOTSUPP) => "not supported by the driver".into(),
         _ => error.to_string(),
     }
 }

@@ -12,22 +12,22 @@ const SOCKET_BUFFER: u64 = 8 << 20;
 /// deferral in nanoseconds.
 const DEFERRED: (&str, &str) = ("2", "200000");
 
-const NOT_HERE: &str = "nothing: this kernel has it not";
+const NOT_HERE: &str = "nothing: not supported by this kernel";
 
 impl Planner<'_> {
     pub(super) fn sockets(&mut self, busy_poll_us: Option<u32>) {
-        let machines = "set it in the first network namespace: it is the whole machine's";
+        let machines = "set it in the initial network namespace, since it is global";
         for name in ["rmem_max", "wmem_max"] {
             let knob = Knob::file(format!("/proc/sys/net/core/{name}"));
             let now = self.machine.read(&knob).ok().and_then(|now| now.parse::<u64>().ok()); // tidy-allow(dropped-cause): `set` says why.
             if now.is_none_or(|now| now < SOCKET_BUFFER) {
-                self.set(knob, &SOCKET_BUFFER.to_string(), "what comes at once finds room", machines);
+                self.set(knob, &SOCKET_BUFFER.to_string(), "the buffers hold bursts", machines);
             }
         }
         if let Some(time) = busy_poll_us {
             for (name, what) in [("busy_read", "a receiving socket"), ("busy_poll", "poll and epoll")] {
                 let knob = Knob::file(format!("/proc/sys/net/core/{name}"));
-                self.set(knob, &time.to_string(), &format!("{what} asks the driver before it sleeps"), machines);
+                self.set(knob, &time.to_string(), &format!("{what} polls the driver before it sleeps"), machines);
             }
         }
     }
@@ -35,39 +35,39 @@ impl Planner<'_> {
     pub(super) fn interface(&mut self, facts: &InterfaceFacts, machine: &Facts, wish: &Wish, others: &[usize]) {
         let name = &facts.name;
         let base = format!("/sys/class/net/{name}");
-        let none = "nothing: the driver raises an interrupt for each frame, or polls";
+        let none = "nothing: the driver raises an interrupt per frame, or polls";
         for parameter in ["adaptive-rx", "adaptive-tx", "rx-usecs", "tx-usecs"] {
             let parameter = Parameter::named(parameter).expect("it stands in the table");
-            self.set(Knob::Ethtool(name.clone(), parameter), "0", "a frame is told of at once", none);
+            self.set(Knob::Ethtool(name.clone(), parameter), "0", "each frame raises an interrupt at once", none);
         }
         let (deferred, why) = match wish.busy_poll_us {
-            Some(_) => (DEFERRED, "whoever polls is not interrupted"),
-            None => (("0", "0"), "a frame is told of at once"),
+            Some(_) => (DEFERRED, "interrupts are deferred while sockets poll"),
+            None => (("0", "0"), "each frame raises an interrupt at once"),
         };
         for (file, to) in [("napi_defer_hard_irqs", deferred.0), ("gro_flush_timeout", deferred.1)] {
             self.set(Knob::file(format!("{base}/{file}")), to, why, NOT_HERE);
         }
         if !machine.is_preempt_rt {
             // With PREEMPT_RT, a thread with a real-time priority may be preferable.
-            let why = "frames are handled by the interrupt, not by a thread that has to be woken";
+            let why = "the softirq processes frames, without the wakeup of a thread";
             self.set(Knob::file(format!("{base}/threaded")), "0", why, NOT_HERE);
         }
         for queue in 0..facts.rx_queues {
             let knob = Knob::file(format!("{base}/queues/rx-{queue}/rps_cpus"));
-            self.set(knob, "0", "frames are handled where the interrupt came", NOT_HERE);
+            self.set(knob, "0", "the processor that receives the interrupt processes the frames", NOT_HERE);
         }
         if facts.rx_queues < 2 {
-            let instead = "AF_XDP for real-time traffic (docs/xdp.md); for what leaves, marked frames first: --dscp 46 --line-rate RATE";
-            self.lack(&format!("a queue of {name} for real-time traffic alone"), "it has one queue", instead);
+            let instead = "AF_XDP for real-time traffic (docs/guide/xdp.md); for egress, priority of marked frames: --dscp 46 --line-rate RATE";
+            self.lack(&format!("a queue of {name} only for real-time traffic"), "the interface has one queue", instead);
         }
         self.traffic(facts, wish, others);
         for groups in &wish.groups {
             let knob = Knob::Route(name.clone(), *groups);
             if self.machine.read(&knob).is_ok_and(|way| way == "elsewhere") {
-                let instead = "take that route away, or name the interface in the configuration of each program";
-                self.lack(&format!("{knob} as \"here\""), "they go by another interface", instead);
+                let instead = "remove that route, or configure the interface in each program";
+                self.lack(&format!("{knob} as \"here\""), "the route uses another interface", instead);
             } else {
-                self.set(knob, "here", "who names no interface sends by this one", NOT_HERE);
+                self.set(knob, "here", "programs without a configured interface send through this one", NOT_HERE);
             }
         }
     }

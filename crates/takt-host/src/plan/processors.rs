@@ -13,7 +13,7 @@ const CONTROL_GROUP: &str = "/sys/fs/cgroup/takt";
 impl Planner<'_> {
     pub(super) fn kernel(&mut self, facts: &Facts, wish: &Wish) {
         if !facts.is_preempt_rt {
-            let instead = "install a kernel with PREEMPT_RT (Debian: linux-image-rt-amd64); without it what the kernel does for others delays by milliseconds";
+            let instead = "install a kernel with PREEMPT_RT (Debian: linux-image-rt-amd64); without it kernel work can delay threads by milliseconds";
             self.lack("PREEMPT_RT", "/sys/kernel/realtime is not 1", instead);
         }
         let shared =
@@ -24,15 +24,20 @@ impl Planner<'_> {
             let cpus = list(shared);
             let instead =
                 format!("boot with isolcpus={cpus} nohz_full={cpus} rcu_nocbs={cpus}, or plan with --control-group");
-            self.lack("isolated processors", &format!("the scheduler uses {cpus} for all"), &instead);
+            self.lack("isolated processors", &format!("the scheduler uses {cpus} for all threads"), &instead);
         }
         if let ticking @ [_, ..] = &*shared(&facts.without_tick) {
             let cpus = list(ticking);
             let instead = format!("boot with nohz_full={cpus} rcu_nocbs={cpus}");
             self.lack("processors without tick", &format!("the timer interrupts {cpus}"), &instead);
         }
-        let instead = "nothing: this kernel has it not";
-        self.set(Knob::file("/proc/sys/vm/stat_interval"), "120", "counters are gathered seldom", instead);
+        let instead = "nothing: not supported by this kernel";
+        self.set(
+            Knob::file("/proc/sys/vm/stat_interval"),
+            "120",
+            "the kernel updates its counters less often",
+            instead,
+        );
         self.set(Knob::file("/proc/sys/kernel/nmi_watchdog"), "0", "no watchdog interrupts", instead);
     }
 
@@ -42,13 +47,8 @@ impl Planner<'_> {
         let controllers = self.machine.read(&Knob::file(format!("{CONTROL_GROUPS}/cgroup.controllers")));
         if !controllers.is_ok_and(|names| names.split(' ').any(|name| name == "cpuset")) {
             let cpus = list(cpus);
-            let instead =
-                format!("boot with cgroup_no_v1=cpuset if cpuset is of the first version, or with isolcpus={cpus}");
-            return self.lack(
-                "cpuset control groups",
-                "the second version of control groups has no cpuset here",
-                &instead,
-            );
+            let instead = format!("boot with cgroup_no_v1=cpuset if cgroup v1 has cpuset, or with isolcpus={cpus}");
+            return self.lack("cpuset control groups", "cgroup v2 has no cpuset controller here", &instead);
         }
         let given = Knob::file(format!("{CONTROL_GROUPS}/cgroup.subtree_control"));
         let now = self.machine.read(&given).unwrap_or_default();
@@ -56,17 +56,22 @@ impl Planner<'_> {
         if !names.contains(&"cpuset") {
             names.push("cpuset");
             names.sort_unstable();
-            self.set(given, &names.join(" "), "groups can have processors", "nothing: this kernel has it not");
+            self.set(
+                given,
+                &names.join(" "),
+                "control groups can reserve processors",
+                "nothing: not supported by this kernel",
+            );
         }
         let group = Knob::Directory(CONTROL_GROUP.into());
-        let whose = format!("programs started in {CONTROL_GROUP} (cgroup.procs) have them alone");
+        let whose = format!("only programs started in {CONTROL_GROUP} (cgroup.procs) use them");
         let settings = [("cpuset.cpus", "", list(cpus)), ("cpuset.cpus.partition", "member", "isolated".to_owned())];
         if self.machine.read(&group).is_ok_and(|there| there == "there") {
             for (name, _, to) in settings {
                 self.set(file(name), &to, &whose, "isolcpus");
             }
         } else {
-            self.change(group, "none", "there", "processors of their own are given to groups");
+            self.change(group, "none", "there", "the control group reserves the processors");
             for (name, from, to) in settings {
                 self.change(file(name), from, &to, &whose);
             }
@@ -76,20 +81,19 @@ impl Planner<'_> {
     pub(super) fn processor(&mut self, cpu: usize) {
         let base = format!("/sys/devices/system/cpu/cpu{cpu}");
         let governor = Knob::file(format!("{base}/cpufreq/scaling_governor"));
-        let instead =
-            "its frequency is not in this kernel's hands: ask the firmware, or the host of the virtual machine";
-        self.set(governor, "performance", "its clock does not slow down", instead);
+        let instead = "this kernel does not control the frequency: configure it in the firmware, or on the host of the virtual machine";
+        self.set(governor, "performance", "the processor keeps its maximum frequency", instead);
         let idle = format!("{base}/cpuidle");
         let states = self.machine.names(&idle);
         if states.is_empty() {
-            let instead = "hold /dev/cpu_dma_latency: ProcessSettings::cpu_latency of a participant";
-            self.lack(&idle, "there are no sleep states to switch off", instead);
+            let instead = "set ProcessSettings::cpu_latency of a participant, which holds /dev/cpu_dma_latency";
+            self.lack(&idle, "no sleep state can be disabled", instead);
         }
         for state in states {
             let takes = self.machine.read(&Knob::file(format!("{idle}/{state}/latency")));
             if takes.is_ok_and(|takes| takes != "0") {
                 let knob = Knob::file(format!("{idle}/{state}/disable"));
-                self.set(knob, "1", "it need not be woken", "hold /dev/cpu_dma_latency");
+                self.set(knob, "1", "no wakeup latency of the sleep state", "hold /dev/cpu_dma_latency");
             }
         }
     }
@@ -104,17 +108,22 @@ impl Planner<'_> {
         interface: Option<&InterfaceFacts>,
     ) {
         let work = Knob::file("/sys/devices/virtual/workqueue/cpumask");
-        self.set(work, &mask(others), "the kernel's own work is done elsewhere", "nothing: this kernel has it not");
-        let managed = "the driver has placed it: boot with isolcpus=managed_irq, and the processors";
+        self.set(work, &mask(others), "kernel work runs on other processors", "nothing: not supported by this kernel");
+        let managed = "the driver controls its affinity: boot with isolcpus=managed_irq, and the processors";
         let own = interface.map(|interface| self.own_interrupts(interface, wish.queue)).unwrap_or_default();
         for interrupt in &facts.interrupts {
             let knob = Knob::file(format!("/proc/irq/{interrupt}/smp_affinity_list"));
             let Ok(now) = self.machine.read(&knob) else { continue };
             let goes_to = numbers(&now);
             if own.contains(interrupt) {
-                self.set(knob, &list(&wish.cpus[..1]), "its frames are handled where they are waited for", managed);
+                self.set(
+                    knob,
+                    &list(&wish.cpus[..1]),
+                    "the processor of the receiving thread processes its frames",
+                    managed,
+                );
             } else if goes_to.iter().any(|cpu| wish.cpus.contains(cpu)) {
-                self.set(knob, &list(others), "it interrupts others", managed);
+                self.set(knob, &list(others), "it interrupts other processors", managed);
             }
         }
     }

@@ -35,7 +35,11 @@ pub struct NoGate(String);
 
 impl fmt::Display for NoGate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is no part of a time table such as marked:300us, others:650us, all:1ms or none:50us", self.0)
+        write!(
+            f,
+            "{:?} is not an entry of a gate schedule such as marked:300us, others:650us, all:1ms or none:50us",
+            self.0
+        )
     }
 }
 

@@ -20,7 +20,7 @@ use crate::tc;
 impl Planner<'_> {
     pub(super) fn traffic(&mut self, facts: &InterfaceFacts, wish: &Wish, others: &[usize]) {
         if let Some(rate) = wish.line_rate_bits {
-            self.tree(&facts.name, &priority_tree(rate), "marked frames go first where the link is full");
+            self.tree(&facts.name, &priority_tree(rate), "marked frames have priority when the link is congested");
             self.steer(&facts.name, &format!("class 1:10{}", marks(wish)));
         }
         let Some(queue) = wish.queue else { return };
@@ -35,7 +35,7 @@ impl Planner<'_> {
     }
 
     fn tree(&mut self, interface: &str, tree: &str, why: &str) {
-        let instead = "the tree is left as it is: set it by hand, and plan again";
+        let instead = "the tree stays unchanged: set it manually, and plan again";
         self.set(Knob::Qdisc(interface.to_owned()), tree, why, instead);
     }
 
@@ -43,13 +43,13 @@ impl Planner<'_> {
     fn steer(&mut self, interface: &str, steering: &str) {
         let clsact = Knob::Clsact(interface.to_owned());
         if self.machine.read(&clsact).is_ok_and(|beside| beside == "ingress") {
-            let instead = "take it away and plan again: clsact does what it does, and cannot be beside it";
-            return self.lack(&clsact.to_string(), "the discipline ingress is in its place", instead);
+            let instead = "remove it and plan again: clsact replaces it, and both exclude each other";
+            return self.lack(&clsact.to_string(), "the discipline ingress occupies its place", instead);
         }
-        self.set(clsact, "clsact", "filters can hang there", "nothing: this kernel has it not");
+        self.set(clsact, "clsact", "filters can be attached", "nothing: not supported by this kernel");
         let knob = Knob::Steering(interface.to_owned());
-        let instead = "SO_PRIORITY and a discipline that heeds it, as pfifo_fast does";
-        self.set(knob, steering, "marked frames leave on their own", instead);
+        let instead = "SO_PRIORITY and a discipline that uses it, such as pfifo_fast";
+        self.set(knob, steering, "marked frames leave through their own queue or class", instead);
     }
 
     fn egress(&mut self, facts: &InterfaceFacts, wish: &Wish, queue: usize, others: &[usize]) {
@@ -58,11 +58,11 @@ impl Planner<'_> {
         for index in 0..facts.tx_queues {
             let knob = Knob::file(format!("/sys/class/net/{}/queues/tx-{index}/xps_cpus", facts.name));
             let (to, why) = match (wish.has_marks(), index == queue) {
-                (true, _) => ("0".to_owned(), "marks decide on the queue"),
-                (false, true) => (own.clone(), "what these processors send has a queue of its own"),
-                (false, false) => (mask(others), "what the others send goes by the other queues"),
+                (true, _) => ("0".to_owned(), "marks select the queue"),
+                (false, true) => (own.clone(), "frames that these processors send have their own queue"),
+                (false, false) => (mask(others), "frames of other processors use the other queues"),
             };
-            self.set(knob, &to, why, "nothing: this kernel has no XPS");
+            self.set(knob, &to, why, "nothing: XPS is not supported by this kernel");
         }
         let mut reserved = Reserved {
             queues: facts.tx_queues,
@@ -73,21 +73,21 @@ impl Planner<'_> {
             base_time_ns: wish.base_time_ns,
         };
         if !wish.has_marks() {
-            return self.tree(&facts.name, &reserved.queue_tree(), "each queue is first in, first out");
+            return self.tree(&facts.name, &reserved.queue_tree(), "each queue is a FIFO");
         }
         self.leave_out_what_is_absent(&mut reserved);
         match self.priorities(&reserved, wish) {
             Some(priorities) => {
                 let tree = reserved.class_tree(&priorities);
-                self.tree(&facts.name, &tree, "priorities decide on the queue, and each is first in, first out");
+                self.tree(&facts.name, &tree, "priorities select the queue, and each queue is a FIFO");
                 // All marked frames are steered, independent of the priority of their sockets.
-                let priority = priorities.last().expect("there are marks");
+                let priority = priorities.last().expect("marks exist");
                 self.steer(&facts.name, &format!("priority {priority}{}", marks(wish)));
             }
             None => {
                 // Nothing assigns launch times to frames without one.
                 reserved.launch_time = reserved.launch_time.filter(|launch| !launch.is_by_time_table);
-                self.tree(&facts.name, &reserved.queue_tree(), "each queue is first in, first out");
+                self.tree(&facts.name, &reserved.queue_tree(), "each queue is a FIFO");
                 self.steer(&facts.name, &format!("queue {queue} of {}{}", facts.tx_queues, marks(wish)));
             }
         }
@@ -96,11 +96,11 @@ impl Planner<'_> {
     /// Reports missing disciplines for gate schedules and launch times, and removes them from the
     /// plan.
     fn leave_out_what_is_absent(&mut self, reserved: &mut Reserved<'_>) {
-        let table = "HTB by a line rate (--line-rate RATE), or gates in the switches: what leaves is not held to a time table here";
+        let table = "HTB with a line rate (--line-rate RATE), or gates in the switches: no gate schedule applies here";
         if !self.has_kind("taprio", table) {
             reserved.gates = &[];
         }
-        let times = "a timer of the sender: frames with a time to leave (SO_TXTIME) are not held until then";
+        let times = "a timer of the sender: frames with a launch time (SO_TXTIME) are sent at once";
         let is_whole = self.has_kind("etf", times);
         // Without a gate schedule, frames without a launch time receive none and would all be
         // dropped.
@@ -118,10 +118,10 @@ impl Planner<'_> {
             Ok(false) => {
                 let option = kind.to_uppercase();
                 format!(
-                    "this kernel has it not (CONFIG_NET_SCH_{option}; the module sch_{kind} may be in a package of its own)"
+                    "not supported by this kernel (CONFIG_NET_SCH_{option}; the module sch_{kind} may be in a separate package)"
                 )
             }
-            Err(why) => format!("it cannot be asked for: {why}"),
+            Err(why) => format!("the query failed: {why}"),
         };
         self.lack(&format!("the discipline {kind}"), &why, instead);
         false
@@ -147,13 +147,16 @@ impl Planner<'_> {
         }
         let is_first_in_card = reserved.has_offload && reserved.queue == 0;
         if is_first_in_card || !(reserved.queue == 0 || reserved.queue == last) {
-            let why =
-                if is_first_in_card { "a card serves higher classes first" } else { "each class has queues in a row" };
+            let why = if is_first_in_card {
+                "a card serves the highest class first"
+            } else {
+                "the queues of each class are in a row"
+            };
             self.lack(&what, why, &format!("--queue {last}; {program}"));
             return None;
         }
         if priorities.first() == Some(&0) {
-            let why = "with a DSCP below 8 or a PCP of 0, the priority is that of all else";
+            let why = "with a DSCP below 8 or a PCP of 0, the priority is that of unmarked frames";
             self.lack(&what, why, &format!("other marks; {program}"));
             return None;
         }
@@ -162,11 +165,12 @@ impl Planner<'_> {
 
     fn ingress(&mut self, facts: &InterfaceFacts, wish: &Wish, queue: u32) {
         let name = &facts.name;
-        let instead = "AF_XDP, which takes what is RTPS from the queues it has (docs/xdp.md); see that what is sent to this machine is not more than it takes";
+        let instead =
+            "AF_XDP, which receives RTPS from its queues (docs/guide/xdp.md); limit other traffic to this machine";
         let (size, taken) = match rules::table(&driver, name) {
             Ok(table) => table,
             Err(error) => {
-                let what = format!("rules of {name} that put what arrives to queue {queue}");
+                let what = format!("rules of {name} that steer received frames to queue {queue}");
                 return self.lack(&what, &super::absence(&error), instead);
             }
         };
@@ -176,23 +180,25 @@ impl Planner<'_> {
         let wanted = of_dscp.chain(of_pcp).map(|rule| format!("{rule} queue {queue}"));
         let mut free = (0..size).filter(|place| !taken.contains(place));
         let ntuple = Parameter::named("ntuple").expect("it stands in the table");
-        self.set(Knob::Ethtool(name.clone(), ntuple), "1", "rules are heeded", instead);
+        self.set(Knob::Ethtool(name.clone(), ntuple), "1", "receive rules are active", instead);
         for rule in wanted.filter(|rule| !there.contains(rule)) {
             match free.next() {
-                Some(place) => self.set(Knob::Rule(name.clone(), place), &rule, "it has the queue", instead),
+                Some(place) => {
+                    self.set(Knob::Rule(name.clone(), place), &rule, "marked frames arrive in the queue", instead)
+                }
                 None => self.lack(&format!("rule/{name}: {rule}"), "the driver's table is full", instead),
             }
         }
         match spread::table(&driver, name) {
             Ok((table, queues)) if queues > 1 => {
                 let to = spread::without(table.len(), queue, queues);
-                self.set(Knob::Spread(name.clone()), &to, "all else has the other queues", instead);
+                self.set(Knob::Spread(name.clone()), &to, "unmarked frames arrive in the other queues", instead);
             }
             Ok(_) => {}
             Err(error) => self.lack(
                 &format!("spread/{name}"),
                 &super::absence(&error),
-                "what no rule is for may come by the queue",
+                "frames without a rule may also arrive in the queue",
             ),
         }
     }
@@ -215,17 +221,22 @@ impl Planner<'_> {
                 let is_short =
                     self.machine.read(&knob).is_ok_and(|now| now.parse::<u32>().is_ok_and(|now| now < wanted));
                 if is_short {
-                    self.set(knob, &wanted.to_string(), "there is a queue for real-time traffic", "nothing");
+                    self.set(knob, &wanted.to_string(), "a queue for real-time traffic exists", "nothing");
                 }
             }
             return self.lack(
                 &what,
-                "it is made by this plan",
-                "apply this plan, then plan again: only then can be said what the queue takes",
+                "this plan creates it",
+                "apply this plan, then plan again for the settings of the queue",
             );
         }
-        let instead = "a line rate: marked frames go first (--dscp 46 --line-rate RATE); AF_XDP (docs/xdp.md)";
-        self.lack(&what, &format!("it sends by {} and receives by {}", facts.tx_queues, facts.rx_queues), instead);
+        let instead =
+            "priority of marked frames with a line rate (--dscp 46 --line-rate RATE); AF_XDP (docs/guide/xdp.md)";
+        self.lack(
+            &what,
+            &format!("the interface has {} transmit queues and {} receive queues", facts.tx_queues, facts.rx_queues),
+            instead,
+        );
     }
 }
 

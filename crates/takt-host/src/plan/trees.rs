@@ -64,7 +64,7 @@ impl Reserved<'_> {
     /// Returns the tree whose queues are selected by priorities. Marked frames have the first or
     /// last queue, all others the rest.
     pub(super) fn class_tree(&self, priorities: &[u8]) -> String {
-        let queues = |count: usize| u16::try_from(count).expect("an interface has fewer");
+        let queues = |count: usize| u16::try_from(count).expect("the number of queues of an interface is small");
         let rest = queues(self.queues - 1);
         let class = self.class();
         let ranges = if class == 0 { [(1, 0), (rest, 1)] } else { [(rest, 0), (1, rest)] };

@@ -48,7 +48,7 @@ impl Classes {
 
     pub(crate) fn octets(&self) -> Vec<u8> {
         let mut octets = vec![0; LEN];
-        octets[0] = u8::try_from(self.queues.len()).expect("there are at most 16");
+        octets[0] = u8::try_from(self.queues.len()).expect("at most 16 classes");
         octets[1..=PRIORITIES].copy_from_slice(&self.map);
         octets[HARDWARE_AT] = self.hardware;
         for (class, (count, first)) in self.queues.iter().enumerate() {

@@ -151,7 +151,7 @@ fn message(index: i32, handle: u32, parent: u32, info: u32) -> Vec<u8> {
 }
 
 fn unrestorable(what: &str) -> io::Error {
-    let text = format!("{what}, which could not be restored afterwards: take it away with tc first");
+    let text = format!("{what}, which cannot be restored afterwards: remove it with tc first");
     io::Error::new(io::ErrorKind::Unsupported, text)
 }
 
@@ -164,15 +164,11 @@ fn entries(netlink: &mut Netlink, index: i32) -> io::Result<Vec<Entry>> {
     };
     for entry in qdiscs.iter().filter(|entry| entry.handle != 0) {
         if !options::RESTORED.contains(&entry.kind.as_str()) {
-            return Err(unrestorable(&format!("there is a discipline of the kind {}", entry.kind)));
+            return Err(unrestorable(&format!("a discipline has the kind {}", entry.kind)));
         }
         let words = options::words(&entry.kind, false, &entry.options);
         if options::WORDED.contains(&entry.kind.as_str()) && words.starts_with(options::OCTETS) {
-            return Err(unrestorable(&format!(
-                "{} {} has settings of an unknown kind",
-                entry.kind,
-                Handle(entry.handle)
-            )));
+            return Err(unrestorable(&format!("{} {} has unknown settings", entry.kind, Handle(entry.handle))));
         }
     }
     let mut all = qdiscs.clone();
@@ -259,9 +255,11 @@ fn instead(entry: &Entry) -> &'static str {
     let words = options::words(&entry.kind, false, &entry.options);
     let has = |setting: &str| format!(" {words} ").contains(setting);
     match entry.kind.as_str() {
-        "mqprio" if !has(" hw 0 ") => "; if it is the card that has no such queues: hw 0, or a plan without --offload",
-        "taprio" if has(" flags 2 ") => "; if it is the card that has no time tables: a plan without --offload",
-        "etf" if has(" offload on ") => "; if it is the card that holds no frames: a plan without --offload",
+        "mqprio" if !has(" hw 0 ") => {
+            "; if the card does not support this mapping of queues, use hw 0, or a plan without --offload"
+        }
+        "taprio" if has(" flags 2 ") => "; if the card does not support gate schedules, use a plan without --offload",
+        "etf" if has(" offload on ") => "; if the card does not support launch times, use a plan without --offload",
         _ => "",
     }
 }
@@ -277,7 +275,8 @@ fn parse(tree: &str) -> io::Result<Vec<Entry>> {
         return Ok(Vec::new());
     }
     let entry = |text: &str| {
-        let wrong = || io::Error::new(io::ErrorKind::InvalidInput, format!("{text:?} is no discipline and no class"));
+        let wrong =
+            || io::Error::new(io::ErrorKind::InvalidInput, format!("{text:?} is neither a discipline nor a class"));
         Entry::parse(text).ok_or_else(wrong)
     };
     tree.split(';').map(entry).collect()
@@ -294,7 +293,10 @@ const STATS_BASIC: u16 = 1;
 pub(crate) fn root(interface: &str) -> io::Result<u32> {
     let index = interface_index(interface)?;
     let entries = entries(&mut Netlink::route()?, index)?;
-    entries.first().map(|root| root.handle).ok_or_else(|| io::Error::other("the tree is the kernel's own"))
+    entries
+        .first()
+        .map(|root| root.handle)
+        .ok_or_else(|| io::Error::other("the root discipline is the default of the kernel"))
 }
 
 /// Returns the class of the root discipline that is the queue of a priority.
@@ -330,7 +332,7 @@ pub(crate) fn frames(interface: &str, class: u32) -> io::Result<u64> {
         // Octets precede frames.
         number(basic.get(8..)?).map(u64::from)
     };
-    let nothing = || io::Error::other(format!("nothing is counted of {}", Handle(class)));
+    let nothing = || io::Error::other(format!("the kernel has no counters of {}", Handle(class)));
     qdiscs.iter().find(of_class).and_then(basic).ok_or_else(nothing)
 }
 
@@ -340,11 +342,11 @@ pub(crate) fn frames(interface: &str, class: u32) -> io::Result<u64> {
 /// # Errors
 /// Only root may send the request.
 pub(crate) fn has_kind(kind: &str) -> io::Result<bool> {
-    debug_assert!(["mqprio", "taprio", "etf"].contains(&kind), "it is not made without settings");
+    debug_assert!(["mqprio", "taprio", "etf"].contains(&kind), "the kernel does not create it without settings");
     let mut body = message(interface_index("lo")?, 0, ROOT, 0);
     put_text(&mut body, KIND, kind);
     match Netlink::route()?.order(NEW_QDISC, NEW, &body).map_err(|e| (takt_netlink::code(&e), e)) {
-        Ok(()) => Err(io::Error::other(format!("{kind} was made without settings"))),
+        Ok(()) => Err(io::Error::other(format!("the kernel created {kind} without settings"))),
         Err((Some(libc::ENOENT), _)) => Ok(false),
         Err((Some(libc::EPERM), why)) => Err(why),
         Err(_) => Ok(true),
@@ -376,13 +378,13 @@ pub(crate) fn write_beside(interface: &str, kind: &str) -> io::Result<()> {
         ("clsact", "none") => {
             for parent in [INGRESS, EGRESS] {
                 if !netlink.dump(GET_FILTER, &message(index, 0, parent, 0))?.is_empty() {
-                    return Err(io::Error::other("somebody has put filters there since"));
+                    return Err(io::Error::other("another program has added filters to clsact since"));
                 }
             }
             netlink.order(DELETE_QDISC, 0, &message(index, 0, CLSACT, 0))?;
         }
         (now, kind) if now == kind => return Ok(()),
-        (now, kind) => return Err(io::Error::other(format!("{now} is not made {kind}"))),
+        (now, kind) => return Err(io::Error::other(format!("{now} cannot become {kind}"))),
     }
     begin_again(&mut netlink, index)
 }

@@ -61,7 +61,10 @@ impl FromStr for Steering {
 
     fn from_str(text: &str) -> io::Result<Self> {
         parse(text).ok_or_else(|| {
-            io::Error::new(io::ErrorKind::InvalidInput, format!("{text:?} says not where which frames go"))
+            io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("{text:?} is not a steering such as \"queue 3 of 4 dscp 46\""),
+            )
         })
     }
 }
@@ -197,8 +200,8 @@ impl Assembler {
 
     fn assemble(mut self) -> Vec<Instruction> {
         for (at, to) in self.jumps {
-            let (_, place) = self.places.iter().find(|(label, _)| *label == to).expect("every label has its place");
-            self.code[at].offset = i16::try_from(place - at - 1).expect("the program is short, and jumps go forward");
+            let (_, place) = self.places.iter().find(|(label, _)| *label == to).expect("every label has an address");
+            self.code[at].offset = i16::try_from(place - at - 1).expect("the program is short, and jumps lead forward");
         }
         self.code
     }
@@ -272,7 +275,7 @@ fn program(steering: &Steering) -> Vec<Instruction> {
     a.place(Label::Code);
     a.any(&steering.dscp, Label::Marked);
     a.place(Label::Plain);
-    let number = |number: u32| i32::try_from(number).expect("a queue is a small number");
+    let number = |number: u32| i32::try_from(number).expect("a queue number is small");
     if let Way::Queue(queue, of) = steering.way {
         a.put(MOVE, pair(1, 6), 0, 0);
         a.put(CALL, 0, 0, GET_HASH);

@@ -314,7 +314,7 @@ fn planned(what: &str) {
     let card = plan_of(Wish { queue: Some(3), has_offload: true, ..Wish::default() });
     let path = std::env::temp_dir().join(format!("takt-host-card-{}", std::process::id()));
     let mut journal = Journal::open(path).expect("nobody else has it");
-    let why = apply(&Machine::default(), &card, &mut journal).expect_err("it has not").to_string();
+    let why = apply(&Machine::default(), &card, &mut journal).expect_err("not supported by the card").to_string();
     assert!(why.contains("hw 1 mode channel") && why.contains("a plan without --offload"), "{why}");
     revert(&Machine::default(), journal).expect("the journal can be ended");
 }

@@ -75,7 +75,7 @@ fn coalescing_that_was_set_is_shown_by_ethtool_and_restored() {
         let plan = Plan { changes: vec![card.change(name, wanted)], lacks: Vec::new() };
         let mut journal = Journal::open(&path).expect("nobody else has it");
         if former == "n/a" {
-            let why = apply(&machine, &plan, &mut journal).expect_err("the driver has it not").to_string();
+            let why = apply(&machine, &plan, &mut journal).expect_err("not supported by the driver").to_string();
             assert!(why.contains("not supported"), "{why}");
         } else {
             apply(&machine, &plan, &mut journal).unwrap_or_else(|why| panic!("{why}"));

@@ -83,9 +83,9 @@ fn impossible_requests_are_refused() {
         let wish = Wish { cpus: cpus.to_vec(), interface: Some(interface.into()), ..Wish::default() };
         Plan::new(&machine, &facts, &wish).expect_err("it is not possible").to_string()
     };
-    assert_eq!(refused(&[4], "takt0"), "processor 4 is not online; there are 0-3");
-    assert_eq!(refused(&[0, 1, 2, 3], "takt0"), "one processor at least must be left for all else");
-    assert_eq!(refused(&[3], "takt9"), "there is no interface \"takt9\"");
+    assert_eq!(refused(&[4], "takt0"), "processor 4 is not online; the online processors are 0-3");
+    assert_eq!(refused(&[0, 1, 2, 3], "takt0"), "at least one processor must remain for other threads");
+    assert_eq!(refused(&[3], "takt9"), "interface \"takt9\" does not exist");
 }
 
 #[test]
@@ -173,13 +173,13 @@ fn contradictory_requests_are_refused() {
     let none = Wish::default();
     let on = |wish: Wish| Wish { interface: Some("takt0".into()), ..wish };
     for (wish, why) in [
-        (Wish { queue: Some(1), cpus: vec![3], ..none.clone() }, "are of an interface"),
-        (Wish { has_control_group: true, ..none.clone() }, "a control group is of processors"),
-        (on(Wish { dscp: vec![64], queue: Some(1), ..none.clone() }), "a DSCP is at most 63"),
-        (on(Wish { dscp: vec![46], ..none.clone() }), "is to have a queue"),
-        (on(Wish { queue: Some(1), ..none.clone() }), "a queue is for marked traffic"),
-        (on(Wish { line_rate_bits: Some(1_000_000), ..none.clone() }), "nothing goes first"),
-        (on(Wish { line_rate_bits: Some(1), dscp: vec![46], ..none }), "a line rate is from"),
+        (Wish { queue: Some(1), cpus: vec![3], ..none.clone() }, "require --interface"),
+        (Wish { has_control_group: true, ..none.clone() }, "a control group requires processors"),
+        (on(Wish { dscp: vec![64], queue: Some(1), ..none.clone() }), "the maximum DSCP is 63"),
+        (on(Wish { dscp: vec![46], ..none.clone() }), "marks require a queue"),
+        (on(Wish { queue: Some(1), ..none.clone() }), "a queue requires marks"),
+        (on(Wish { line_rate_bits: Some(1_000_000), ..none.clone() }), "a line rate requires marks"),
+        (on(Wish { line_rate_bits: Some(1), dscp: vec![46], ..none }), "expected a line rate from"),
     ] {
         let refused = Plan::new(&machine, &facts, &wish).expect_err("it makes no sense").to_string();
         assert!(refused.contains(why), "{refused}");

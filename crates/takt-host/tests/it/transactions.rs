@@ -61,7 +61,7 @@ fn failed_change_reverts_the_previous_ones() {
     let why = apply(&tree.machine(), &plan, &mut tree.journal()).expect_err("there is no such file");
     let NotApplied::Change(failure, left) = &why else { panic!("{why}") };
     assert_eq!((failure.why.kind(), left.len()), (ErrorKind::NotFound, 0), "{why}");
-    assert!(why.to_string().starts_with("/proc/sys/net/ipv4/nothing cannot be \"1\": "), "{why}");
+    assert!(why.to_string().starts_with("/proc/sys/net/ipv4/nothing is not \"1\": "), "{why}");
     assert_eq!(tree.dump(), before);
     reverted(&tree);
     assert_eq!(tree.dump(), before);
@@ -185,7 +185,7 @@ fn revert_keeps_and_reports_values_changed_by_others() {
     assert_eq!(
         said,
         [
-            "/proc/sys/vm/stat_interval cannot be \"1\": it is \"60\", which apply did not set (that was \"120\"): left as it is"
+            "/proc/sys/vm/stat_interval is not \"1\": the value \"60\" is not the one that apply set (\"120\"): not reverted"
         ]
     );
     assert_eq!(tree.read("proc/sys/vm/stat_interval"), "60");
@@ -327,5 +327,5 @@ fn failures_to_revert_are_reported_if_the_journal_cannot_be_written() {
     let said = NotApplied::Journal(why, vec![left]).to_string();
     let lines: Vec<&str> = said.lines().collect();
     assert!(lines[0].starts_with("the journal cannot be written: no storage space"), "{said}");
-    assert_eq!(lines[1], "but /proc/sys/vm/stat_interval cannot be \"1\": permission denied");
+    assert_eq!(lines[1], "not reverted: /proc/sys/vm/stat_interval is not \"1\": permission denied");
 }

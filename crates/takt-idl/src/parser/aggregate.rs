@@ -38,7 +38,7 @@ impl Parser<'_> {
                 let id = member_id(&said, &name, found.autoid_hash, next);
                 next = id.saturating_add(1);
                 if !names.insert(name.clone()) {
-                    return Err(location.failure(format!("two members of the name '{name}'")));
+                    return Err(location.failure(format!("two members named '{name}'")));
                 }
                 if !ids.insert(id) {
                     return Err(location.failure(format!("'{name}' has the id {id} of another member")));
@@ -100,8 +100,8 @@ impl Parser<'_> {
         let id = Self::type_of(&symbol, &full, location)?;
         match self.definitions.resolve(&TypeSpec::Named(id)) {
             Some(TypeSpec::Named(of)) if matches!(self.definitions.get(*of), Some(Definition::Struct(_))) => Ok(id),
-            None => Err(location.failure(format!("'{full}' is declared and not yet defined"))),
-            _ => Err(location.failure(format!("'{full}' is no struct"))),
+            None => Err(location.failure(format!("'{full}' is declared but not yet defined"))),
+            _ => Err(location.failure(format!("'{full}' is not a struct"))),
         }
     }
 
@@ -171,7 +171,7 @@ impl Parser<'_> {
         if has_number {
             return Ok(of);
         }
-        Err(location.failure("a discriminator is an integer, a character, a boolean, an octet or an enumeration"))
+        Err(location.failure("a discriminator must be an integer, a character, a boolean, an octet or an enumeration"))
     }
 
     fn cases(&mut self, discriminator: &TypeSpec, autoid_hash: bool) -> Result<Vec<CaseDefinition>> {
@@ -183,7 +183,7 @@ impl Parser<'_> {
             let start = self.location();
             let (labels, default) = self.labels(discriminator)?;
             if let Some(label) = labels.iter().find(|label| !all_labels.insert(**label)) {
-                return Err(start.failure(format!("two cases of the label {label}")));
+                return Err(start.failure(format!("two cases with the label {label}")));
             }
             if default && std::mem::replace(&mut has_default, true) {
                 return Err(start.failure("two default cases"));
@@ -196,7 +196,7 @@ impl Parser<'_> {
             let id = member_id(&said, &name, autoid_hash, next);
             next = id.saturating_add(1);
             if !names.insert(name.clone()) {
-                return Err(location.failure(format!("two cases of the name '{name}'")));
+                return Err(location.failure(format!("two cases named '{name}'")));
             }
             if !ids.insert(id) {
                 return Err(location.failure(format!("'{name}' has the id {id} of another case")));
@@ -250,10 +250,10 @@ impl Parser<'_> {
             Value::Boolean(value) => i128::from(value),
             Value::Character(value) => i128::from(value),
             Value::Literal { number, .. } => i128::from(number),
-            value => return Err(location.failure(format!("{} is no label", value.describe()))),
+            value => return Err(location.failure(format!("{} is not a label", value.describe()))),
         };
         i32::try_from(number)
-            .map_err(|_| location.failure(format!("the label {number} is no number of 32 bits, as XTypes has them")))
+            .map_err(|_| location.failure(format!("the label {number} exceeds the 32 bits that XTypes allows")))
     }
 
     /// Parses an unscoped literal of the discriminator's enumeration; `None` if there is no such
@@ -270,7 +270,7 @@ impl Parser<'_> {
             if self.symbols.find(&self.scope, std::slice::from_ref(name), false).is_some() {
                 return Ok(None);
             }
-            let message = format!("'{name}' is no literal of {}", enumeration.name);
+            let message = format!("'{name}' is not a literal of {}", enumeration.name);
             return Err(self.location().failure(message));
         };
         let number = *number;

@@ -100,7 +100,7 @@ impl Parser<'_> {
             match self.token().kind {
                 Kind::Symbol('(') => depth += 1,
                 Kind::Symbol(')') => depth -= 1,
-                Kind::End => return Err(start.failure("the annotation does not end: expected ')'")),
+                Kind::End => return Err(start.failure("unterminated annotation: expected ')'")),
                 _ => {}
             }
             if depth > MAX_DEPTH {
@@ -138,7 +138,7 @@ impl Parser<'_> {
             return Ok(number);
         }
         let (name, found) = (&annotation.name, value.describe());
-        let message = format!("the parameter of @{name} is a number from {min} to {max}, not {found}");
+        let message = format!("the parameter of @{name} must be a number from {min} to {max}, not {found}");
         Err(annotation.location.failure(message))
     }
 
@@ -217,7 +217,7 @@ impl Parser<'_> {
             }
             if let Some(extensibility) = extensibility {
                 if said.is_some_and(|said| said != extensibility) {
-                    return Err(annotation.location.failure("a type has one extensibility: it is said twice"));
+                    return Err(annotation.location.failure("a type has one extensibility: it is stated twice"));
                 }
                 said = Some(extensibility);
             }
@@ -279,7 +279,7 @@ impl Parser<'_> {
         }
         if found.key && found.optional {
             let location = annotations.first().map_or(self.location(), |annotation| annotation.location);
-            return Err(location.failure("a key member is not optional"));
+            return Err(location.failure("a key member cannot be optional"));
         }
         Ok(found)
     }
@@ -316,7 +316,7 @@ impl Parser<'_> {
             _ => false,
         };
         if is_empty {
-            return Err(annotation.location.failure("the least value exceeds the greatest"));
+            return Err(annotation.location.failure("the minimum exceeds the maximum"));
         }
         Ok(())
     }
@@ -328,7 +328,7 @@ impl Parser<'_> {
                 Ok(Limit::Integer(number))
             }
             Value::Float(number) if number.is_finite() => Ok(Limit::Float(number)),
-            value => Err(location.failure(format!("expected a number of 64 bits, not {}", value.describe()))),
+            value => Err(location.failure(format!("expected a 64-bit number, not {}", value.describe()))),
         }
     }
 
@@ -342,14 +342,14 @@ impl Parser<'_> {
         let element = self.definitions.resolve(element);
         let range = element.and_then(range);
         if range.is_none() && !matches!(element, Some(TypeSpec::Float | TypeSpec::Double)) {
-            return Err(location.failure("@min, @max and @range are of members that are numbers"));
+            return Err(location.failure("@min, @max and @range apply to numeric members only"));
         }
         let is_outside = |limit| {
             let bounds = range.map(|(low, high)| (low as f64, high as f64));
             bounds.is_some_and(|(low, high)| !(low..=high).contains(&as_float(limit)))
         };
         if [said.values.min, said.values.max].into_iter().flatten().any(is_outside) {
-            return Err(location.failure("a limit that the type of the member does not have"));
+            return Err(location.failure("the limit is not a value of the member's type"));
         }
         Ok(())
     }
@@ -371,7 +371,7 @@ impl Parser<'_> {
         match self.parameter(annotation, Self::expression)? {
             Value::Text(text) => Ok(text),
             value => Err(annotation.location.failure(format!(
-                "the parameter of @{} is a string, not {}",
+                "the parameter of @{} must be a string, not {}",
                 annotation.name,
                 value.describe()
             ))),

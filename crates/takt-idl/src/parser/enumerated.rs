@@ -36,7 +36,7 @@ impl Parser<'_> {
             let (literal, place) = self.identifier("a literal of the enumeration")?;
             let number = i32::try_from(next).ok().filter(|_| next < limit);
             let number = number.ok_or_else(|| {
-                place.failure(format!("'{literal}' has the value {next}, which {bit_bound} bits do not hold"))
+                place.failure(format!("'{literal}' has the value {next}, which does not fit {bit_bound} bits"))
             })?;
             if !numbers.insert(number) {
                 return Err(place.failure(format!("'{literal}' has the value {number} of another literal")));
@@ -86,7 +86,7 @@ impl Parser<'_> {
             }
             let (flag, place) = self.identifier("a flag of the bitmask")?;
             if next >= bit_bound {
-                let message = format!("'{flag}' has the position {next}, and there are {bit_bound} bits");
+                let message = format!("'{flag}' has the position {next}, but the bit bound is {bit_bound}");
                 return Err(place.failure(message));
             }
             if !names.insert(flag.clone()) || !positions.insert(next) {

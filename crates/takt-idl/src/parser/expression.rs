@@ -105,7 +105,7 @@ impl Parser<'_> {
             ('-', Value::Float(value)) => Ok(Value::Float(-value)),
             ('+', value @ (Value::Integer(_) | Value::Float(_))) => Ok(value),
             ('~', Value::Integer(value)) => self.complement_of(value, location).map(Value::Integer),
-            (_, value) => Err(location.failure(format!("'{sign}' of {} has no meaning", value.describe()))),
+            (_, value) => Err(location.failure(format!("'{sign}' cannot be applied to {}", value.describe()))),
         }
     }
 
@@ -115,7 +115,7 @@ impl Parser<'_> {
         match self.complement {
             Some(max) if value > max => {
                 let bits = 128 - max.leading_zeros();
-                Err(location.failure(format!("'~' of {value} is no number of {bits} bits")))
+                Err(location.failure(format!("'~' of {value} does not fit {bits} bits")))
             }
             Some(max) if value >= 0 => Ok(max - value),
             _ => Ok(!value),
@@ -158,7 +158,7 @@ impl Parser<'_> {
         let (name, is_absolute) = self.scoped_name("a value")?;
         match self.lookup(&name, is_absolute, location)? {
             (_, Symbol::Constant(value)) => Ok(value),
-            (full, _) => Err(location.failure(format!("'{full}' is no constant"))),
+            (full, _) => Err(location.failure(format!("'{full}' is not a constant"))),
         }
     }
 
@@ -180,13 +180,13 @@ impl Parser<'_> {
             (Some(other), Value::Integer(number)) => match range(other) {
                 Some((min, max)) if (min..=max).contains(number) => true,
                 Some((min, max)) => {
-                    return Err(location.failure(format!("{number} is not within {min} and {max}")));
+                    return Err(location.failure(format!("{number} is not between {min} and {max}")));
                 }
                 None => false,
             },
             _ => false,
         };
-        if fits { Ok(value) } else { Err(location.failure(format!("{} is no value of the type", value.describe()))) }
+        if fits { Ok(value) } else { Err(location.failure(format!("{} is not a value of the type", value.describe()))) }
     }
 }
 
@@ -210,7 +210,7 @@ fn combine(operator: Operator, left: Value, right: Value, location: Location) ->
     match (left, right) {
         (Value::Integer(left), Value::Integer(right)) => {
             let shift = u32::try_from(right).ok().filter(|shift| *shift < 64);
-            let no_shift = || location.failure("a shift is by 0 to 63");
+            let no_shift = || location.failure("the shift distance must be 0 to 63");
             let value = match operator {
                 Operator::Or => Some(left | right),
                 Operator::Xor => Some(left ^ right),
@@ -241,12 +241,12 @@ fn combine(operator: Operator, left: Value, right: Value, location: Location) ->
                 Operator::Subtract => left - right,
                 Operator::Multiply => left * right,
                 Operator::Divide => left / right,
-                _ => return Err(location.failure("the operator is for integers")),
+                _ => return Err(location.failure("the operator requires integers")),
             };
             if value.is_finite() { Ok(Value::Float(value)) } else { Err(overflow()) }
         }
         (left, right) => {
-            Err(location.failure(format!("{} and {} are not computed with", left.describe(), right.describe())))
+            Err(location.failure(format!("cannot compute with {} and {}", left.describe(), right.describe())))
         }
     }
 }

@@ -158,7 +158,7 @@ impl<'a> Parser<'a> {
         }
         let text = name.join("::");
         let hint = match self.symbols.similar(&self.scope, &text) {
-            Some(similar) => format!("; there is '{similar}', and names are compared with their case"),
+            Some(similar) => format!("; did you mean '{similar}'? names are case-sensitive"),
             None => String::new(),
         };
         Err(location.failure(format!("'{text}' is not defined before this{hint}")))
@@ -198,7 +198,7 @@ impl<'a> Parser<'a> {
         {
             if *declared != kind {
                 let line = first.line;
-                let message = format!("'{full}' is declared as {declared} in line {line}, and is {kind} here");
+                let message = format!("'{full}' is declared as {declared} in line {line}, but is {kind} here");
                 return Err(location.failure(message));
             }
             if self.definitions.get(*id).is_none() {

@@ -17,7 +17,7 @@ impl Parser<'_> {
         }
         for (id, location) in &self.places {
             if self.definitions.get(*id).is_none() {
-                return Err(location.failure("the type is declared and not defined"));
+                return Err(location.failure("the type is declared but not defined"));
             }
         }
         Ok(())
@@ -45,7 +45,7 @@ impl Parser<'_> {
             "native" => self.unsupported("a native type", &annotations)?,
             "interface" | "abstract" | "local" | "valuetype" | "eventtype" | "component" | "home" | "porttype"
             | "connector" | "import" | "typeid" | "typeprefix" => {
-                return Err(location.failure(format!("'{word}' is not supported: only types of data are read")));
+                return Err(location.failure(format!("'{word}' is not supported: only data types are supported")));
             }
             _ => {
                 return Err(self.unexpected("a definition: module, struct, union, enum, bitmask, typedef or const"));
@@ -166,7 +166,7 @@ impl Parser<'_> {
             match self.token().kind {
                 Kind::Symbol('{') => depth += 1,
                 Kind::Symbol('}') => depth -= 1,
-                Kind::End => return Err(start.failure("the definition does not end: expected '}'")),
+                Kind::End => return Err(start.failure("unterminated definition: expected '}'")),
                 _ => {}
             }
             self.advance();

@@ -41,7 +41,7 @@ impl Parser<'_> {
                 return Err(location.failure(format!("the type '{word}' is not supported")));
             }
             "struct" | "union" | "enum" => {
-                let message = format!("a {word} is defined by itself, not within another definition");
+                let message = format!("a {word} must be defined on its own, not inside another definition");
                 return Err(location.failure(message));
             }
             _ => return self.named_type(location),
@@ -171,6 +171,6 @@ fn count(of: &TypeSpec) -> usize {
 fn positive(value: &Value, location: Location) -> Result<u32> {
     match value {
         Value::Integer(number) if *number > 0 && *number <= i128::from(u32::MAX) => Ok(*number as u32),
-        value => Err(location.failure(format!("expected a positive number of 32 bits, not {}", value.describe()))),
+        value => Err(location.failure(format!("expected a positive 32-bit number, not {}", value.describe()))),
     }
 }

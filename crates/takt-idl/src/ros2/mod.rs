@@ -67,7 +67,7 @@ pub fn read(message: &str, directories: &[PathBuf]) -> Result<Idl, Diagnostic> {
 pub fn parse(message: &str, texts: &BTreeMap<String, String>) -> Result<Idl, Diagnostic> {
     read_from(message, &|Message { package, name }| {
         let name = format!("{package}/msg/{name}");
-        let text = texts.get(&name).ok_or_else(|| format!("no message {name} is given"))?;
+        let text = texts.get(&name).ok_or_else(|| format!("message {name} is not among the given messages"))?;
         Ok((format!("{name}.msg"), text.clone()))
     })
 }
@@ -128,7 +128,7 @@ impl Message {
             ([name], Some(package)) => (package, *name),
             ([package, "msg", name] | [package, name], _) => (*package, *name),
             ([_, kind @ ("srv" | "action"), _], _) => {
-                return Err(format!("'{kind}' is not supported: only messages are"));
+                return Err(format!("'{kind}' is not supported: only messages (msg) are"));
             }
             _ => return Err(format!("expected PACKAGE/msg/NAME, found '{text}'")),
         };
@@ -174,7 +174,7 @@ impl Reader<'_> {
             let place = Place { file: file.clone(), line: u32::try_from(index + 1).unwrap_or(u32::MAX), column: 1 };
             if let Some((name, of)) = self.line(line, &message.package, &place)? {
                 if !names.insert(name.clone()) {
-                    return Err(Diagnostic { place, message: format!("two fields of the name '{name}'") });
+                    return Err(Diagnostic { place, message: format!("two fields named '{name}'") });
                 }
                 members.push(member(name, of, members.len()));
             }
@@ -213,7 +213,7 @@ impl Reader<'_> {
             return Ok(None);
         }
         if behind.starts_with(|c: char| !c.is_whitespace()) {
-            return Err(refused(format!("expected a default value or nothing behind '{name}', found '{behind}'")));
+            return Err(refused(format!("expected a default value or nothing after '{name}', found '{behind}'")));
         }
         Ok(Some((name.to_owned(), self.type_of(of, package, place)?)))
     }
@@ -235,7 +235,7 @@ impl Reader<'_> {
         let (word, bound) = match element.split_once("<=") {
             None => (element, 0),
             Some((word @ ("string" | "wstring"), bound)) => (word, number(bound)?),
-            Some((word, _)) => return Err(refused(format!("'{word}' has no bound; string and wstring have"))),
+            Some((word, _)) => return Err(refused(format!("'{word}' has no bound; only string and wstring do"))),
         };
         let element = match word {
             "bool" => TypeSpec::Boolean,

@@ -10,7 +10,7 @@ mod idl;
 fn accepted_texts_round_trip_through_printing() {
     let directory: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "..", "fuzz", "corpus", "idl"].iter().collect();
     let mut count = 0;
-    for entry in fs::read_dir(directory).expect("the corpus is committed") {
+    for entry in fs::read_dir(directory).expect("the corpus is in the repository") {
         let path = entry.expect("the corpus can be read").path();
         idl::run(&fs::read(path).expect("the corpus can be read"));
         count += 1;

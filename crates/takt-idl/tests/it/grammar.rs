@@ -75,14 +75,14 @@ fn constant_expressions_are_evaluated() {
         "struct T { sequence<sequence<long, 4> > a; sequence<string<3> > b; };",
     );
     for (text, what) in [
-        ("const octet A = 256;", "text.idl:1:17: 256 is not within 0 and 255"),
+        ("const octet A = 256;", "text.idl:1:17: 256 is not between 0 and 255"),
         ("const long A = 1 / 0;", "text.idl:1:18: a division by zero"),
-        ("const long A = 1 << 64;", "a shift is by 0 to 63"),
-        ("const long A = 1.5;", "1.5 is no value of the type"),
-        ("const long A = TRUE;", "TRUE is no value of the type"),
+        ("const long A = 1 << 64;", "the shift distance must be 0 to 63"),
+        ("const long A = 1.5;", "1.5 is not a value of the type"),
+        ("const long A = TRUE;", "TRUE is not a value of the type"),
         ("const unsigned long long A = 18446744073709551615 + 1;", "out of range"),
         ("const short A = B;", "text.idl:1:17: 'B' is not defined before this"),
-        ("const string A = 'a';", "a character is no value of the type"),
+        ("const string A = 'a';", "a character is not a value of the type"),
     ] {
         assert!(refusal(&format!("{text} struct T {{ long a; }};")).contains(what), "{text}");
     }
@@ -126,12 +126,12 @@ fn union_labels_may_be_numbers_characters_booleans_or_literals() {
         assert!(printed(text, "T").contains("union T switch"), "{text}");
     }
     for (text, what) in [
-        ("union T switch (float) { case 1: long a; };", "a discriminator is"),
-        ("union T switch (octet) { case 256: long a; };", "256 is not within 0 and 255"),
-        ("union T switch (long) { case 1: long a; case 1: long b; };", "two cases of the label 1"),
+        ("union T switch (float) { case 1: long a; };", "a discriminator must be"),
+        ("union T switch (octet) { case 256: long a; };", "256 is not between 0 and 255"),
+        ("union T switch (long) { case 1: long a; case 1: long b; };", "two cases with the label 1"),
         ("union T switch (long) { default: long a; default: long b; };", "two default cases"),
-        ("union T switch (unsigned long) { case 4294967295: long a; };", "no number of 32 bits"),
-        ("enum E { A }; union T switch (E) { case D: long a; };", "'D' is no literal of E"),
+        ("union T switch (unsigned long) { case 4294967295: long a; };", "exceeds the 32 bits"),
+        ("enum E { A }; union T switch (E) { case D: long a; };", "'D' is not a literal of E"),
         ("union T switch (long) { long a; };", "expected case or default, found 'long'"),
     ] {
         assert!(refusal(text).contains(what), "{text}: {}", refusal(text));
@@ -151,12 +151,12 @@ fn enumerations_and_bitmasks_have_values_positions_and_bounds() {
     }
     assert!(text.contains("X,\n  @position(7) Y,\n  Z\n"), "{text}");
     for (text, what) in [
-        ("@bit_bound(8) enum E { @value(128) A };", "the parameter of @value is a number from -128 to 127, not 128"),
-        ("@bit_bound(8) enum E { @value(127) A, B };", "'B' has the value 128, which 8 bits do not hold"),
+        ("@bit_bound(8) enum E { @value(128) A };", "@value must be a number from -128 to 127, not 128"),
+        ("@bit_bound(8) enum E { @value(127) A, B };", "'B' has the value 128, which does not fit 8 bits"),
         ("enum E { A, @value(0) B };", "'B' has the value 0 of another literal"),
         ("enum E { A, A };", "'A' is defined twice"),
         ("enum E { };", "expected a literal of the enumeration, found '}'"),
-        ("@bit_bound(2) bitmask M { A, B, C };", "'C' has the position 2, and there are 2 bits"),
+        ("@bit_bound(2) bitmask M { A, B, C };", "'C' has the position 2, but the bit bound is 2"),
         ("@bit_bound(65) bitmask M { A };", "a number from 1 to 64, not 65"),
     ] {
         assert!(refusal(&format!("{text} struct T {{ long a; }};")).contains(what), "{text}");
@@ -206,8 +206,8 @@ fn types_may_be_declared_before_they_are_defined() {
           union Odd switch (long) { case 1: @external Tree tree; default: long leaf; }; };";
     let printed = printed(text, "m::Tree");
     assert_eq!(information(&printed, "m::Tree"), information(text, "m::Tree"), "{printed}");
-    assert!(refusal("struct T; struct U { long a; };").contains("text.idl:1:8: the type is declared and not defined"));
-    assert!(refusal("struct T { T t; };").contains("T: "), "a type that contains itself without end");
+    assert!(refusal("struct T; struct U { long a; };").contains("text.idl:1:8: the type is declared but not defined"));
+    assert!(refusal("struct T { T t; };").contains("T: "), "a type contains itself infinitely");
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn parts_without_effect_yield_warnings() {
         warnings,
         [
             "text.idl:2:9: #pragma keylist T a has no effect",
-            "text.idl:3:51: the comment '//@key' is no annotation; @key is",
+            "text.idl:3:51: the comment '//@key' is not an annotation; write @key",
             "text.idl:3:20: @note of a member has no effect",
             "text.idl:3:31: @default of a member has no effect",
         ]
@@ -241,11 +241,11 @@ fn unsupported_types_are_refused_where_they_are_used() {
     assert_eq!(read(text).type_names(), ["T"]);
     for (text, what) in [
         ("bitset B { bitfield<3> a; }; struct T { B b; };", "1:41: 'B' is a bitset, which is not supported"),
-        ("interface I { void f(); };", "'interface' is not supported: only types of data are read"),
+        ("interface I { void f(); };", "'interface' is not supported: only data types are supported"),
         ("struct T { long double d; };", "the type 'long double' is not supported"),
         ("struct T { any a; };", "the type 'any' is not supported"),
         ("struct T { fixed<3, 1> a; };", "the type 'fixed' is not supported"),
-        ("struct T { struct U { long a; } u; };", "a struct is defined by itself"),
+        ("struct T { struct U { long a; } u; };", "a struct must be defined on its own"),
     ] {
         assert!(refusal(text).contains(what), "{text}: {}", refusal(text));
     }
@@ -255,7 +255,7 @@ fn unsupported_types_are_refused_where_they_are_used() {
 fn unknown_type_name_is_reported_with_the_existing_ones() {
     let idl = read("module m { struct A { long a; }; typedef A B; };");
     let error = idl.type_information("A", &mut TypeRegistry::new()).expect_err("its name is m::A").to_string();
-    assert_eq!(error, "text.idl:1:1: no type A; there are m::A");
+    assert_eq!(error, "text.idl:1:1: no type A; defined types: m::A");
     let mut registry = TypeRegistry::new();
     let information = idl.type_information("::m::B", &mut registry).expect("an alias of a struct is a type of topics");
     let ty = DynamicType::new(&information.complete.type_id, &registry).expect("a type");
@@ -286,9 +286,9 @@ fn complement_of_an_unsigned_constant_inverts_its_bits() {
         "struct T { long a[5][2][3][15][3][1][6]; };",
     );
     for (text, what) in [
-        ("const unsigned long A = -1;", "-1 is not within 0 and 4294967295"),
-        ("const unsigned long A = ~4294967296;", "'~' of 4294967296 is no number of 32 bits"),
-        ("const unsigned short A = ~0;", "4294967295 is not within 0 and 65535"),
+        ("const unsigned long A = -1;", "-1 is not between 0 and 4294967295"),
+        ("const unsigned long A = ~4294967296;", "'~' of 4294967296 does not fit 32 bits"),
+        ("const unsigned short A = ~0;", "4294967295 is not between 0 and 65535"),
     ] {
         assert!(refusal(&format!("{text} struct T {{ long a; }};")).contains(what), "{text}");
     }
@@ -318,7 +318,7 @@ fn labels_may_be_constants_of_the_enumeration() {
         "enum E { A, B }; union T switch (E) { case A: long a; case B: long b; };",
     );
     let other = "enum E { A, B }; enum F { X }; const F D = X; union T switch (E) { case D: long a; };";
-    assert!(refusal(other).contains("1:73: a literal of an enumeration is no value of the type"), "{}", refusal(other));
+    assert!(refusal(other).contains("1:73: a literal of an enumeration is not a value"), "{}", refusal(other));
 }
 
 #[test]
@@ -396,12 +396,12 @@ fn limits_and_units_are_part_of_the_complete_type_only() {
     assert_ne!(said.complete.type_id, plain.complete.type_id);
     assert_eq!(information(&printed(text, "T"), "T"), said, "{}", printed(text, "T"));
     for (member, what) in [
-        ("@min(3) string a", "of members that are numbers"),
-        ("@min(256) octet a", "a limit that the type of the member does not have"),
-        ("@min(3) @max(2) long a", "the least value exceeds the greatest"),
-        ("@min(TRUE) long a", "expected a number of 64 bits, not TRUE"),
+        ("@min(3) string a", "apply to numeric members only"),
+        ("@min(256) octet a", "the limit is not a value of the member's type"),
+        ("@min(3) @max(2) long a", "the minimum exceeds the maximum"),
+        ("@min(TRUE) long a", "expected a 64-bit number, not TRUE"),
         ("@range(low = 3) long a", "expected min = NUMBER or max = NUMBER"),
-        ("@unit(3) long a", "the parameter of @unit is a string"),
+        ("@unit(3) long a", "the parameter of @unit must be a string"),
     ] {
         assert!(refusal(&format!("struct T {{ {member}; }};")).contains(what), "{member}");
     }

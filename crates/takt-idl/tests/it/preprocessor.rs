@@ -66,7 +66,7 @@ fn conditions_select_the_parsed_parts() {
     let text = "#define YES 1
         #if 1 && 0
         #endif";
-    assert!(refusal(text).contains("a condition is a number or defined(NAME)"));
+    assert!(refusal(text).contains("a condition must be a number or defined(NAME)"));
     let text = "#define YES
 #ifdef NO
   this is ' not IDL \"
@@ -107,11 +107,11 @@ fn macros_without_parameters_are_replaced() {
         ("#define 3 4", "expected the name of a macro, found '3'"),
         ("#endif", "#endif without #if"),
         ("#else", "#else without #if"),
-        ("#ifdef A", "text.idl:1:1: the condition does not end: expected #endif"),
-        ("#ifdef A\n#else\n#else\n#endif", "#else behind #else"),
+        ("#ifdef A", "text.idl:1:1: unterminated condition: expected #endif"),
+        ("#ifdef A\n#else\n#else\n#endif", "#else after #else"),
         ("#import \"a\"", "#import is not supported"),
         ("#include a.idl", "expected #include \"FILE\" or #include <FILE>"),
-        ("#include \"a.idl\"", "a.idl is not included: this text is no file"),
+        ("#include \"a.idl\"", "cannot include a.idl: this IDL text is not from a file"),
         ("#error no compiler\n", "#error no compiler"),
         (&format!("{many}\nM0"), "levels of macros, or 1048576 uses of them"),
         (&format!("#define M40 x\n{many}\nM0"), "more than"),
@@ -135,7 +135,7 @@ fn comments_after_directives_start_outside_strings_and_must_end() {
         assert_eq!(read(text).type_names(), ["T"], "{text}");
     }
     let error = refusal("#define A 1 /* no end\nstruct T { long a; };");
-    assert_eq!(error, "text.idl:1:13: the comment does not end: expected */");
+    assert_eq!(error, "text.idl:1:13: unterminated comment: expected */");
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn directives_in_comments_of_skipped_parts_have_no_effect() {
 struct T { long a; };\n#endif\n";
     assert_eq!(read(text).type_names(), ["T"]);
     let error = refusal("#if 0\n/* no end\n#endif\nstruct T { long a; };");
-    assert_eq!(error, "text.idl:2:1: the comment does not end: expected */");
+    assert_eq!(error, "text.idl:2:1: unterminated comment: expected */");
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn warnings_beyond_the_limit_are_counted() {
 
 #[test]
 fn errors_in_macros_and_at_the_end_have_the_right_file() {
-    assert_eq!(refusal("\n  #define A (1 $\n"), "text.idl:2:3: '$' is no part of IDL");
+    assert_eq!(refusal("\n  #define A (1 $\n"), "text.idl:2:3: unexpected character '$'");
     let octets = refusal(&" ".repeat(8 * 1024 * 1024 + 1));
     assert_eq!(octets, "text.idl:1:1: more than 8388608 octets of IDL");
     let directory =

@@ -110,12 +110,12 @@ fn malformed_message_is_refused_with_its_line() {
     for (text, what) in [
         ("int32 a\nint33 b\n", "pkg/msg/Bad.msg:2:1: no pkg/msg/int33.msg below "),
         ("int32\n", "Bad.msg:1:1: expected a type and the name of a field, found 'int32'"),
-        ("int32 a\n\nint32 a\n", "Bad.msg:3:1: two fields of the name 'a'"),
+        ("int32 a\n\nint32 a\n", "Bad.msg:3:1: two fields named 'a'"),
         ("int32[ a\n", "expected ']' at the end of 'int32['"),
         ("int32[0] a\n", "expected a positive number, found '0'"),
-        ("int32<=3 a\n", "'int32' has no bound; string and wstring have"),
+        ("int32<=3 a\n", "'int32' has no bound; only string and wstring do"),
         ("string<=x a\n", "expected a positive number, found 'x'"),
-        ("int32 a;\n", "expected a default value or nothing behind 'a', found ';'"),
+        ("int32 a;\n", "expected a default value or nothing after 'a', found ';'"),
         ("Bad[] a\n", "Bad.msg:1:1: pkg/Bad contains itself"),
         ("../../etc/passwd a\n", "expected PACKAGE/msg/NAME, found '../../etc/passwd'"),
     ] {
@@ -125,7 +125,7 @@ fn malformed_message_is_refused_with_its_line() {
     let directory = Sources::with("names", &[TIME]);
     for (name, what) in [
         ("String", "String:1:1: expected PACKAGE/msg/NAME, found 'String'"),
-        ("pkg/srv/Add", "'srv' is not supported: only messages are"),
+        ("pkg/srv/Add", "'srv' is not supported: only messages (msg) are"),
         ("pkg/action/Go", "'action' is not supported"),
         ("../msg/A", "expected PACKAGE/msg/NAME"),
         ("pkg/msg/None", "no pkg/msg/None.msg below "),
@@ -195,5 +195,5 @@ fn type_hashes_equal_those_of_ros_2() {
     let error = ros2::type_hash(&idl, "std_msgs/msg/String").expect_err("it was not read").to_string();
     assert!(error.contains("no message std_msgs/msg/String was read"), "{error}");
     let error = ros2::parse("std_msgs/msg/None", &texts).expect_err("there is none").to_string();
-    assert!(error.contains("no message std_msgs/msg/None is given"), "{error}");
+    assert!(error.contains("message std_msgs/msg/None is not among the given messages"), "{error}");
 }

@@ -55,7 +55,7 @@ fn printed_recursive_types_parse_to_the_same_types() {
 fn printed_types_of_peers_parse_and_print_the_same_text() {
     let directory: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "..", "fuzz", "corpus", "types"].iter().collect();
     let mut count = 0;
-    for entry in fs::read_dir(directory).expect("the corpus is committed") {
+    for entry in fs::read_dir(directory).expect("the corpus is in the repository") {
         let input = fs::read(entry.expect("it can be read").path()).expect("it can be read");
         count += usize::from(through_idl(&input));
     }

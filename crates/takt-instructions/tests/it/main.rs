@@ -11,7 +11,7 @@ fn data_path_takes_as_many_instructions_as_recorded() {
         return not_run("the recorded counts are of x86-64");
     }
     if let Err(error) = Command::new("valgrind").arg("--version").output() {
-        return not_run(format!("no valgrind: {error}"));
+        return not_run(format!("cannot run valgrind: {error}"));
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
@@ -19,7 +19,7 @@ fn data_path_takes_as_many_instructions_as_recorded() {
         .current_dir(root)
         .args(["run", "--release", "--locked", "--quiet", "-p", "takt-instructions", "--", "check"])
         .output()
-        .expect("cargo runs");
+        .expect("cargo is installed");
     let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     print!("{said}");
     assert!(output.status.success(), "{said}");

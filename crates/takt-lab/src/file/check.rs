@@ -39,13 +39,15 @@ impl LabFile {
             ("links", self.links.len(), LINKS_MAX),
         ] {
             if number > most {
-                return Err(Error::File(format!("{number} {what}; a lab has {most} at most")));
+                return Err(Error::File(format!("{number} {what}; a lab has at most {most}")));
             }
         }
         for (host, interfaces) in &self.hosts {
             check_name("host", host, NAME_LEN_MAX)?;
             if host == SWITCHES || self.switches.contains_key(host) {
-                return Err(Error::File(format!("host {host} has the name of a switch, or of their namespace")));
+                return Err(Error::File(format!(
+                    "host {host} has the name of a switch, or of the namespace of the switches; rename it"
+                )));
             }
             for interface in interfaces.keys() {
                 check_name("interface", interface, INTERFACE_LEN_MAX)?;
@@ -53,7 +55,9 @@ impl LabFile {
         }
         self.switches.iter().try_for_each(|(name, switch)| check_switch(name, switch))?;
         if let Some(priority) = self.switch_priority.filter(|priority| !(1..=99).contains(priority)) {
-            return Err(Error::File(format!("switch_priority is {priority}; SCHED_FIFO has 1 to 99")));
+            return Err(Error::File(format!(
+                "switch_priority is {priority}; expected a SCHED_FIFO priority from 1 to 99"
+            )));
         }
         self.check_classes()?;
         self.check_links()
@@ -65,32 +69,34 @@ impl LabFile {
         for (place, class) in self.classes.iter().enumerate() {
             let wrong = |what: String| Err(Error::File(format!("class {:?}: {what}", class.name)));
             if class.frames == 0 || class.frames > 1_000_000 {
-                return wrong(format!("{} frames; 1 to 1,000,000 are expected", class.frames));
+                return wrong(format!("{} frames; expected 1 to 1,000,000", class.frames));
             }
             let is_chosen = !class.dscp.is_empty() || class.by_priority;
             if is_chosen == (place + 1 == count) {
-                let what = "every class but the last has DSCPs or by_priority, the last takes the rest";
+                let what = "every class except the last needs dscp or by_priority, and the last needs neither: it is for all other frames";
                 return wrong(what.to_owned());
             }
             if class.ceiling.is_some_and(|ceiling| !(RATE_MIN..=RATE_MAX).contains(&ceiling.0)) {
-                return wrong("a ceiling is from 64 kbit/s to 32 Gbit/s".to_owned());
+                return wrong("expected a ceiling from 64 kbit/s to 32 Gbit/s".to_owned());
             }
             if let Some(dscp) = class.dscp.iter().find(|dscp| **dscp > 63 || !seen.insert(**dscp)) {
-                return wrong(format!("DSCP {dscp} is above 63, or belongs to two classes"));
+                return wrong(format!("DSCP {dscp} exceeds 63, or belongs to two classes"));
             }
             let is_other = |ether_type: &u16| *ether_type >= ETHER_TYPE_MIN && !IP.contains(ether_type);
             if let Some(wanted) = class.ether_types.iter().find(|wanted| !is_other(wanted) || !sorted.insert(**wanted))
             {
-                return wrong(format!("EtherType {wanted:#06x} is none, is that of IP, or belongs to two classes"));
+                return wrong(format!(
+                    "EtherType {wanted:#06x} is not valid, is that of IP, or belongs to two classes"
+                ));
             }
             if place + 1 == count && !class.ether_types.is_empty() {
-                return wrong("the last class has no ether_types, since it takes the rest".to_owned());
+                return wrong("the last class cannot have ether_types, since it is for all other frames".to_owned());
             }
         }
         match self.links.iter().find(|link| link.rate.is_some()) {
             Some(link) if count == 0 => {
                 let [one, other] = &link.ends;
-                Err(Error::File(format!("link {one} to {other} has a rate, and the file has no [[classes]]")))
+                Err(Error::File(format!("link {one} to {other} has a rate, but the file has no [[classes]]")))
             }
             _ => Ok(()),
         }
@@ -109,14 +115,14 @@ impl LabFile {
                     End::Switch(name) => self.switches.contains_key(name),
                 };
                 if !is_there {
-                    return wrong(&format!("there is no {end} among [hosts] and [switches]"));
+                    return wrong(&format!("{end} is neither in [hosts] nor in [switches]"));
                 }
                 if matches!(end, End::Host { .. }) && !linked.insert(end.clone()) {
                     return wrong(&format!("{end} has two links"));
                 }
             }
             if one == other {
-                return wrong("both ends are at the same switch");
+                return wrong("both ends are on the same switch");
             }
             check_link(link, &self.classes).or_else(|what| wrong(&what))?;
             self.check_open_vswitch(link).or_else(|what| wrong(&what))?;
@@ -141,7 +147,7 @@ impl LabFile {
         let Some(end) = link.ends.iter().find(is_open_vswitch) else { return Ok(()) };
         if !link.offloads.is_empty() {
             return Err(format!(
-                "Open vSwitch at {end} forwards frames as it reads them, without checksums and longer than the MTU: give the link no offloads"
+                "Open vSwitch at {end} forwards frames without checksums and longer than the MTU as it reads them: remove the offloads"
             ));
         }
         let mut shaped =
@@ -149,7 +155,7 @@ impl LabFile {
         let tail = self.classes.iter().find(|class| class.drop_from == DropFrom::Tail);
         match (tail, shaped.find(is_open_vswitch)) {
             (Some(class), Some(end)) if self.switch_classes => Err(format!(
-                "class {:?} drops from the tail, and Open vSwitch at {end} discards the rest of its batch then: use drop_from = \"head\"",
+                "class {:?} drops from the tail, whereupon Open vSwitch at {end} discards the rest of its batch: use drop_from = \"head\"",
                 class.name
             )),
             _ => Ok(()),
@@ -162,7 +168,7 @@ fn check_switch(name: &str, switch: &Switch) -> Result<()> {
     let has_open_flow = switch.controller.is_some() || switch.fail_mode.is_some() || switch.datapath_id.is_some();
     if switch.kind == SwitchKind::Bridge && has_open_flow {
         return Err(Error::File(format!(
-            "switch {name}: a bridge of the kernel has no controller, fail_mode or datapath_id: use kind = \"open-vswitch\""
+            "switch {name}: a kernel bridge has no controller, fail_mode or datapath_id: use kind = \"open-vswitch\""
         )));
     }
     Ok(())
@@ -171,28 +177,28 @@ fn check_switch(name: &str, switch: &Switch) -> Result<()> {
 /// Checks the settings of a link other than its ends.
 fn check_link(link: &Link, classes: &[Class]) -> std::result::Result<(), String> {
     if link.rate.is_some_and(|rate| !(RATE_MIN..=RATE_MAX).contains(&rate.0)) {
-        return Err("a rate is from 64 kbit/s to 32 Gbit/s".to_owned());
+        return Err("expected a rate from 64 kbit/s to 32 Gbit/s".to_owned());
     }
     let is_above = |class: &&Class| class.ceiling.zip(link.rate).is_some_and(|(ceiling, rate)| ceiling > rate);
     if let Some(class) = classes.iter().find(is_above) {
-        return Err(format!("the ceiling of class {:?} is above the rate", class.name));
+        return Err(format!("the ceiling of class {:?} exceeds the rate of the link", class.name));
     }
     if let Some(at) = &link.rate_at {
         if !link.ends.contains(at) {
-            return Err(format!("rate_at is {at}, which is none of its ends"));
+            return Err(format!("rate_at is {at}, which is not an end of the link"));
         }
         if link.rate.is_none() {
-            return Err("it has rate_at, and no rate".to_owned());
+            return Err("rate_at requires a rate".to_owned());
         }
     }
     if !(576..=9000).contains(&link.mtu) {
-        return Err("an MTU is from 576 to 9000 octets".to_owned());
+        return Err("expected an MTU from 576 to 9000 octets".to_owned());
     }
     if link.queues.is_some_and(|queues| !(1..=QUEUES_MAX).contains(&queues)) {
-        return Err(format!("an end has 1 to {QUEUES_MAX} queues"));
+        return Err(format!("expected 1 to {QUEUES_MAX} queues"));
     }
     if link.offloads.contains(&Offload::Segmentation) && !link.offloads.contains(&Offload::Checksum) {
-        return Err("an interface that cuts segments computes their checksums: add checksum to its offloads".to_owned());
+        return Err("segmentation offload requires checksum offload: add checksum to the offloads".to_owned());
     }
     Ok(())
 }
@@ -201,7 +207,7 @@ fn check_link(link: &Link, classes: &[Class]) -> std::result::Result<(), String>
 fn check_name(what: &str, name: &str, len_max: usize) -> Result<()> {
     let is_fit = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
     if name.is_empty() || name.len() > len_max || name.starts_with('-') || !name.chars().all(is_fit) {
-        let expected = format!("1 to {len_max} of a-z, 0-9, _ and - are expected, with no - first");
+        let expected = format!("expected 1 to {len_max} of a-z, 0-9, _ and -, not beginning with -");
         return Err(Error::File(format!("{what} {name:?}: {expected}")));
     }
     Ok(())

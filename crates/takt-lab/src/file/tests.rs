@@ -55,32 +55,32 @@ fn lab_without_a_name_has_the_name_of_its_file() {
 #[test]
 fn error_names_each_mistake() {
     for (right, wrong, expected) in [
-        ("name = \"two\"", "name = \"../x\"", "lab \"../x\": 1 to 32 of a-z"),
+        ("name = \"two\"", "name = \"../x\"", "lab \"../x\": expected 1 to 32 of a-z"),
         ("name = \"two\"", "name = \"two\"\nswitch_priority = 100", "switch_priority is 100"),
         ("frames = 64", "frame = 64", "unknown field `frame`"),
-        ("dscp = [46, 34]", "dscp = [46, 64]", "DSCP 64 is above 63"),
+        ("dscp = [46, 34]", "dscp = [46, 64]", "DSCP 64 exceeds 63"),
         ("dscp = [46, 34]", "dscp = [46, 46]", "belongs to two classes"),
-        ("dscp = [46, 34]", "", "every class but the last has DSCPs"),
-        ("frames = 256", "frames = 256\ndscp = [1]", "the last takes the rest"),
-        ("frames = 64", "frames = 64\nether_types = [0x0800]", "EtherType 0x0800 is none, is that of IP"),
+        ("dscp = [46, 34]", "", "every class except the last needs dscp"),
+        ("frames = 256", "frames = 256\ndscp = [1]", "it is for all other frames"),
+        ("frames = 64", "frames = 64\nether_types = [0x0800]", "EtherType 0x0800 is not valid, is that of IP"),
         ("frames = 64", "frames = 64\nether_types = [0x0806, 0x0806]", "or belongs to two classes"),
-        ("frames = 256", "frames = 256\nether_types = [0x0806]", "the last class has no ether_types"),
+        ("frames = 256", "frames = 256\nether_types = [0x0806]", "the last class cannot have ether_types"),
         ("hosts.left", "hosts.switches", "host switches has the name of a switch"),
         ("hosts.left", "hosts.s1", "host s1 has the name of a switch"),
-        ("10.7.0.1/24", "10.7.0.1", "is no address with a prefix length"),
-        ("10.7.0.1/24", "10.7.0.1/33", "is no address with a prefix length"),
-        ("10.7.0.1/24", "239.0.0.1/24", "is no address with a prefix length"),
-        ("left:eth0", "left:eth1", "there is no left:eth1 among"),
-        ("\"s1\", \"right:eth0\"", "\"s2\", \"right:eth0\"", "there is no s2 among"),
+        ("10.7.0.1/24", "10.7.0.1", "is not an address with a prefix length"),
+        ("10.7.0.1/24", "10.7.0.1/33", "is not an address with a prefix length"),
+        ("10.7.0.1/24", "239.0.0.1/24", "is not an address with a prefix length"),
+        ("left:eth0", "left:eth1", "left:eth1 is neither in [hosts]"),
+        ("\"s1\", \"right:eth0\"", "\"s2\", \"right:eth0\"", "s2 is neither in [hosts]"),
         ("\"s1\", \"right:eth0\"", "\"s1\", \"left:eth0\"", "left:eth0 has two links"),
-        ("\"s1\", \"right:eth0\"", "\"s1\", \"s1\"", "both ends are at the same switch"),
+        ("\"s1\", \"right:eth0\"", "\"s1\", \"s1\"", "both ends are on the same switch"),
         ("[hosts.left]", "[hosts.left]\neth9 = []", "interface left:eth9 has no link"),
-        ("100 Mbit/s", "100 Mbit", "is no rate"),
-        ("100 Mbit/s", "99999999999999999999 Mbit/s", "is no rate"),
-        ("100 Mbit/s", "1 kbit/s", "a rate is from 64 kbit/s"),
+        ("100 Mbit/s", "100 Mbit", "is not a rate"),
+        ("100 Mbit/s", "99999999999999999999 Mbit/s", "is not a rate"),
+        ("100 Mbit/s", "1 kbit/s", "expected a rate from 64 kbit/s"),
         ("rate =", "delay = \"1 ms\"\nrate =", "unknown field `delay`"),
-        ("rate =", "mtu = 100\nrate =", "an MTU is from 576"),
-        ("[switches.s1]", "[switches.a-long-name]\n[switches.s1]", "switch \"a-long-name\": 1 to 10 of a-z"),
+        ("rate =", "mtu = 100\nrate =", "expected an MTU from 576"),
+        ("[switches.s1]", "[switches.a-long-name]\n[switches.s1]", "switch \"a-long-name\": expected 1 to 10 of a-z"),
     ] {
         assert!(FILE.contains(right), "{right}");
         let found = error(&FILE.replacen(right, wrong, 1));
@@ -88,7 +88,7 @@ fn error_names_each_mistake() {
     }
     let without =
         FILE.replace(&FILE[FILE.find("[[classes]]").expect("there")..FILE.find("[hosts.left]").expect("there")], "");
-    assert!(error(&without).contains("link s1 to right:eth0 has a rate, and the file has no [[classes]]"));
+    assert!(error(&without).contains("link s1 to right:eth0 has a rate, but the file has no [[classes]]"));
 }
 
 /// Two hosts at a bridge of the kernel, with all settings of links and classes.
@@ -140,23 +140,23 @@ fn bridge_of_the_kernel_and_its_links_are_read() {
 fn error_names_each_mistake_of_bridges_and_links() {
     for (right, wrong, expected) in [
         ("kind = \"bridge\"", "kind = \"hub\"", "unknown variant `hub`"),
-        ("kind = \"bridge\"", "kind = \"bridge\"\ndatapath_id = 7", "a bridge of the kernel has no controller"),
+        ("kind = \"bridge\"", "kind = \"bridge\"\ndatapath_id = 7", "a kernel bridge has no controller"),
         ("kind = \"bridge\"", "kind = \"bridge\"\nfail_mode = \"secure\"", "use kind = \"open-vswitch\""),
-        ("kind = \"bridge\"", "", "Open vSwitch at s1 forwards frames as it reads them"),
+        ("kind = \"bridge\"", "", "Open vSwitch at s1 forwards frames without checksums"),
         ("\"checksum\", \"segmentation\"", "\"segmentation\"", "add checksum to its offloads"),
         ("\"checksum\", \"segmentation\"", "\"magic\"", "unknown variant `magic`"),
-        ("rate_at = \"s1\"", "rate_at = \"right:eth0\"", "rate_at is right:eth0, which is none of its ends"),
-        ("rate = \"100 Mbit/s\"", "", "it has rate_at, and no rate"),
-        ("queues = 4", "queues = 0", "an end has 1 to 64 queues"),
-        ("queues = 4", "queues = 65", "an end has 1 to 64 queues"),
-        ("02:00:0a:07:00:01", "03:00:0a:07:00:01", "is no hardware address of one host"),
-        ("02:00:0a:07:00:01", "02:00:0a:07:00", "is no hardware address of one host"),
-        ("02:00:0a:07:00:01", "2:0:a:7:0:1", "is no hardware address of one host"),
-        ("02:00:0a:07:00:01", "00:00:00:00:00:00", "is no hardware address of one host"),
-        ("by_priority = true", "", "every class but the last has DSCPs or by_priority"),
-        ("frames = 256", "frames = 256\nby_priority = true", "the last takes the rest"),
-        ("\"20 Mbit/s\"", "\"200 Mbit/s\"", "the ceiling of class \"late\" is above the rate"),
-        ("\"20 Mbit/s\"", "\"1 kbit/s\"", "a ceiling is from 64 kbit/s"),
+        ("rate_at = \"s1\"", "rate_at = \"right:eth0\"", "rate_at is right:eth0, which is not an end of the link"),
+        ("rate = \"100 Mbit/s\"", "", "rate_at requires a rate"),
+        ("queues = 4", "queues = 0", "expected 1 to 64 queues"),
+        ("queues = 4", "queues = 65", "expected 1 to 64 queues"),
+        ("02:00:0a:07:00:01", "03:00:0a:07:00:01", "is not a unicast MAC address"),
+        ("02:00:0a:07:00:01", "02:00:0a:07:00", "is not a unicast MAC address"),
+        ("02:00:0a:07:00:01", "2:0:a:7:0:1", "is not a unicast MAC address"),
+        ("02:00:0a:07:00:01", "00:00:00:00:00:00", "is not a unicast MAC address"),
+        ("by_priority = true", "", "every class except the last needs dscp or by_priority"),
+        ("frames = 256", "frames = 256\nby_priority = true", "it is for all other frames"),
+        ("\"20 Mbit/s\"", "\"200 Mbit/s\"", "the ceiling of class \"late\" exceeds the rate"),
+        ("\"20 Mbit/s\"", "\"1 kbit/s\"", "expected a ceiling from 64 kbit/s"),
         ("\"tail\"", "\"middle\"", "unknown variant `middle`"),
     ] {
         assert!(BRIDGED.contains(right), "{right}");

@@ -9,7 +9,7 @@ impl TryFrom<String> for Address {
     type Error = String;
 
     fn try_from(text: String) -> std::result::Result<Self, String> {
-        let wrong = || format!("{text:?} is no address with a prefix length, such as 10.7.0.1/24");
+        let wrong = || format!("{text:?} is not an address with a prefix length, such as 10.7.0.1/24");
         let (ip, len) = text.split_once('/').ok_or_else(wrong)?;
         let ip: IpAddr = ip.parse().map_err(|_| wrong())?;
         let prefix_len: u8 = len.parse().map_err(|_| wrong())?;
@@ -65,7 +65,7 @@ impl TryFrom<String> for Rate {
 
     fn try_from(text: String) -> std::result::Result<Self, String> {
         let units = [("kbit/s", 1000), ("Mbit/s", 1_000_000), ("Gbit/s", 1_000_000_000)];
-        let wrong = || format!("{text:?} is no rate: a whole number and one of kbit/s, Mbit/s, Gbit/s is expected");
+        let wrong = || format!("{text:?} is not a rate: expected a whole number with kbit/s, Mbit/s or Gbit/s");
         let end = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
         let (number, unit) = (&text[..end], text[end..].trim());
         let factor = units.iter().find(|(name, _)| *name == unit).ok_or_else(wrong)?.1;
@@ -78,7 +78,7 @@ impl TryFrom<String> for Mac {
     type Error = String;
 
     fn try_from(text: String) -> std::result::Result<Self, String> {
-        let wrong = || format!("{text:?} is no hardware address of one host, such as 02:00:00:00:00:01");
+        let wrong = || format!("{text:?} is not a unicast MAC address, such as 02:00:00:00:00:01");
         let octet = |part: &str| u8::from_str_radix(part, 16).ok().filter(|_| part.len() == 2); // tidy-allow(dropped-cause): the text is named
         let octets: Option<Vec<u8>> = text.split(':').map(octet).collect();
         let mac: [u8; 6] = octets.and_then(|octets| octets.try_into().ok()).ok_or_else(wrong)?; // tidy-allow(dropped-cause): as above

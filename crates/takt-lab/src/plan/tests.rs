@@ -78,14 +78,14 @@ fn queues_beyond_the_largest_socket_are_refused() {
 fn equal_datapath_identifiers_are_refused() {
     let twice = RING.replace("a = {", "a = { datapath_id = 2,");
     let error = Plan::of(&twice.parse().expect("a network")).expect_err("b has it");
-    assert!(error.to_string().contains("switches a and b have the datapath_id 2"), "{error}");
+    assert!(error.to_string().contains("switches a and b have the same datapath_id 2"), "{error}");
 }
 
 #[test]
 fn bridges_of_the_kernel_form_no_ring() {
     let bridges = RING.replace("fail_mode = \"secure\"", "kind = \"bridge\"");
     let error = Plan::of(&bridges.parse().expect("a network")).expect_err("frames would circulate");
-    assert!(error.to_string().contains("c to a closes a ring, in which a bridge of the kernel"), "{error}");
+    assert!(error.to_string().contains("c to a closes a ring, in which a kernel bridge"), "{error}");
 }
 
 /// Two hosts at a kernel bridge, a third one at an Open vSwitch switch behind it, a fourth one
@@ -157,7 +157,7 @@ fn equal_hardware_addresses_are_refused() {
     let text = MIXED.replace("ends = [\"d:eth0\", \"e:eth0\"]", macs);
     let error = Plan::of(&text.parse().expect("a network")).expect_err("the first link has it");
     assert!(
-        error.to_string().contains("eth0 of a and eth0 of e have the hardware address 02:00:00:00:00:01"),
+        error.to_string().contains("eth0 of a and eth0 of e have the same MAC address 02:00:00:00:00:01"),
         "{error}"
     );
 }

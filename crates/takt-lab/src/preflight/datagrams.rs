@@ -37,7 +37,7 @@ struct Pair<'a> {
 pub fn datagrams(namespaces: &Namespaces, plan: &Plan, classes: &[Class]) -> Result<Vec<Check>> {
     let pairs = pairs(plan);
     if pairs.is_empty() {
-        let why = "no two hosts that links and switches join have addresses in one network";
+        let why = "no two connected hosts have addresses in the same network";
         return Ok([CHECKSUM, CLASSES].map(|name| Check::not_measured(name, why)).to_vec());
     }
     let before = frames(namespaces, plan)?;
@@ -70,9 +70,9 @@ pub fn datagrams(namespaces: &Namespaces, plan: &Plan, classes: &[Class]) -> Res
         }
     }
     let cure = if silent {
-        "look at the log of ovs-vswitchd in the lab's directory"
+        "see the log of ovs-vswitchd in the lab's directory"
     } else {
-        "the interface of the sender leaves checksums to hardware that it has not: switch the feature tx-checksum-ip-generic off at both \
+        "the interface of the sender offloads checksums to hardware that does not exist: switch tx-checksum-ip-generic off at both \
          ends of every veth pair (ethtool -K INTERFACE tx off)"
     };
     let passed = format!("{} pairs of hosts, {} DSCPs each", pairs.len(), marks.len());
@@ -164,7 +164,7 @@ type Frames = BTreeMap<String, BTreeMap<u32, u64>>;
 fn frames(namespaces: &Namespaces, plan: &Plan) -> Result<Frames> {
     let mut all = Frames::new();
     for (end, _) in plan.ports().filter(|(end, cable)| end.rate.is_some() && !cable.closes_ring) {
-        let failed = Error::os(format!("look at the disciplines of {}", end.name));
+        let failed = Error::os(format!("read the disciplines of {}", end.name));
         let disciplines = at(namespaces, end, |netlink, index| netlink.disciplines(index)).map_err(failed)?;
         all.insert(end.name.clone(), disciplines.iter().map(|one| (one.parent, one.frames)).collect());
     }
@@ -191,12 +191,13 @@ fn sorted<'a>(
         let is_sent_to = |(class, place): &(&Class, usize)| !class.dscp.is_empty() || place + 1 == classes.len();
         let empty = classes.iter().zip(0..).filter(is_sent_to).find(|(_, place)| passed(*place) == 0);
         if let Some((class, _)) = empty {
-            complaints.push(format!("port {port} passed datagrams of all DSCPs, and none by class {}", class.name));
+            complaints
+                .push(format!("port {port} forwarded datagrams of all DSCPs, but none through class {}", class.name));
         }
     }
     if ports == 0 {
-        return Check::not_measured(CLASSES, "no port with a rate is between two hosts");
+        return Check::not_measured(CLASSES, "no port between two hosts has a rate");
     }
-    let cure = "the filters of the port are gone (tc filter show): make the lab again";
+    let cure = "the filters of the port are missing (tc filter show): recreate the lab";
     Check::of(CLASSES, complaints, cure, format!("{ports} ports, {} classes each", classes.len()))
 }

@@ -22,17 +22,17 @@ use crate::wiring::{Namespaces, at};
 pub fn sockets(namespaces: &Namespaces, plan: &Plan, pid: Option<u32>, queues: u64) -> Result<Vec<Check>> {
     let Some(pid) = pid else {
         return Ok([SEND_BUFFER, RECEIVE_BUFFER]
-            .map(|name| Check::not_measured(name, "there are no switches of Open vSwitch"))
+            .map(|name| Check::not_measured(name, "no switch is an Open vSwitch"))
             .to_vec());
     };
-    let failed = || Error::os("look at the sockets of ovs-vswitchd");
+    let failed = || Error::os("read the sockets of ovs-vswitchd");
     let (sockets, ports) = sockets_of(namespaces, plan, pid).map_err(failed())?;
     Ok(vec![send_buffer(&sockets, queues), receive_buffer(&sockets, &ports)])
 }
 
 /// Returns the number of frames that the sockets of ports had no room for, by interface name.
 pub(crate) fn port_drops(namespaces: &Namespaces, plan: &Plan, pid: u32) -> Result<Vec<(String, u64)>> {
-    let failed = Error::os("look at the sockets of ovs-vswitchd");
+    let failed = Error::os("read the sockets of ovs-vswitchd");
     let (sockets, ports) = sockets_of(namespaces, plan, pid).map_err(failed)?;
     let of_port = |number: u32| sockets.iter().find(|socket| socket.interface == number);
     Ok(ports.into_iter().filter_map(|(name, number)| Some((name, of_port(number)?.drops.into()))).collect())
@@ -68,16 +68,17 @@ fn inodes(pid: u32) -> io::Result<BTreeSet<u32>> {
 }
 
 fn send_buffer(sockets: &[PacketSocket], queues: u64) -> Check {
-    let cure = "raise net.core.wmem_default above that before ovs-vswitchd starts, or give the classes fewer frames";
+    let cure =
+        "raise net.core.wmem_default above the queues before ovs-vswitchd starts, or reduce the frames of the classes";
     match sockets.iter().find(|socket| socket.interface == 0) {
-        None => Check::not_measured(SEND_BUFFER, "Open vSwitch has sent nothing yet: it opens its socket then"),
+        None => Check::not_measured(SEND_BUFFER, "Open vSwitch has not sent a frame yet, which opens its socket"),
         Some(socket) if u64::from(socket.send_buffer) > queues => {
-            let detail = format!("{} octets, the queues of all ports hold {queues}", socket.send_buffer);
+            let detail = format!("{} octets; the queues of all ports hold {queues}", socket.send_buffer);
             Check::passed(SEND_BUFFER, detail)
         }
         Some(socket) => {
             let complaint = format!(
-                "Open vSwitch sends for all ports by one socket of {} octets, and the queues of all ports hold {queues}: when they are full, \
+                "Open vSwitch sends for all ports through one socket of {} octets, but the queues of all ports hold {queues}: when they are full, \
                  frames of every class are lost, and no discipline counts them",
                 socket.send_buffer
             );
@@ -95,7 +96,7 @@ fn receive_buffer(sockets: &[PacketSocket], ports: &[Port]) -> Check {
     let is_short = |(_, socket): &&(&String, &PacketSocket)| u64::from(socket.receive_buffer) < RECEIVE_OCTETS;
     let complaint = |(name, socket): &(&String, &PacketSocket)| {
         format!(
-            "port {name} has a receive buffer of {} octets, {} frames were lost there so far",
+            "port {name} has a receive buffer of {} octets and has lost {} frames so far",
             socket.receive_buffer, socket.drops
         )
     };
@@ -114,7 +115,7 @@ pub fn disciplines(namespaces: &Namespaces, plan: &Plan, classes: &[Class]) -> R
     let (mut missing, mut kinds, mut count) = (Vec::new(), Vec::new(), 0);
     let are_filters_expected = classes.iter().any(Class::has_filters);
     for end in plan.shaped() {
-        let failed = Error::os(format!("look at the disciplines of {} of {}", end.name, end.place));
+        let failed = Error::os(format!("read the disciplines of {} of {}", end.name, end.place));
         let looked = at(namespaces, end, |netlink, index| {
             Ok((netlink.disciplines(index)?, netlink.has_filters(index, HANDLE).unwrap_or(false)))
         });
@@ -122,7 +123,7 @@ pub fn disciplines(namespaces: &Namespaces, plan: &Plan, classes: &[Class]) -> R
         count += 1;
         let has_htb = disciplines.iter().any(|one| one.kind == "htb" && one.handle == HANDLE);
         if !has_htb || !has_filters && are_filters_expected {
-            missing.push(format!("{} of {} has no HTB with filters any more", end.name, end.place));
+            missing.push(format!("{} of {} has lost its HTB discipline or its filters", end.name, end.place));
             continue;
         }
         for (place, wanted) in classes.iter().enumerate() {
@@ -131,12 +132,12 @@ pub fn disciplines(namespaces: &Namespaces, plan: &Plan, classes: &[Class]) -> R
             let expected = wanted.of_kernel().queue().kind();
             if kind != expected && wanted.drop_from == DropFrom::Tail {
                 kinds.push(format!(
-                    "class {} of {} at {} has a queue of the kind {kind} instead of {expected}",
+                    "class {} of {} at {} has a queue of kind {kind}, expected {expected}",
                     wanted.name, end.name, end.place
                 ));
             } else if kind != expected {
                 kinds.push(format!(
-                    "class {} of {} at {} has a queue of the kind {kind}: when it is full, Open vSwitch gets ENOBUFS and \
+                    "class {} of {} at {} has a queue of kind {kind}: when it is full, Open vSwitch gets ENOBUFS and \
                      discards the rest of its batch, frames of other classes included",
                     wanted.name, end.name, end.place
                 ));
@@ -147,12 +148,12 @@ pub fn disciplines(namespaces: &Namespaces, plan: &Plan, classes: &[Class]) -> R
         let why = "no link has a rate";
         return Ok([DISCIPLINE, HEAD_DROP].map(|name| Check::not_measured(name, why)).to_vec());
     }
-    let kept = "ovs-vswitchd removes the discipline of a port without a QoS row when it starts: give each port a row of the type \
-                linux-noop, and make the lab again";
+    let kept = "ovs-vswitchd removes the discipline of a port without a QoS row when it starts: create for each port a row of type \
+                linux-noop, and recreate the lab";
     let passed = format!("{count} interfaces");
     Ok(vec![
         Check::of(DISCIPLINE, missing, kept, passed.clone()),
-        Check::of(HEAD_DROP, kinds, "use pfifo_head_drop, or make the lab again", passed),
+        Check::of(HEAD_DROP, kinds, "use pfifo_head_drop, or recreate the lab", passed),
     ])
 }
 
@@ -170,18 +171,20 @@ pub fn bridges(namespaces: &Namespaces, plan: &Plan) -> Result<Option<Check>> {
             let port = netlink.bridge_port(index)?.filter(|port| port.bridge == bridge);
             Ok((port, netlink.has_multicast_snooping(bridge)?))
         });
-        let (port, snooping) = looked.map_err(Error::os(format!("look at the bridge {bridge}")))?;
+        let (port, snooping) = looked.map_err(Error::os(format!("read the bridge {bridge}")))?;
         let name = &end.name;
         match port {
-            None => complaints.push(format!("{name} is no port of the bridge {bridge} any more")),
-            Some(port) if !port.is_forwarding => complaints.push(format!("port {name} of {bridge} does not forward")),
+            None => complaints.push(format!("{name} is no longer a port of the bridge {bridge}")),
+            Some(port) if !port.is_forwarding => {
+                complaints.push(format!("port {name} of the bridge {bridge} does not forward"))
+            }
             Some(_) if snooping == Some(true) => complaints.push(format!(
-                "the bridge {bridge} forwards multicast by memberships (mcast_snooping), and no host here asks for them: groups vanish"
+                "the bridge {bridge} drops multicast, since mcast_snooping is on and no host reports memberships"
             )),
             Some(_) => {}
         }
     }
-    let cure = "set both ends of the link up and make the lab again";
+    let cure = "set both ends of the link up and mcast_snooping to 0, or recreate the lab";
     let check = || Check::of(BRIDGE, complaints, cure, format!("{count} ports"));
     Ok((count > 0).then(check))
 }

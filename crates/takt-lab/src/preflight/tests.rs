@@ -87,7 +87,7 @@ fn filters_of_other_marks_are_found_by_datagrams() {
         add_classes(netlink, index, 20_000_000, &classes)
     })
     .expect("root may");
-    assert_failed(&sent(&lab), CLASSES, &["port s1-2", "none by class urgent", "make the lab again"]);
+    assert_failed(&sent(&lab), CLASSES, &["port s1-2", "none through class urgent", "recreate the lab"]);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn buffers_of_a_switch_that_started_with_the_defaults_are_too_small() {
     assert_failed(
         &checks,
         SEND_BUFFER,
-        &[&format!("by one socket of {default} octets"), "raise net.core.wmem_default", "fewer frames"],
+        &[&format!("through one socket of {default} octets"), "raise net.core.wmem_default", "reduce the frames"],
     );
     assert_failed(&checks, RECEIVE_BUFFER, &["port s1-1 has a receive buffer of", "raise net.core.rmem_default"]);
 }
@@ -138,7 +138,7 @@ fn restart_removes_the_discipline_of_a_port_without_qos_row() {
     .expect("root may");
     lab.restart_switches().expect("it starts");
     let checks = lab.check().expect("the kernel answers");
-    assert_failed(&checks, DISCIPLINE, &["s1-2 of switches has no HTB", "without a QoS row", "linux-noop"]);
+    assert_failed(&checks, DISCIPLINE, &["s1-2 of switches has lost its HTB", "without a QoS row", "linux-noop"]);
 }
 
 #[test]
@@ -163,10 +163,10 @@ fn port_that_left_its_bridge_or_does_not_forward_is_found() {
     assert_eq!(of(Outcome::Passed), [CHECKSUM, CLASSES, DISCIPLINE, HEAD_DROP, BRIDGE], "{:?}", lab.checks());
     let port = port(&lab);
     at(&lab.namespaces, port, |netlink, index| netlink.set_up(index, false)).expect("root may");
-    assert_failed(&lab.check().expect("the kernel answers"), BRIDGE, &["port s1-2 of s1 does not forward"]);
+    assert_failed(&lab.check().expect("the kernel answers"), BRIDGE, &["port s1-2 of the bridge s1 does not forward"]);
     at(&lab.namespaces, port, |netlink, index| netlink.set_up(index, true)).expect("root may");
     assert!(lab.check().expect("the kernel answers").iter().all(|check| check.outcome != Outcome::Failed));
     // The port is now in no bridge.
     at(&lab.namespaces, port, |netlink, index| netlink.add_bridge_port(index, 0)).expect("root may");
-    assert_failed(&lab.check().expect("the kernel answers"), BRIDGE, &["s1-2 is no port of the bridge s1 any more"]);
+    assert_failed(&lab.check().expect("the kernel answers"), BRIDGE, &["s1-2 is no longer a port of the bridge s1"]);
 }

@@ -37,16 +37,16 @@ fn interface_drops_its_share_of_frames_and_counts_them_until_loss_is_removed() {
             count
         };
         assert_eq!(received(), DATAGRAMS);
-        netlink.add_loss(index, 0.2).expect("root may");
-        let error = netlink.add_loss(index, 0.2).expect_err("there is some");
+        netlink.add_loss(index, 0.2).expect("root has the permission");
+        let error = netlink.add_loss(index, 0.2).expect_err("the interface already drops frames");
         assert_eq!(code(&error), Some(libc::EEXIST), "{error}");
         let arrived = received();
-        let Lost { frames, dropped } = netlink.lost(index).expect("it is here");
+        let Lost { frames, dropped } = netlink.lost(index).expect("the interface exists");
         assert!(frames >= u64::from(DATAGRAMS) && dropped >= u64::from(DATAGRAMS - arrived), "{frames} {dropped}");
         // For 4,000 frames at 20 %, the standard deviation is 25.
         assert!((3000..3400).contains(&arrived), "{arrived}");
-        netlink.remove_loss(index).expect("root may");
-        assert_eq!(netlink.lost(index).expect("it is here"), Lost::default());
+        netlink.remove_loss(index).expect("root has the permission");
+        assert_eq!(netlink.lost(index).expect("the interface exists"), Lost::default());
         assert_eq!(received(), DATAGRAMS);
     });
 }

@@ -22,7 +22,7 @@ mod loss;
 const HTB: u32 = 0x0001_0000;
 
 fn output(program: &str, words: &[&str]) -> String {
-    let output = Command::new(program).args(words).output().expect("it is installed");
+    let output = Command::new(program).args(words).output().expect("the program is installed");
     assert!(output.status.success(), "{program} {words:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("UTF-8")
 }
@@ -31,31 +31,31 @@ fn output(program: &str, words: &[&str]) -> String {
 fn in_namespace(f: impl FnOnce(&mut Netlink, i32, &Host)) {
     let Some([host, peer]) = wire(1) else { return };
     let _inside = host.enter();
-    let index = interface_index("eth0").expect("it is there");
+    let index = interface_index("eth0").expect("the interface exists");
     f(&mut Netlink::route().expect("a socket"), index, &peer);
 }
 
 #[test]
 fn veth_ends_are_created_in_their_namespaces_with_addresses_and_routes() {
     in_namespace(|netlink, _, peer| {
-        let own = File::open("/proc/thread-self/ns/net").expect("proc is mounted");
-        let there = peer.run(|| File::open("/proc/thread-self/ns/net").expect("proc is mounted"));
+        let own = File::open("/proc/thread-self/ns/net").expect("/proc is mounted");
+        let there = peer.run(|| File::open("/proc/thread-self/ns/net").expect("/proc is mounted"));
         let ends = [
             VethEnd { name: "here", namespace: own.as_fd(), mac: Some([2, 9, 9, 9, 9, 9]), mtu: 1400, queues: None },
             VethEnd { name: "there", namespace: there.as_fd(), mac: None, mtu: 1400, queues: None },
         ];
-        netlink.add_veth([&ends[0], &ends[1]]).expect("root may");
-        let error = netlink.add_veth([&ends[0], &ends[1]]).expect_err("there is one");
+        netlink.add_veth([&ends[0], &ends[1]]).expect("root has the permission");
+        let error = netlink.add_veth([&ends[0], &ends[1]]).expect_err("the interface exists already");
         assert_eq!(code(&error), Some(libc::EEXIST), "{error}");
-        let index = interface_index("here").expect("it is here");
-        assert!(interface_index("there").is_err(), "it is elsewhere");
-        assert!(!netlink.is_running(index).expect("it is here"));
-        netlink.set_up(index, true).expect("root may");
+        let index = interface_index("here").expect("the interface exists");
+        assert!(interface_index("there").is_err(), "the interface is in the other namespace");
+        assert!(!netlink.is_running(index).expect("the interface exists"));
+        netlink.set_up(index, true).expect("root has the permission");
         peer.run(|| {
-            let index = interface_index("there").expect("it is there");
-            Netlink::route().expect("a socket").set_up(index, true).expect("root may");
+            let index = interface_index("there").expect("the interface exists");
+            Netlink::route().expect("a socket").set_up(index, true).expect("root has the permission");
         });
-        assert!(netlink.is_running(index).expect("it is here"));
+        assert!(netlink.is_running(index).expect("the interface exists"));
         netlink.add_address(index, IpAddr::V4(Ipv4Addr::new(10, 9, 0, 1)), 24).expect("a new address");
         netlink.add_address(index, IpAddr::V6(Ipv6Addr::new(0xfd09, 0, 0, 0, 0, 0, 0, 1)), 64).expect("a new address");
         netlink.add_route(index, IpAddr::V4(Ipv4Addr::new(230, 0, 0, 0)), 8).expect("a new route");
@@ -66,8 +66,8 @@ fn veth_ends_are_created_in_their_namespaces_with_addresses_and_routes() {
             assert!(shown.contains(expected), "{expected}: {shown}");
         }
         assert!(output("ip", &["route"]).contains("230.0.0.0/8 dev here"));
-        netlink.set_up(index, false).expect("root may");
-        assert!(!netlink.is_running(index).expect("it is here"));
+        netlink.set_up(index, false).expect("root has the permission");
+        assert!(!netlink.is_running(index).expect("the interface exists"));
     });
 }
 
@@ -118,7 +118,7 @@ fn tree_of_classes_is_shown_by_tc() {
         let filters = output("tc", &["filter", "show", "dev", "eth0"]);
         assert!(filters.contains("match 00b80000/00fc0000 at 0") && filters.contains("flowid 1:1"), "{filters}");
         assert!(filters.contains("match 0b800000/0fc00000 at 0"), "IPv6: {filters}");
-        netlink.remove_discipline(index, ROOT).expect("there is one");
+        netlink.remove_discipline(index, ROOT).expect("the discipline exists");
         assert!(netlink.disciplines(index).expect("a list").iter().all(|one| one.handle != HTB));
     });
 }
@@ -136,7 +136,7 @@ fn datagrams_are_counted_in_the_queue_of_their_dscp() {
         for target in ["10.77.0.2:9", "[fd77::2]:9"] {
             let any = if target.starts_with('[') { "[::]:0" } else { "0.0.0.0:0" };
             let socket = UdpSocket::bind(any).expect("a port is free");
-            socket.send_to(&[0; 100], target).expect("there is a route");
+            socket.send_to(&[0; 100], target).expect("a route exists");
         }
         assert_eq!(frames(netlink), ("pfifo".to_owned(), before + 2), "one of IPv4, one of IPv6");
     });
@@ -161,18 +161,18 @@ fn strict_priority_is_read_back_unless_it_was_changed() {
         assert_eq!(netlink.strict_priority(index).expect("a list").as_ref(), Some(&wanted));
         let twice = netlink.add_strict_priority(index, &wanted).map_err(|error| code(&error));
         assert_eq!(twice, Err(Some(libc::EEXIST)));
-        assert_eq!(netlink.strict_priority(index).expect("a list").as_ref(), Some(&wanted), "it is left as it was");
+        assert_eq!(netlink.strict_priority(index).expect("a list").as_ref(), Some(&wanted), "unchanged");
         let class = strict_priority::class(1);
         netlink.add_dscp_filter(index, strict_priority::HANDLE, 10, class).expect("a new filter");
-        let changed = netlink.strict_priority(index).expect("a list").expect("it is one of Takt");
+        let changed = netlink.strict_priority(index).expect("a list").expect("the discipline is from Takt");
         assert_eq!(changed.classes[1].dscp, [10]);
-        netlink.remove_discipline(index, class).expect("there is a queue");
+        netlink.remove_discipline(index, class).expect("the queue exists");
         netlink.add_leaf(index, 1, Discipline::Pfifo { frames: 256 }).expect("a new queue");
-        let changed = netlink.strict_priority(index).expect("a list").expect("it is one of Takt");
+        let changed = netlink.strict_priority(index).expect("a list").expect("the discipline is from Takt");
         assert_eq!(changed.classes[1].drop_from, strict_priority::DropFrom::Tail);
-        netlink.remove_discipline(index, ROOT).expect("there is one");
+        netlink.remove_discipline(index, ROOT).expect("the discipline exists");
         make_tree(netlink, index);
-        assert_eq!(netlink.strict_priority(index).expect("a list"), None, "it has another handle");
+        assert_eq!(netlink.strict_priority(index).expect("a list"), None, "the handle differs");
     });
 }
 
@@ -185,7 +185,7 @@ fn classes_with_a_ceiling_and_tail_drop_are_read_back_and_filters_can_be_recreat
         netlink.add_strict_priority(index, &wanted).expect("a new tree");
         assert_eq!(netlink.strict_priority(index).expect("a list").as_ref(), Some(&wanted));
         for _ in 0..2 {
-            netlink.remove_filters(index, strict_priority::HANDLE).expect("root may");
+            netlink.remove_filters(index, strict_priority::HANDLE).expect("root has the permission");
             assert!(!netlink.has_filters(index, strict_priority::HANDLE).expect("a list"));
         }
         netlink.add_class_filters(index, &wanted.classes).expect("the classes are there");
@@ -210,13 +210,13 @@ fn strict_priority_with_no_class_or_too_many_is_refused_and_leaves_nothing() {
 #[test]
 fn frames_are_captured_in_both_directions_with_their_times() {
     in_namespace(|_, index, peer| {
-        let capture = FrameSocket::capture(index, 1 << 20).expect("root may");
+        let capture = FrameSocket::capture(index, 1 << 20).expect("root has the permission");
         let (there, far) = peer.run(|| {
-            let index = interface_index("eth0").expect("it is there");
-            let capture = FrameSocket::capture(index, 1 << 20).expect("root may");
-            (capture, FrameSocket::sender(index).expect("root may"))
+            let index = interface_index("eth0").expect("the interface exists");
+            let capture = FrameSocket::capture(index, 1 << 20).expect("root has the permission");
+            (capture, FrameSocket::sender(index).expect("root has the permission"))
         });
-        let near = FrameSocket::sender(index).expect("root may");
+        let near = FrameSocket::sender(index).expect("root has the permission");
         let frame =
             |mark: u8| [&[2, 0xee, 0, 0, 0, mark][..], &[2, 0xee, 0, 0, 0, 9], &[0x88, 0xb5], &[7; 50]].concat();
         let passed = |socket: &FrameSocket, mark: u8| {
@@ -230,7 +230,7 @@ fn frames_are_captured_in_both_directions_with_their_times() {
                 }
                 found.is_some()
             });
-            found.expect("it has passed")
+            found.expect("the frame has passed")
         };
         near.send(&frame(1)).expect("the link is up");
         let (out, into) = (passed(&capture, 1), passed(&there, 1));
@@ -249,9 +249,9 @@ fn frames_are_captured_in_both_directions_with_their_times() {
 #[test]
 fn filtered_capture_contains_only_udp_of_its_source() {
     in_namespace(|_, index, _| {
-        let capture = FrameSocket::capture(index, 1 << 20).expect("root may");
-        let sender = FrameSocket::sender(index).expect("root may");
-        assert_eq!(capture.address().expect("it is bound"), sender.address().expect("it is bound"));
+        let capture = FrameSocket::capture(index, 1 << 20).expect("root has the permission");
+        let sender = FrameSocket::sender(index).expect("root has the permission");
+        assert_eq!(capture.address().expect("the socket is bound"), sender.address().expect("the socket is bound"));
         let source = Ipv4Addr::new(10, 0, 0, 7);
         let frame = |ether_type: u16, protocol: u8, source: Ipv4Addr| {
             let mut frame = [&[2, 0xee, 0, 0, 0, 1][..], &[2, 0xee, 0, 0, 0, 9], &ether_type.to_be_bytes()].concat();
@@ -266,10 +266,10 @@ fn filtered_capture_contains_only_udp_of_its_source() {
             sender.send(&refused).expect("the link is up");
         }
         sender.send(&frame(0x0800, 17, source)).expect("the link is up");
-        assert!(capture.wait(Duration::from_secs(30)).expect("it can"), "the last one passes");
-        let passed = capture.receive(&mut buffer).expect("the link is up").expect("it came");
+        assert!(capture.wait(Duration::from_secs(30)).expect("the socket can be polled"), "the last one passes");
+        let passed = capture.receive(&mut buffer).expect("the link is up").expect("the frame arrived");
         assert_eq!(buffer[..passed.len], frame(0x0800, 17, source));
-        assert!(!capture.wait(Duration::ZERO).expect("it can"), "the others do not");
+        assert!(!capture.wait(Duration::ZERO).expect("the socket can be polled"), "the others do not");
     });
 }
 
@@ -284,7 +284,7 @@ fn frames_of_a_packet_socket_are_counted_by_dscp_with_and_without_a_tag() {
     in_namespace(|netlink, index, _| {
         make_tree(netlink, index);
         netlink.add_dscp_filter(index, HTB, 46, HTB | 1).expect("a new filter");
-        let socket = FrameSocket::sender(index).expect("root may");
+        let socket = FrameSocket::sender(index).expect("root has the permission");
         let mut frames = || {
             let all = netlink.disciplines(index).expect("a list");
             all.iter().find(|one| one.parent == HTB | 1).map(|one| one.frames).expect("a queue")
@@ -313,13 +313,13 @@ fn packet_sockets_are_listed_with_their_buffers() {
     in_namespace(|_, index, _| {
         // SAFETY: no pointers; the descriptor is closed below.
         let descriptor = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW, 0) };
-        assert!(descriptor >= 0, "root may");
+        assert!(descriptor >= 0, "root has the permission");
         let sockets = Netlink::sockets().expect("a socket").packet_sockets().expect("a list");
-        let target = std::fs::read_link(format!("/proc/self/fd/{descriptor}")).expect("it is open");
+        let target = std::fs::read_link(format!("/proc/self/fd/{descriptor}")).expect("the socket is open");
         let own = |inode: u32| target.to_string_lossy() == format!("socket:[{inode}]");
-        let found = sockets.iter().find(|socket| own(socket.inode)).expect("it is open");
+        let found = sockets.iter().find(|socket| own(socket.inode)).expect("the socket is open");
         let default = |name: &str| {
-            let text = std::fs::read_to_string(format!("/proc/sys/net/core/{name}")).expect("proc is mounted");
+            let text = std::fs::read_to_string(format!("/proc/sys/net/core/{name}")).expect("/proc is mounted");
             text.trim().parse::<u32>().expect("a number")
         };
         assert_eq!((found.interface, found.drops), (0, 0), "{index}");

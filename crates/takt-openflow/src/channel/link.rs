@@ -148,7 +148,7 @@ impl Link {
     /// Queues a message of the channel itself. [`Self::has_reserve`] keeps room for it.
     fn answer(&mut self, version: Version, xid: Xid, message: &Message) {
         let result = message.encode_into(version, xid, &mut self.out);
-        debug_assert!(result.is_ok(), "messages of the channel have a form in every version: {result:?}");
+        debug_assert!(result.is_ok(), "messages of the channel can be encoded in every version: {result:?}");
     }
 
     /// Queues a message that results from a received one, like [`Self::answer`].

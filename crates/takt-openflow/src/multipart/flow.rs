@@ -60,7 +60,7 @@ impl Wire for FlowRequest {
     fn write(&self, w: &mut Writer<'_>) {
         if w.version() == Version::V1_0 {
             w.refuse_if(self.out_group != GROUP_ANY, "a group");
-            w.refuse_if(self.cookie != 0 || self.cookie_mask != 0, "a choice of flows by cookie");
+            w.refuse_if(self.cookie != 0 || self.cookie_mask != 0, "selection of flows by cookie");
             self.matching.write(w);
             w.u8(self.table);
             w.reserved(1);

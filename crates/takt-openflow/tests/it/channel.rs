@@ -49,7 +49,7 @@ fn only(mut events: Vec<Event>) -> Event {
 fn outcome(pair: &mut Pair) -> Outcome {
     match only(pair.controller_events()) {
         Event::Completed { outcome, .. } => outcome,
-        other => panic!("{other:?} instead of an outcome"),
+        other => panic!("expected an outcome, got {other:?}"),
     }
 }
 
@@ -110,7 +110,7 @@ fn foreign_versions_and_short_lengths_end_the_connection() {
         (&[4, 5, 0, 7, 0, 0, 0, 1], "message of 7 octets is shorter than its header of 8"),
     ] {
         let mut pair = Pair::up(1, Version::V1_3);
-        pair.controller.request(pair.now, TIMEOUT, &Message::BarrierRequest).expect("there is room");
+        pair.controller.request(pair.now, TIMEOUT, &Message::BarrierRequest).expect("the send buffer has space");
         pair.controller.handle_bytes(pair.now, octets);
         let events = pair.controller_events();
         assert!(matches!(&events[0], Event::Completed { outcome: Outcome::Lost(_), .. }), "{events:?}");
@@ -123,7 +123,7 @@ fn foreign_versions_and_short_lengths_end_the_connection() {
 #[test]
 fn malformed_message_is_answered_with_an_error_and_the_channel_continues() {
     let mut pair = Pair::up(1, Version::V1_3);
-    let mut octets = flow(1).encode(Version::V1_3, 77).expect("it has a form");
+    let mut octets = flow(1).encode(Version::V1_3, 77).expect("the version can encode it");
     octets[25] = 9;
     pair.switch.handle_bytes(pair.now, &octets);
     pair.switch.handle_bytes(pair.now, &[4, 99, 0, 8, 0, 0, 0, 78]);
@@ -135,7 +135,7 @@ fn malformed_message_is_answered_with_an_error_and_the_channel_continues() {
         assert_eq!((found, error.cause), (xid, Cause::BadRequest(code)));
     }
     assert_eq!(pair.switch.counters().malformed, 2);
-    pair.controller.transaction(pair.now, TIMEOUT, &[flow(2)]).expect("there is room");
+    pair.controller.transaction(pair.now, TIMEOUT, &[flow(2)]).expect("the send buffer has space");
     pair.run();
     pair.answer_barriers();
     assert_eq!(outcome(&mut pair), Outcome::Done);
@@ -147,20 +147,20 @@ fn transaction_names_the_messages_that_failed() {
         for seed in 1..20 {
             let mut pair = Pair::up(seed, version);
             let flows: Vec<Message> = (0..9).map(flow).collect();
-            pair.controller.transaction(pair.now, TIMEOUT, &flows).expect("there is room");
+            pair.controller.transaction(pair.now, TIMEOUT, &flows).expect("the send buffer has space");
             pair.run();
             let mut asked = 0;
             while let Some(event) = pair.switch.poll_event() {
                 let SwitchEvent::Request(request) = event else { panic!("{event:?}") };
                 if request.message == Message::BarrierRequest {
-                    pair.switch.reply(request.xid, &Message::BarrierReply).expect("there is room");
+                    pair.switch.reply(request.xid, &Message::BarrierReply).expect("the send buffer has space");
                 } else if [2, 5].contains(&asked) {
                     pair.switch.refuse(&request, Cause::FlowModFailed(FlowModFailed::TableFull));
                 }
                 asked += 1;
             }
             pair.run();
-            let Outcome::Failed(failures) = outcome(&mut pair) else { panic!("it failed") };
+            let Outcome::Failed(failures) = outcome(&mut pair) else { panic!("the outcome is not a failure") };
             assert_eq!(failures.iter().map(|failure| failure.message).collect::<Vec<_>>(), [Some(2), Some(5)]);
             for failure in failures {
                 assert_eq!(failure.error.cause, Cause::FlowModFailed(FlowModFailed::TableFull));
@@ -189,11 +189,11 @@ fn request_without_an_answer_ends_at_its_deadline_and_a_late_reply_is_counted() 
 fn reply_of_another_type_is_the_outcome() {
     let mut pair = Pair::up(1, Version::V1_3);
     let role = RoleMessage { role: ControllerRole::Master, short_id: 0, generation: 1 };
-    pair.controller.request(pair.now, TIMEOUT, &Message::RoleRequest(role)).expect("there is room");
+    pair.controller.request(pair.now, TIMEOUT, &Message::RoleRequest(role)).expect("the send buffer has space");
     pair.run();
     let Some(SwitchEvent::Request(request)) = pair.switch.poll_event() else { panic!("a request") };
     assert_eq!(request.message, Message::RoleRequest(role));
-    pair.switch.reply(request.xid, &Message::BarrierReply).expect("there is room");
+    pair.switch.reply(request.xid, &Message::BarrierReply).expect("the send buffer has space");
     pair.run();
     assert_eq!(outcome(&mut pair), Outcome::Unexpected(Message::BarrierReply));
 }
@@ -201,7 +201,7 @@ fn reply_of_another_type_is_the_outcome() {
 #[test]
 fn malformed_reply_is_the_outcome() {
     let mut pair = Pair::up(1, Version::V1_3);
-    pair.controller.request(pair.now, TIMEOUT, &Message::GetConfigRequest).expect("there is room");
+    pair.controller.request(pair.now, TIMEOUT, &Message::GetConfigRequest).expect("the send buffer has space");
     let xid = pair.controller.poll_transmit()[4..8].to_vec();
     pair.controller.handle_bytes(pair.now, &[&[4, 8, 0, 9][..], &xid, &[0]].concat());
     assert!(matches!(outcome(&mut pair), Outcome::Malformed(_)));
@@ -219,13 +219,13 @@ fn bundle_is_committed_after_it_is_filled() {
         for seed in 1..20 {
             let mut pair = Pair::up(seed, version);
             let flows: Vec<Message> = (0..5).map(flow).collect();
-            pair.controller.bundle(pair.now, TIMEOUT, ATOMIC | ORDERED, flows.clone()).expect("there is room");
+            pair.controller.bundle(pair.now, TIMEOUT, ATOMIC | ORDERED, flows.clone()).expect("enough space");
             pair.run();
             let Some(SwitchEvent::Commit { xid, bundle }) = pair.switch.poll_event() else { panic!("a commit") };
             let messages: Vec<Message> = bundle.messages.iter().map(|request| request.message.clone()).collect();
             assert_eq!((messages, bundle.flags), (flows, ATOMIC | ORDERED));
-            assert_eq!(pair.controller_events(), vec![], "nothing before the commit is answered");
-            pair.switch.committed(xid, &bundle).expect("there is room");
+            assert_eq!(pair.controller_events(), vec![], "no reply arrives before the commit");
+            pair.switch.committed(xid, &bundle).expect("the send buffer has space");
             pair.run();
             assert_eq!(outcome(&mut pair), Outcome::Done);
         }
@@ -237,10 +237,10 @@ fn bundle_that_cannot_be_filled_is_discarded() {
     for version in SINCE_1_3 {
         let mut pair = Pair::up(5, version);
         let messages = vec![flow(1), Message::BarrierRequest, flow(2)];
-        pair.controller.bundle(pair.now, TIMEOUT, ATOMIC, messages).expect("there is room");
+        pair.controller.bundle(pair.now, TIMEOUT, ATOMIC, messages).expect("the send buffer has space");
         pair.run();
         assert_eq!(pair.switch.poll_event(), None, "nothing is committed");
-        let Outcome::Failed(failures) = outcome(&mut pair) else { panic!("it failed") };
+        let Outcome::Failed(failures) = outcome(&mut pair) else { panic!("the outcome is not a failure") };
         assert_eq!(failures.len(), 1);
         assert_eq!(failures[0].message, Some(1));
         assert_eq!(failures[0].error.cause, Cause::BundleFailed(BundleFailed::MsgUnsup));
@@ -250,12 +250,12 @@ fn bundle_that_cannot_be_filled_is_discarded() {
 #[test]
 fn failed_commit_names_the_message_and_the_bundle() {
     let mut pair = Pair::up(5, Version::V1_3);
-    pair.controller.bundle(pair.now, TIMEOUT, ATOMIC, vec![flow(1), flow(2)]).expect("there is room");
+    pair.controller.bundle(pair.now, TIMEOUT, ATOMIC, vec![flow(1), flow(2)]).expect("the send buffer has space");
     pair.run();
     let Some(SwitchEvent::Commit { xid, bundle }) = pair.switch.poll_event() else { panic!("a commit") };
     pair.switch.commit_failed(xid, &bundle, 1, Cause::FlowModFailed(FlowModFailed::Overlap));
     pair.run();
-    let Outcome::Failed(failures) = outcome(&mut pair) else { panic!("it failed") };
+    let Outcome::Failed(failures) = outcome(&mut pair) else { panic!("the outcome is not a failure") };
     let causes: Vec<_> = failures.iter().map(|failure| (failure.message, failure.error.cause)).collect();
     let overlap = Cause::FlowModFailed(FlowModFailed::Overlap);
     assert_eq!(causes, [(Some(1), overlap), (None, Cause::BundleFailed(BundleFailed::MsgFailed))]);
@@ -268,17 +268,17 @@ fn switch_limits_bundles_and_their_messages() {
     pair.run();
     pair.answer_barriers();
     pair.controller_events();
-    pair.controller.bundle(pair.now, TIMEOUT, ATOMIC, (0..4).map(flow).collect()).expect("there is room");
+    pair.controller.bundle(pair.now, TIMEOUT, ATOMIC, (0..4).map(flow).collect()).expect("the send buffer has space");
     pair.run();
-    let Outcome::Failed(failures) = outcome(&mut pair) else { panic!("it failed") };
+    let Outcome::Failed(failures) = outcome(&mut pair) else { panic!("the outcome is not a failure") };
     let causes: Vec<_> = failures.iter().map(|failure| (failure.message, failure.error.cause)).collect();
     let too_many = Cause::BundleFailed(BundleFailed::MsgTooMany);
     assert_eq!(causes, [(Some(2), too_many), (Some(3), too_many)]);
     for _ in 0..2 {
-        pair.controller.bundle(pair.now, TIMEOUT, ATOMIC, vec![flow(1)]).expect("there is room");
+        pair.controller.bundle(pair.now, TIMEOUT, ATOMIC, vec![flow(1)]).expect("the send buffer has space");
     }
     pair.run();
-    let Outcome::Failed(failures) = outcome(&mut pair) else { panic!("the second has no room") };
+    let Outcome::Failed(failures) = outcome(&mut pair) else { panic!("the second bundle does not fit") };
     assert_eq!(failures[0].error.cause, Cause::BundleFailed(BundleFailed::OutOfBundles));
 }
 
@@ -313,10 +313,10 @@ fn multipart_reply_is_reassembled_in_order() {
     for version in SINCE_1_3 {
         let mut pair = Pair::up(9, version);
         let request = Message::MultipartRequest(MultipartRequest::new(RequestBody::Flow(FlowRequest::default())));
-        pair.controller.request(pair.now, TIMEOUT, &request).expect("there is room");
+        pair.controller.request(pair.now, TIMEOUT, &request).expect("the send buffer has space");
         pair.run();
         let Some(SwitchEvent::Request(request)) = pair.switch.poll_event() else { panic!("a request") };
-        pair.switch.reply_multipart(request.xid, stats(5000, version)).expect("there is room");
+        pair.switch.reply_multipart(request.xid, stats(5000, version)).expect("the send buffer has space");
         assert!(pair.switch.poll_transmit().len() > 2 * 65_535, "several parts");
         pair.run();
         assert_eq!(outcome(&mut pair), Outcome::Multipart(stats(5000, version)));
@@ -331,20 +331,20 @@ fn multipart_reply_beyond_the_limit_is_too_large() {
     pair.answer_barriers();
     pair.controller_events();
     let request = Message::MultipartRequest(MultipartRequest::new(RequestBody::Flow(FlowRequest::default())));
-    pair.controller.request(pair.now, TIMEOUT, &request).expect("there is room");
+    pair.controller.request(pair.now, TIMEOUT, &request).expect("the send buffer has space");
     pair.run();
     let Some(SwitchEvent::Request(request)) = pair.switch.poll_event() else { panic!("a request") };
-    pair.switch.reply_multipart(request.xid, stats(5000, Version::V1_3)).expect("there is room");
+    pair.switch.reply_multipart(request.xid, stats(5000, Version::V1_3)).expect("the send buffer has space");
     pair.run();
     assert_eq!(outcome(&mut pair), Outcome::TooLarge { limit: 100_000 });
-    assert!(pair.controller.counters().unmatched > 0, "the parts behind it answer nothing");
+    assert!(pair.controller.counters().unmatched > 0, "later parts complete nothing");
 }
 
 #[test]
 fn silent_peer_is_probed_and_then_disconnected() {
     let mut pair = Pair::up(1, Version::V1_3);
     pair.pass(Duration::from_secs(5));
-    assert_eq!((pair.controller.counters().echoes, pair.switch.counters().echoes), (1, 1), "both asked");
+    assert_eq!((pair.controller.counters().echoes, pair.switch.counters().echoes), (1, 1), "one each");
     assert_eq!(pair.controller_events(), vec![]);
     let pending = pair.controller.request(pair.now, Duration::from_secs(60), &Message::BarrierRequest).expect("room");
     // From now on, no octets reach the switch.
@@ -385,7 +385,7 @@ fn asynchronous_messages_follow_role_and_masks() {
         assert!(matches!(only(pair.controller_events()), Event::Message { .. }));
         pair.switch.set_role(ControllerRole::Slave);
         assert_eq!(pair.switch.notify(&packet_in(PacketInReason::NO_MATCH)), Ok(true));
-        pair.controller.transaction(pair.now, TIMEOUT, &[flow(1)]).expect("there is room");
+        pair.controller.transaction(pair.now, TIMEOUT, &[flow(1)]).expect("the send buffer has space");
         pair.run();
         pair.answer_barriers();
         let events = pair.controller_events();
@@ -409,7 +409,7 @@ fn full_transmit_queue_refuses_messages_until_there_is_room() {
     assert_eq!(refused, Err(SendError::OutOfRoom { needed: 808, free: 192 }));
     assert_eq!(pair.controller.poll_transmit(), before);
     pair.run();
-    pair.controller.transaction(pair.now, TIMEOUT, &flows).expect("there is room again");
+    pair.controller.transaction(pair.now, TIMEOUT, &flows).expect("the send buffer has space again");
 }
 
 #[test]
@@ -436,7 +436,7 @@ fn full_event_queue_stops_reception_without_loss() {
     pair.answer_barriers();
     pair.controller_events();
     for _ in 0..20 {
-        pair.switch.notify(&packet_in(PacketInReason::NO_MATCH)).expect("there is room");
+        pair.switch.notify(&packet_in(PacketInReason::NO_MATCH)).expect("the send buffer has space");
     }
     let mut seen = 0;
     loop {
@@ -457,7 +457,7 @@ fn echoes_are_answered_only_while_there_is_room() {
     let mut pair = Pair::new(1, Versions::of(&[Version::V1_3]), Versions::ALL, limits);
     pair.run();
     pair.answer_barriers();
-    let echo = Message::EchoRequest(vec![7; 60_000]).encode(Version::V1_3, 5).expect("it fits");
+    let echo = Message::EchoRequest(vec![7; 60_000]).encode(Version::V1_3, 5).expect("the message can be encoded");
     let flood = echo.repeat(10);
     let taken = pair.switch.handle_bytes(pair.now, &flood);
     assert!(pair.switch.poll_transmit().len() <= 1000 + 65_535, "{}", pair.switch.poll_transmit().len());
@@ -489,7 +489,7 @@ fn operations_in_flight_are_reported_lost_once_when_the_connection_ends() {
 #[test]
 fn bundle_past_its_deadline_is_discarded() {
     let mut pair = Pair::up(1, Version::V1_4);
-    pair.controller.bundle(pair.now, Duration::from_secs(1), ATOMIC, vec![flow(1)]).expect("there is room");
+    pair.controller.bundle(pair.now, Duration::from_secs(1), ATOMIC, vec![flow(1)]).expect("the send buffer has space");
     let deadline = pair.now.after(Duration::from_secs(1));
     pair.controller.handle_timeout(deadline);
     assert_eq!(outcome(&mut pair), Outcome::TimedOut(vec![]));
@@ -506,7 +506,7 @@ fn multipart_request_has_one_transaction_id_and_one_reply() {
     let mut pair = Pair::up(4, Version::V1_3);
     let part = || MultipartRequest::new(RequestBody::TableFeatures(vec![]));
     let parts = vec![part(), part(), part()];
-    pair.controller.request_in_parts(pair.now, TIMEOUT, parts).expect("there is room");
+    pair.controller.request_in_parts(pair.now, TIMEOUT, parts).expect("the send buffer has space");
     pair.run();
     let mut flags = Vec::new();
     let mut xids = Vec::new();
@@ -518,7 +518,7 @@ fn multipart_request_has_one_transaction_id_and_one_reply() {
     }
     assert_eq!(flags, [MORE, MORE, 0]);
     assert!(xids.iter().all(|xid| *xid == xids[0]));
-    pair.switch.reply_multipart(xids[0], ReplyBody::TableFeatures(vec![])).expect("there is room");
+    pair.switch.reply_multipart(xids[0], ReplyBody::TableFeatures(vec![])).expect("the send buffer has space");
     pair.run();
     assert_eq!(outcome(&mut pair), Outcome::Multipart(ReplyBody::TableFeatures(vec![])));
 }

@@ -20,7 +20,7 @@ fn directory() -> PathBuf {
 fn samples() -> BTreeSet<(String, Vec<u8>)> {
     let encode = |version: Version| {
         let octets = move |(index, message): (usize, takt_openflow::Message)| {
-            let octets = message.encode(version, XID).expect("samples have a form in their version");
+            let octets = message.encode(version, XID).expect("samples can be encoded in their version");
             (format!("{version}-{index:03}"), octets)
         };
         all(version).into_iter().enumerate().map(octets)

@@ -14,7 +14,7 @@ const GROWTH_MAX: usize = 16;
 /// Decodes octets. A decoded message must round-trip.
 fn read(version: Version, octets: &[u8]) -> bool {
     let Ok((xid, message)) = Message::decode(version, octets) else { return false };
-    let written = message.encode(version, xid).expect("what was read has a form in its version");
+    let written = message.encode(version, xid).expect("a decoded message can be encoded in its version");
     assert_eq!(written.len(), octets.len(), "{message:?}");
     assert_eq!(Message::decode(version, &written), Ok((xid, message)));
     true
@@ -106,7 +106,7 @@ fn memory_of_a_message_is_bounded_by_its_length() {
     let group = takt_openflow::group::GroupMod::add(1, takt_openflow::group::GroupType::All, vec![]);
     for (kind, header, list) in dense {
         let message = if kind == 14 { Message::FlowMod(flow.clone()) } else { Message::GroupMod(group.clone()) };
-        let mut octets = message.encode(Version::V1_3, 1).expect("it has a form");
+        let mut octets = message.encode(Version::V1_3, 1).expect("the version can encode it");
         assert!(octets.len() <= header + 8);
         octets.extend(list);
         let len = u16::try_from(octets.len()).expect("below 64 KiB");

@@ -61,7 +61,7 @@ impl Session {
     }
 
     fn now(&self) -> Instant {
-        Instant(u64::try_from(self.start.elapsed().as_nanos()).expect("a test does not take so long"))
+        Instant(u64::try_from(self.start.elapsed().as_nanos()).expect("the test time is in range"))
     }
 
     /// Transfers octets until a wanted event occurs. Other events are discarded.
@@ -76,7 +76,7 @@ impl Session {
                 assert!(!matches!(event, Event::Down(_) | Event::Malformed { .. }), "{}: {event:?}", self.version);
             }
             let out = self.controller.poll_transmit().to_vec();
-            self.socket.write_all(&out).expect("the switch takes it");
+            self.socket.write_all(&out).expect("the switch accepts the message");
             self.controller.transmitted(out.len());
             match self.socket.read(&mut buffer) {
                 Ok(0) => self.controller.handle_disconnect(),
@@ -89,7 +89,7 @@ impl Session {
             }
             self.controller.handle_timeout(self.now());
         }
-        panic!("{}: the event does not come", self.version);
+        panic!("{}: the event does not arrive", self.version);
     }
 
     fn outcome(&mut self) -> Outcome {
@@ -100,17 +100,17 @@ impl Session {
     }
 
     fn transaction(&mut self, messages: &[Message]) -> Outcome {
-        self.controller.transaction(self.now(), TIMEOUT, messages).expect("there is room");
+        self.controller.transaction(self.now(), TIMEOUT, messages).expect("the send buffer has space");
         self.outcome()
     }
 
     fn bundle(&mut self, messages: Vec<Message>) -> Outcome {
-        self.controller.bundle(self.now(), TIMEOUT, ATOMIC | ORDERED, messages).expect("there is room");
+        self.controller.bundle(self.now(), TIMEOUT, ATOMIC | ORDERED, messages).expect("the send buffer has space");
         self.outcome()
     }
 
     fn request(&mut self, request: &Message) -> Outcome {
-        self.controller.request(self.now(), TIMEOUT, request).expect("there is room");
+        self.controller.request(self.now(), TIMEOUT, request).expect("the send buffer has space");
         self.outcome()
     }
 
@@ -175,7 +175,7 @@ fn bundles_are_atomic(session: &mut Session) {
     let version = session.version;
     assert_eq!(session.transaction(&[deleted(version)]), Outcome::Done);
     let bad = Message::FlowMod(flow(12, Action::Group(99)));
-    let Outcome::Failed(failures) = session.bundle(vec![added(10), added(11), bad]) else { panic!("it failed") };
+    let Outcome::Failed(failures) = session.bundle(vec![added(10), added(11), bad]) else { panic!("no failure") };
     assert!(failures.iter().any(|failure| failure.message == Some(2)), "{version}: {failures:?}");
     assert_eq!(session.flows(), BTreeSet::new(), "{version}: nothing was applied");
     assert_eq!(session.bundle(vec![added(10), added(11)]), Outcome::Done, "{version}");
@@ -216,7 +216,7 @@ fn a_packet_out_to_the_controller_comes_in(session: &mut Session) {
     let frame: Vec<u8> = [&[0xff; 6][..], &[2, 0, 0, 0, 0, 9, 0x88, 0xb5], &[version.octet(); 50]].concat();
     let actions = vec![Action::output(PortNo::CONTROLLER)];
     let packet = PacketOut::new(PortNo(1), actions, frame.clone());
-    session.controller.send(&Message::PacketOut(packet)).expect("there is room");
+    session.controller.send(&Message::PacketOut(packet)).expect("the send buffer has space");
     let is_packet =
         |event: &Event| matches!(event, Event::Message { message, .. } if matches!(**message, Message::PacketIn(_)));
     let Event::Message { message, .. } = session.until(is_packet) else { panic!("a packet-in") };

@@ -18,7 +18,7 @@ use crate::samples::{XID, usual};
 /// Returns the output of `ovs-ofctl ofp-print` for a message, including warnings.
 fn print(octets: &[u8]) -> String {
     let hex: String = octets.iter().map(|octet| format!("{octet:02x}")).collect();
-    let output = Command::new("ovs-ofctl").args(["ofp-print", &hex, "2"]).output().expect("it is installed");
+    let output = Command::new("ovs-ofctl").args(["ofp-print", &hex, "2"]).output().expect("ovs-ofctl is installed");
     String::from_utf8_lossy(&[output.stderr, output.stdout].concat()).into_owned()
 }
 
@@ -199,7 +199,7 @@ fn open_vswitch_prints_the_values_of_every_message() {
     let mut wrong = Vec::new();
     for version in Version::ALL {
         for message in usual(version) {
-            let text = print(&message.encode(version, XID).expect("samples have a form in their version"));
+            let text = print(&message.encode(version, XID).expect("samples can be encoded in their version"));
             if is_unknown_to_ovs(version, &message) {
                 assert!(text.contains("incorrect length"), "it reads METER_FEATURES now: {text}");
                 continue;

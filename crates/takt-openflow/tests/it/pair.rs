@@ -58,7 +58,7 @@ impl Pair {
             Some(Event::Up { version: chosen, features: found }) => {
                 assert_eq!((chosen, *found), (version, features()));
             }
-            other => panic!("{other:?} instead of Up"),
+            other => panic!("expected Up, got {other:?}"),
         }
         pair
     }
@@ -101,7 +101,7 @@ impl Pair {
             if let SwitchEvent::Request(request) = &event
                 && request.message == takt_openflow::Message::BarrierRequest
             {
-                self.switch.reply(request.xid, &takt_openflow::Message::BarrierReply).expect("there is room");
+                self.switch.reply(request.xid, &takt_openflow::Message::BarrierReply).expect("enough space");
                 self.run();
                 continue;
             }

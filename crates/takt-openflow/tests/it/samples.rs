@@ -483,7 +483,7 @@ fn of_every_version(version: Version) -> Vec<Message> {
     let total_len = u16::try_from(data.len()).expect("short");
     let reason = PacketInReason::ACTION;
     let cause = Cause::FlowModFailed(FlowModFailed::TableFull);
-    let failed = Message::FlowMod(flow(version, vec![], vec![])).encode(version, 7).expect("it has a form");
+    let failed = Message::FlowMod(flow(version, vec![], vec![])).encode(version, 7).expect("the version can encode it");
     vec![
         Message::Hello(Hello::new(Versions::ALL)),
         Message::Error(ErrorMessage { cause, data: failed }),

@@ -58,7 +58,7 @@ fn capture(dissector: &str, messages: &[Vec<u8>]) -> Vec<u8> {
 
 /// Returns the lines that tshark prints for a capture.
 fn tshark(path: &std::path::Path, arguments: &[&str]) -> Vec<String> {
-    let output = Command::new("tshark").arg("-r").arg(path).args(arguments).output().expect("it is installed");
+    let output = Command::new("tshark").arg("-r").arg(path).args(arguments).output().expect("tshark is installed");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
 }
@@ -74,7 +74,7 @@ fn tshark_reads_every_message_and_its_fields() {
     for (version, prefix) in DISSECTORS {
         let messages = usual(version);
         let octets: Vec<Vec<u8>> =
-            messages.iter().map(|message| message.encode(version, XID).expect("samples have a form")).collect();
+            messages.iter().map(|message| message.encode(version, XID).expect("samples can be encoded")).collect();
         let path = directory.join(format!("{}.pcap", version.octet()));
         fs::write(&path, capture(prefix, &octets)).expect("the capture can be written");
         let fields = ["type", "xid", "flowmod.priority"].map(|field| format!("{prefix}.{field}"));
@@ -98,6 +98,6 @@ fn tshark_reads_every_message_and_its_fields() {
             }
         }
     }
-    fs::remove_dir_all(&directory).expect("it was made here");
+    fs::remove_dir_all(&directory).expect("the test created the directory");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

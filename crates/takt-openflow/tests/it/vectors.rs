@@ -46,7 +46,7 @@ fn packet_data() -> Option<PathBuf> {
 
 /// Returns name and octets of each vector.
 fn vectors(directory: &str) -> Option<Vec<(String, Vec<u8>)>> {
-    let entries = fs::read_dir(packet_data()?.join(directory)).expect("the wheel has this directory");
+    let entries = fs::read_dir(packet_data()?.join(directory)).expect("the wheel contains this directory");
     let mut files: Vec<_> = entries
         .map(|entry| {
             let path = entry.expect("the directory can be read").path();
@@ -78,7 +78,7 @@ fn fault(version: Version, octets: &[u8]) -> Option<String> {
     };
     match message.encode(version, xid) {
         Ok(again) if again == octets => None,
-        Ok(again) => Some(format!("comes back as {again:x?} instead of {octets:x?}")),
+        Ok(again) => Some(format!("encodes to {again:x?} instead of {octets:x?}")),
         Err(error) => Some(error.to_string()),
     }
 }
@@ -91,20 +91,20 @@ fn published_vectors_round_trip() {
     let mut wrong = Vec::new();
     let mut built = 0;
     for (directory, version, count) in DIRECTORIES {
-        let vectors = vectors(directory).expect("the wheel is there");
+        let vectors = vectors(directory).expect("the wheel is installed");
         assert_eq!(vectors.len(), *count, "vectors in {directory}");
         for (name, octets) in vectors {
             let listed = reason(NOT_BUILT, &name);
             match (fault(*version, &octets), listed) {
                 (None, None) => {
                     built += 1;
-                    let (_, message) = Message::decode(*version, &octets).expect("it was decoded");
+                    let (_, message) = Message::decode(*version, &octets).expect("the message is well formed");
                     let is_listed = reason(KEPT_AS_OCTETS, &name).is_some();
                     if is_kept_as_octets(&message) != is_listed {
                         wrong.push(format!("{name}: kept as octets: {}, listed: {is_listed}", !is_listed));
                     }
                 }
-                (None, Some(_)) => wrong.push(format!("{name} is built: take it off the list")),
+                (None, Some(_)) => wrong.push(format!("{name} is no longer kept as octets: remove it from the list")),
                 (Some(fault), None) => wrong.push(format!("{name}: {fault}")),
                 (Some(_), Some(_)) => {}
             }
@@ -120,7 +120,7 @@ fn every_prefix_of_a_published_vector_is_malformed() {
         return not_run("os-ken is not installed in the cache of `make setup`");
     }
     for (directory, version, _) in DIRECTORIES {
-        for (name, octets) in vectors(directory).expect("the wheel is there") {
+        for (name, octets) in vectors(directory).expect("the wheel is installed") {
             for len in 0..octets.len() {
                 assert!(Message::decode(*version, &octets[..len]).is_err(), "{name} cut to {len} octets");
             }

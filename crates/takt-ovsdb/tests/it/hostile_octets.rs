@@ -30,7 +30,7 @@ fn messages_are_the_same_for_any_fragments() {
         for part in [&twice.as_bytes()[..cut], &twice.as_bytes()[cut..]] {
             let mut rest = part;
             while !rest.is_empty() {
-                let (taken, message) = stream.handle_bytes(rest).expect("it is whole");
+                let (taken, message) = stream.handle_bytes(rest).expect("the message is complete");
                 messages.extend(message);
                 rest = &rest[taken..];
             }
@@ -42,7 +42,7 @@ fn messages_are_the_same_for_any_fragments() {
 #[test]
 fn truncated_message_is_not_returned() {
     for len in 0..UPDATE.len() {
-        assert_eq!(whole(&UPDATE.as_bytes()[..len]).expect("nothing is wrong yet"), Vec::<serde_json::Value>::new());
+        assert_eq!(whole(&UPDATE.as_bytes()[..len]).expect("a prefix"), Vec::<serde_json::Value>::new());
     }
 }
 
@@ -119,7 +119,7 @@ fn unread_echo_replies_are_bounded() {
 #[test]
 fn request_beyond_the_length_limit_is_refused_and_not_sent() {
     let mut client = Client::new(LIMITS);
-    let error = client.request("transact", &json!(["x".repeat(1000)])).expect_err("it is too long");
+    let error = client.request("transact", &json!(["x".repeat(1000)])).expect_err("the text is too long");
     assert!(error.to_string().contains("exceeds Limits::message_len (1000)"), "{error}");
     assert!(client.poll_transmit().is_empty());
 }
@@ -128,6 +128,6 @@ fn request_beyond_the_length_limit_is_refused_and_not_sent() {
 fn update_beyond_the_row_limit_is_refused() {
     let rows: serde_json::Map<_, _> = (0..11).map(|row| (row.to_string(), json!({ "new": {} }))).collect();
     let mut monitor = Monitor::default();
-    let error = monitor.apply(&json!({ "T": rows }), LIMITS.rows).expect_err("there are eleven");
+    let error = monitor.apply(&json!({ "T": rows }), LIMITS.rows).expect_err("eleven rows exceed the limit");
     assert!(error.to_string().contains("Limits::rows (10)"), "{error}");
 }

@@ -58,7 +58,7 @@ fn run<R>(timeout: Duration, script: impl FnOnce(Peer<UnixStream>) + Send, clien
     std::thread::scope(|scope| {
         let script = scope.spawn(|| script(Peer::new(other)));
         let result = client(Connection::new(Box::new(own), timeout, limits));
-        script.join().expect("the script runs through");
+        script.join().expect("the script completes");
         result
     })
 }
@@ -72,7 +72,7 @@ fn echo_of_the_server_is_answered_while_a_call_waits() {
         peer.write(&json!({ "id": request["id"], "result": ["Open_vSwitch"], "error": null }));
     };
     let found = run(TIMEOUT, script, |mut connection| connection.call("list_dbs", &json!([])));
-    assert_eq!(found.expect("it is answered"), json!(["Open_vSwitch"]));
+    assert_eq!(found.expect("the call is answered"), json!(["Open_vSwitch"]));
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn failed_transaction_names_the_operation_that_failed() {
     };
     let operations = [Operation::delete("A", &[]), Operation::delete("B", &[]), Operation::comment("note")];
     run(TIMEOUT, script, |mut connection| {
-        let error = connection.transact("D", &operations).expect_err("one failed");
+        let error = connection.transact("D", &operations).expect_err("one operation failed");
         let text = "OVSDB: the transaction was not applied: operation 1 (delete B): constraint violation: twice";
         assert_eq!(error.to_string(), text);
         let error = connection.transact("D", &operations).expect_err("the commit failed");
@@ -117,10 +117,10 @@ fn call_without_an_answer_ends_at_the_timeout_and_its_late_answer_is_dropped() {
         peer.write(&json!({ "id": second["id"], "result": "second", "error": null }));
     };
     run(SHORT, script, |mut connection| {
-        let error = connection.call("first", &json!([])).expect_err("there is no answer");
+        let error = connection.call("first", &json!([])).expect_err("the call times out");
         assert!(matches!(&error, Error::Timeout { what, .. } if what == "first"), "{error}");
         connection.set_timeout(TIMEOUT);
-        assert_eq!(connection.call("second", &json!([])).expect("it is answered"), "second");
+        assert_eq!(connection.call("second", &json!([])).expect("the call is answered"), "second");
     });
 }
 
@@ -149,15 +149,15 @@ fn monitor_applies_insertions_changes_and_deletions() {
         peer.answer(&json!({}));
     };
     run(TIMEOUT, script, |mut connection| {
-        let monitor = connection.monitor("m", "D", &[("T", &["a"])]).expect("it begins");
+        let monitor = connection.monitor("m", "D", &[("T", &["a"])]).expect("the monitor starts");
         assert_eq!(monitor.table("T")["0"]["a"], 0);
         for (a, rows) in [(Some(1), 2), (Some(2), 2), (None, 1)] {
             let is_wanted =
                 |monitor: &takt_ovsdb::Monitor| monitor.table("T").get("1").map(|row| row["a"].as_i64()) == a.map(Some);
-            connection.wait("m", "the row", is_wanted).expect("it comes");
+            connection.wait("m", "the row", is_wanted).expect("the update arrives");
             assert_eq!(connection.monitored("m").map(takt_ovsdb::Monitor::rows), Some(rows));
         }
-        connection.cancel_monitor("m").expect("it ends");
+        connection.cancel_monitor("m").expect("the monitor is canceled");
         assert_eq!(connection.monitored("m"), None);
     });
 }
@@ -181,13 +181,13 @@ fn closed_connection_names_the_call_that_waited() {
 #[test]
 fn calls_work_over_tcp() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    let address = listener.local_addr().expect("it is bound");
+    let address = listener.local_addr().expect("the socket is bound");
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let (socket, _) = listener.accept().expect("the client connects");
             Peer::<TcpStream>::new(socket).answer(&json!(7));
         });
-        let mut connection = Connection::tcp(address, TIMEOUT).expect("it listens");
-        assert_eq!(connection.call("any", &json!([])).expect("it is answered"), 7);
+        let mut connection = Connection::tcp(address, TIMEOUT).expect("the server listens");
+        assert_eq!(connection.call("any", &json!([])).expect("the call is answered"), 7);
     });
 }

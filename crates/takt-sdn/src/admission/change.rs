@@ -422,9 +422,9 @@ mod tests {
         flow.entries = vec![first.clone()];
         assert_eq!(meter_at(&mut flow, 10, &first), first.meter);
         flow.entries = vec![second.clone()];
-        assert_eq!(meter_at(&mut flow, 20, &first), second.meter, "its first meter was no change");
+        assert_eq!(meter_at(&mut flow, 20, &first), second.meter, "the first meter is not a change");
         flow.entries = vec![third.clone()];
-        assert_eq!(meter_at(&mut flow, 5_000, &first), second.meter, "it is not confirmed");
+        assert_eq!(meter_at(&mut flow, 5_000, &first), second.meter, "the change is not confirmed");
         assert_eq!(meter_at(&mut flow, 6_000, &second), second.meter, "confirmed now");
         assert_eq!(flow.metered.map(|drain| drain.until()), Some(Instant(6_000 + DRAIN_NS)));
         assert_eq!(meter_at(&mut flow, 6_999, &second), second.meter);

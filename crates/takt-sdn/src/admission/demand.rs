@@ -206,7 +206,7 @@ impl Demand {
         let bits = |more: u64| -> u64 { frames.iter().map(|Frames { len, count }| (len + more) * 8 * count).sum() };
         let [own, with_fcs] = [0, FCS_LEN].map(|more| u128::from(bits(more)));
         let separation_ns = separation_ns.max(1);
-        let too_fast = || format!("{name} sends more than a meter can count");
+        let too_fast = || format!("{name} sends more than a meter can measure");
         let rate = (with_fcs * 1_000_000).div_ceil(u128::from(separation_ns));
         let rate_kbps = u32::try_from(rate).map_err(|_| too_fast())?;
         // At its rate the meter has room for one more sample per separation; its bucket must hold

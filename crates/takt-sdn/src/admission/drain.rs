@@ -231,6 +231,6 @@ mod tests {
         assert!(!Drain::is_over(&mut drain, Instant(150), 70));
         assert!(!Drain::is_over(&mut drain, Instant(169), 10));
         assert!(Drain::is_over(&mut drain, Instant(170), 10));
-        assert!(Drain::is_over(&mut None, Instant(5), 0), "nothing is under way");
+        assert!(Drain::is_over(&mut None, Instant(5), 0), "no frame is in transit");
     }
 }

@@ -133,7 +133,7 @@ mod tests {
         let moving = |flows: &Flows| flows.moving().map(|(selector, _)| selector.port).collect::<Vec<u16>>();
         assert_eq!(moving(&flows), [1, 2]);
         flows.settle();
-        assert_eq!(moving(&flows), [1, 2], "flows without a pair are leaving, so they wait for switches");
+        assert_eq!(moving(&flows), [1, 2], "flows without a pair are being removed and wait for switches");
         assert_eq!(flows.iter_mut_of(|selector, _| selector.port == 1).count(), 1);
         assert_eq!(flows.take_changed(), [selector(1)].into());
     }

@@ -114,7 +114,7 @@ impl Admission {
                     let reason = match refusal.reason == LEAVING {
                         true => refusal.reason,
                         false => format!(
-                            "with this reader the writer may send by multicast, and {} does not fit then: {}",
+                            "with this reader the writer may send by multicast, and {} is then not admitted: {}",
                             sibling.name(),
                             refusal.reason
                         ),
@@ -256,7 +256,7 @@ impl Admission {
             let pairs: Vec<Pair> =
                 flow.present().filter(|share| has_lost(&share.demand)).map(|share| share.pair).collect();
             for pair in pairs {
-                self.withdraw(pair, "no longer served: no way leads to the reader's host".to_owned());
+                self.withdraw(pair, "no longer served: no path leads to the reader's host".to_owned());
             }
             if let Some(flow) = self.flows.get_mut(&selector).filter(|flow| !flow.is_leaving() && !lost.is_empty()) {
                 let request = flow.request;

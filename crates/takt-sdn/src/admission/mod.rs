@@ -68,7 +68,7 @@ pub(crate) const FIRST_METER: u32 = 0x1000;
 const NAMES_SHOWN: usize = 3;
 
 /// Reason of a pair that waits for a decision.
-const LEAVING: &str = "flow entries of an earlier pair with its addresses are leaving";
+const LEAVING: &str = "flow entries of an earlier pair with the same addresses are still being removed";
 
 /// One end of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -66,13 +66,13 @@ impl Protection {
 impl fmt::Display for Protection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unasked => f.write_str("not asked for"),
+            Self::Unasked => f.write_str("not requested"),
             Self::Due => f.write_str("second ways are searched"),
             Self::Covered(Covered { links: 0, of: 0 }) => {
-                f.write_str("protected: its way has no link between switches")
+                f.write_str("protected: its path has no link between switches")
             }
             Self::Covered(Covered { links, of }) => write!(f, "protected: {links} of {of} links have a detour"),
-            Self::FallenBack => f.write_str("a link failed: samples go by one way, without protection"),
+            Self::FallenBack => f.write_str("a link failed: samples use one path, without protection"),
             Self::Unprotected(reason) => write!(f, "unprotected: {reason}"),
         }
     }

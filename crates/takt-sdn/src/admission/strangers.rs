@@ -14,7 +14,7 @@ use crate::model::WithoutContract;
 use crate::rules::Selector;
 
 /// Reason of a pair that waits for a decision.
-const UNBARRED: &str = "the flow that it shared is gone";
+const UNBARRED: &str = "the shared flow is removed";
 
 /// Pairs without a contract, by the selectors that their datagrams match.
 #[derive(Debug, Default)]

@@ -54,10 +54,10 @@ pub fn own_path() -> io::Result<PathBuf> {
 pub(super) fn bind(path: &Path) -> io::Result<UnixListener> {
     match fs::symlink_metadata(path) {
         Ok(found) if !found.file_type().is_socket() => {
-            return Err(io::Error::new(ErrorKind::AlreadyExists, "it exists and is no socket"));
+            return Err(io::Error::new(ErrorKind::AlreadyExists, "the path exists and is not a socket"));
         }
         Ok(_) if UnixStream::connect(path).is_ok() => {
-            return Err(io::Error::new(ErrorKind::AddrInUse, "another controller listens there"));
+            return Err(io::Error::new(ErrorKind::AddrInUse, "another controller listens on it"));
         }
         _ => {}
     }
@@ -102,15 +102,15 @@ impl fmt::Display for ControlError {
         match self {
             Self::None => {
                 let places: Vec<String> = directories().iter().map(|path| path.display().to_string()).collect();
-                write!(f, "no controller runs here: nothing answers in {}", places.join(" or "))?;
-                f.write_str("; start one by takt sdn run, or name its socket by --control")
+                write!(f, "no controller found: no control socket answers in {}", places.join(" or "))?;
+                f.write_str("; start one with takt sdn run, or give its socket with --control")
             }
             Self::Several(paths) => {
                 let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-                write!(f, "several controllers run here; name one by --control: {}", paths.join(", "))
+                write!(f, "several controllers run; select one with --control: {}", paths.join(", "))
             }
             Self::Socket { path, source } => write!(f, "no controller answers at {}: {source}", path.display()),
-            Self::NoAnswer => f.write_str("the controller's answer is no HTTP"),
+            Self::NoAnswer => f.write_str("the response of the controller is not HTTP"),
             Self::Refused(why) => f.write_str(why),
         }
     }

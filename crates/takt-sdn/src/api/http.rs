@@ -93,7 +93,7 @@ pub enum RequestError {
 impl From<io::Error> for RequestError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => Self::Refused(408, "the request did not come in time"),
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => Self::Refused(408, "the request timed out"),
             _ => Self::Gone,
         }
     }
@@ -127,14 +127,14 @@ fn parse_head(octets: &[u8]) -> Result<Option<(Request, usize, usize)>, RequestE
         Ok(httparse::Status::Complete(len)) => len,
         Ok(httparse::Status::Partial) => return Ok(None),
         Err(httparse::Error::TooManyHeaders) => return Err(RequestError::Refused(431, "too many header fields")),
-        Err(_) => return Err(RequestError::Refused(400, "the request is no HTTP")),
+        Err(_) => return Err(RequestError::Refused(400, "the request is not HTTP")),
     };
     let method = match head.method {
         Some("GET") => Method::Get,
         Some("HEAD") => Method::Head,
         Some("POST") => Method::Post,
         Some("DELETE") => Method::Delete,
-        _ => return Err(RequestError::Refused(405, "methods are GET, HEAD, POST and DELETE")),
+        _ => return Err(RequestError::Refused(405, "expected the method GET, HEAD, POST or DELETE")),
     };
     let mut request = Request {
         method,
@@ -148,17 +148,17 @@ fn parse_head(octets: &[u8]) -> Result<Option<(Request, usize, usize)>, RequestE
         let text = || std::str::from_utf8(field.value);
         match field.name.to_ascii_lowercase().as_str() {
             "host" if request.host.is_none() => {
-                let host = text().map_err(|_| RequestError::Refused(400, "the field Host is no text"))?;
+                let host = text().map_err(|_| RequestError::Refused(400, "the header field Host is not text"))?;
                 request.host = Some(host.to_owned());
             }
             "authorization" if request.authorization.is_none() => request.authorization = Some(field.value.to_vec()),
-            "host" | "authorization" => return Err(RequestError::Refused(400, "a field occurs twice")),
+            "host" | "authorization" => return Err(RequestError::Refused(400, "a header field occurs twice")),
             "content-length" => {
                 let len = text().ok().filter(|text| text.bytes().all(|digit| digit.is_ascii_digit())); // tidy-allow(dropped-cause): the refusal names the field.
                 let len = len.and_then(|text| text.parse::<usize>().ok()); // tidy-allow(dropped-cause): the refusal names the field.
-                let len = len.ok_or(RequestError::Refused(400, "the field Content-Length is no number"))?;
+                let len = len.ok_or(RequestError::Refused(400, "the header field Content-Length is not a number"))?;
                 if body_len.replace(len).is_some_and(|before| before != len) {
-                    return Err(RequestError::Refused(400, "two fields Content-Length differ"));
+                    return Err(RequestError::Refused(400, "two header fields Content-Length differ"));
                 }
             }
             "transfer-encoding" => return Err(RequestError::Refused(501, "transfer codings are not supported")),

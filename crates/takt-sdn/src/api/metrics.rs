@@ -50,11 +50,7 @@ fn ratio(ppm: u64) -> f64 {
 pub fn render(view: &View, api: &ApiCounters) -> String {
     let mut page = Page(String::new());
     page.gauge("uptime_seconds", "Time since the start of the controller.", seconds(view.time_ns));
-    page.gauge(
-        "settled",
-        "Whether every connected switch has the tables that it shall have.",
-        u8::from(view.is_settled),
-    );
+    page.gauge("settled", "Whether every connected switch has its intended tables.", u8::from(view.is_settled));
     page.gauge("links", "Links between switches.", view.links.len());
     page.gauge("hosts", "Hosts.", view.hosts.len());
     page.gauge("participants", "DDS participants.", view.participants.len());
@@ -63,7 +59,7 @@ pub fn render(view: &View, api: &ApiCounters) -> String {
         let count = view.endpoints.iter().filter(|endpoint| endpoint.kind == kind).count();
         page.sample("endpoints", &[("kind", name)], count);
     }
-    page.describe("pairs", "gauge", "Writers and readers that match, by decision.");
+    page.describe("pairs", "gauge", "Matched pairs of writer and reader, by decision.");
     for decision in Decision::ALL {
         let count = view.pairs.iter().filter(|pair| pair.decision == decision).count();
         page.sample("pairs", &[("decision", decision.name())], count);
@@ -111,7 +107,7 @@ fn ports(page: &mut Page, view: &View) {
     page.describe(
         "host_packets_dropped_total",
         "counter",
-        "Packets to the hosts at a port beyond their limit, dropped.",
+        "Dropped packets that exceed the limit of the hosts at a port.",
     );
     for (switch, port) in ports() {
         if let Some(limit) = &port.host_limit {
@@ -120,7 +116,7 @@ fn ports(page: &mut Page, view: &View) {
             page.sample("host_packets_dropped_total", &labels, limit.packets_dropped);
         }
     }
-    page.describe("queue_bound_seconds", "gauge", "Longest time of frames of admitted flows in a queue, as budgeted.");
+    page.describe("queue_bound_seconds", "gauge", "Delay budget of frames of admitted flows in a queue.");
     for (switch, port) in ports() {
         for queue in &port.queues {
             let (number, class) = (port.number.to_string(), queue.class.to_string());
@@ -142,7 +138,7 @@ fn sent_by_ports(page: &mut Page, view: &View) {
     let labels = |switch: &Switch, port: &Port| (switch.datapath_id.clone(), port.number.to_string());
     for (what, value) in COUNTED {
         let name = format!("port_{what}_total");
-        page.describe(&name, "counter", "Frames of a port as its switch counts them, by direction.");
+        page.describe(&name, "counter", "Frames of a port by direction, counted by its switch.");
         for (switch, port) in ports() {
             let Some(traffic) = &port.traffic else { continue };
             let (dpid, number) = labels(switch, port);
@@ -154,7 +150,7 @@ fn sent_by_ports(page: &mut Page, view: &View) {
             }
         }
     }
-    page.describe("port_sent_ratio", "gauge", "Share of the rate of a port that it sent in the last interval.");
+    page.describe("port_sent_ratio", "gauge", "Utilization of a port in the last interval, as a share of its rate.");
     for (switch, port) in ports() {
         if let Some(ppm) = port.traffic.and_then(|traffic| traffic.sent_ppm) {
             let (dpid, number) = labels(switch, port);
@@ -163,7 +159,7 @@ fn sent_by_ports(page: &mut Page, view: &View) {
     }
     for (what, value) in COUNTED {
         let name = format!("queue_{what}_total");
-        page.describe(&name, "counter", "Frames of a queue as its switch counts them.");
+        page.describe(&name, "counter", "Frames of a queue, counted by its switch.");
         for (switch, port) in ports() {
             for queue in &port.queues {
                 let Some(value) = queue.traffic.as_ref().and_then(value) else { continue };
@@ -192,7 +188,7 @@ fn sent_by_flows(page: &mut Page, view: &View) {
             }
         }
     }
-    page.describe("flow_protected_links", "gauge", "Links of the way of an admitted pair, with and without a detour.");
+    page.describe("flow_protected_links", "gauge", "Links on the path of an admitted pair, with and without a detour.");
     for (pair, own) in view.pairs.iter().filter_map(|pair| Some((pair, pair.protection.as_ref()?))) {
         for (detour, count) in [("yes", own.links), ("no", own.of.saturating_sub(own.links))] {
             let labels = [("topic", pair.topic.as_str()), ("writer", &pair.writer), ("reader", &pair.reader)];
@@ -200,7 +196,7 @@ fn sent_by_flows(page: &mut Page, view: &View) {
             page.sample("flow_protected_links", &labels, count);
         }
     }
-    page.describe("flow_unprotected", "gauge", "Whether an admitted pair that asks for second ways has none.");
+    page.describe("flow_unprotected", "gauge", "Whether an admitted pair that requests second ways has none.");
     for (pair, own) in view.pairs.iter().filter_map(|pair| Some((pair, pair.protection.as_ref()?))) {
         let labels = [("topic", pair.topic.as_str()), ("writer", &pair.writer), ("reader", &pair.reader)];
         let has_none = !matches!(own.state, ProtectionState::Protected | ProtectionState::Partly);
@@ -223,14 +219,14 @@ fn registrations(page: &mut Page, view: &View) {
 
 fn flows(page: &mut Page, view: &View) {
     let with_contract = || view.pairs.iter().filter_map(|pair| Some((pair, pair.contract.as_ref()?)));
-    page.describe("flow_bound_seconds", "gauge", "Proven longest time of a sample of an admitted pair in the network.");
+    page.describe("flow_bound_seconds", "gauge", "Proven latency bound of an admitted pair in the network.");
     for (pair, _) in with_contract() {
         if let Some(bound_ns) = pair.bound_ns {
             let labels = [("topic", pair.topic.as_str()), ("writer", &pair.writer), ("reader", &pair.reader)];
             page.sample("flow_bound_seconds", &labels, seconds(bound_ns));
         }
     }
-    page.describe("flow_limit_seconds", "gauge", "Longest time of a sample that the contract of a pair allows.");
+    page.describe("flow_limit_seconds", "gauge", "Latency limit of a sample in the contract of a pair.");
     for (pair, contract) in with_contract() {
         let labels = [("topic", pair.topic.as_str()), ("writer", &pair.writer), ("reader", &pair.reader)];
         page.sample("flow_limit_seconds", &labels, seconds(contract.limit_ns));

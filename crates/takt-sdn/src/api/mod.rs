@@ -58,13 +58,13 @@ impl ApiCounters {
     pub fn values(&self) -> [(&'static str, &'static str, u64); 7] {
         let value = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         [
-            ("requests", "Requests that were read.", value(&self.requests)),
-            ("unauthorized", "Requests without the token, which were refused.", value(&self.unauthorized)),
-            ("malformed", "Requests that are no HTTP, too long, or too slow.", value(&self.malformed)),
-            ("overloaded", "Connections beyond the limit, which were closed.", value(&self.overloaded)),
-            ("cut_off", "Responses that were not taken in time.", value(&self.cut_off)),
-            ("forbidden", "Registrations without a token for writing, which were refused.", value(&self.forbidden)),
-            ("rejected", "Registrations that were refused with an error.", value(&self.rejected)),
+            ("requests", "Requests received.", value(&self.requests)),
+            ("unauthorized", "Requests refused for lack of the token.", value(&self.unauthorized)),
+            ("malformed", "Requests that are not HTTP, too long, or too slow.", value(&self.malformed)),
+            ("overloaded", "Connections closed because of the limit.", value(&self.overloaded)),
+            ("cut_off", "Responses that the client did not read in time.", value(&self.cut_off)),
+            ("forbidden", "Registrations refused for lack of a write token.", value(&self.forbidden)),
+            ("rejected", "Registrations refused with an error.", value(&self.rejected)),
         ]
     }
 }

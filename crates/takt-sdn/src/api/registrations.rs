@@ -62,8 +62,8 @@ impl Service {
             }),
             (Method::Post, Place::All) => self.write(permission, |owner| self.register(owner, &request.body)),
             (Method::Delete, Place::One(id)) => self.write(permission, |owner| self.unregister(owner, id)),
-            (Method::Post, Place::One(_)) => error(405, "a registration is renewed by POST to /v1/registrations"),
-            (Method::Delete, Place::All) => error(405, "registrations are removed one by one"),
+            (Method::Post, Place::One(_)) => error(405, "renew a registration with POST to /v1/registrations"),
+            (Method::Delete, Place::All) => error(405, "delete registrations individually, by id"),
         }
     }
 
@@ -74,7 +74,7 @@ impl Service {
                 ApiCounters::count(&self.counters.forbidden);
                 error(
                     403,
-                    "this token may read; registrations need a token of --api-write-token, or the control socket",
+                    "this token is read-only; registrations need a token of --api-write-token, or the control socket",
                 )
             }
         }
@@ -85,7 +85,7 @@ impl Service {
             Ok(registration) => registration,
             Err(why) => {
                 ApiCounters::count(&self.counters.rejected);
-                return error(400, &format!("the body is no registration: {why}"));
+                return error(400, &format!("the body is not a registration: {why}"));
             }
         };
         match self.source.register(owner, registration) {

@@ -84,7 +84,7 @@ impl Service {
         if let Access::Token { .. } = self.access
             && !request.host.as_deref().is_some_and(is_local)
         {
-            return error(421, "the field Host is an address of this machine, or localhost");
+            return error(421, "the header field Host must be an address of this machine, or localhost");
         }
         if let Some((_, kind, text)) = PAGE.iter().find(|(path, ..)| *path == request.path) {
             // The page contains no state.
@@ -102,7 +102,7 @@ impl Service {
         }
         match request.path.as_str() {
             "/v1/what-if" if request.method == Method::Post => self.what_if(&request.body),
-            "/v1/what-if" => error(405, "what-if is asked by POST"),
+            "/v1/what-if" => error(405, "what-if requires POST"),
             "/v1/status" => self.of_view(request, |view| content(200, &self.status(view))),
             "/v1/state" => self.of_view(request, |view| content(200, view)),
             "/v1/topology" => self.of_view(request, |view| {
@@ -117,7 +117,7 @@ impl Service {
                 Response::new(200, metrics::CONTENT_TYPE, metrics::render(view, &self.counters))
             }),
             "/v1/certificate" => self.readable(request, || self.certificate()),
-            _ => error(404, "nothing is here; /openapi.json says what is"),
+            _ => error(404, "unknown path; /openapi.json lists the paths"),
         }
     }
 
@@ -139,14 +139,14 @@ impl Service {
             None if reads || *is_open && given.is_none() && is_reading => Ok(Permission::Read),
             None => {
                 ApiCounters::count(&self.counters.unauthorized);
-                Err(error(401, "the field Authorization is Bearer and the token"))
+                Err(error(401, "the header field Authorization must be Bearer and the token"))
             }
         }
     }
 
     pub(super) fn readable(&self, request: &Request, response: impl FnOnce() -> Response) -> Response {
         let is_reading = matches!(request.method, Method::Get | Method::Head);
-        if is_reading { response() } else { error(405, "this is asked by GET") }
+        if is_reading { response() } else { error(405, "this path requires GET") }
     }
 
     pub(super) fn of_view(&self, request: &Request, response: impl FnOnce(&View) -> Response) -> Response {
@@ -159,14 +159,14 @@ impl Service {
     fn what_if(&self, body: &[u8]) -> Response {
         let asked: WhatIf = match serde_json::from_slice(body) {
             Ok(asked) => asked,
-            Err(why) => return error(400, &format!("the body is no what-if: {why}")),
+            Err(why) => return error(400, &format!("the body is not a what-if request: {why}")),
         };
         match asked.decide(self.source.as_ref()) {
             Ok(verdict) => content(200, &verdict),
             Err(WhatIfError::Nonsense(what)) => error(400, what),
             Err(WhatIfError::NoNetwork) => error(
                 404,
-                "the controller has no description of the network, and admits nothing; start it with --network",
+                "the controller has no description of the network and admits nothing; start it with --network",
             ),
             Err(WhatIfError::NoAnswer) => error(503, "the controller does not answer"),
         }
@@ -175,7 +175,7 @@ impl Service {
     fn certificate(&self) -> Response {
         match self.source.trial() {
             Ok(Some(trial)) => content(200, &trial.certificate()),
-            Ok(None) => error(404, "the controller has no description of the network, and admits nothing"),
+            Ok(None) => error(404, "the controller has no description of the network and admits nothing"),
             Err(why) => error(503, &why.to_string()),
         }
     }

@@ -33,7 +33,7 @@ impl Token {
         let mut file = fs::File::open(path)?;
         let mode = file.metadata()?.permissions().mode() & 0o777;
         if mode & 0o077 != 0 {
-            return Err(invalid(format!("others can read it (mode {mode:03o}); chmod 600 it")));
+            return Err(invalid(format!("other users can read it (mode {mode:03o}); run chmod 600")));
         }
         let mut text = String::new();
         file.by_ref().take(TOKEN_MAX as u64 + 2).read_to_string(&mut text)?;
@@ -41,7 +41,7 @@ impl Token {
         let is_token = |character: u8| character.is_ascii_alphanumeric() || b"-._~+/=".contains(&character);
         if !(TOKEN_MIN..=TOKEN_MAX).contains(&line.len()) || !line.bytes().all(is_token) {
             return Err(invalid(format!(
-                "expected {TOKEN_MIN} to {TOKEN_MAX} letters, digits or -._~+/= in its first line, as of openssl rand -hex 32"
+                "expected {TOKEN_MIN} to {TOKEN_MAX} letters, digits or -._~+/= in its first line, as from openssl rand -hex 32"
             )));
         }
         Ok(Self(line.as_bytes().to_vec()))
@@ -67,9 +67,9 @@ mod tests {
     fn load(text: &str, mode: u32, name: &str) -> io::Result<Token> {
         let path = std::env::temp_dir().join(format!("takt-sdn-token-{}-{name}", std::process::id()));
         fs::write(&path, text).expect("written");
-        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("it is ours");
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("the test owns the file");
         let token = Token::load(&path);
-        fs::remove_file(&path).expect("it was made here");
+        fs::remove_file(&path).expect("the test created the file");
         token
     }
 

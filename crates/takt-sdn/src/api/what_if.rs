@@ -140,22 +140,22 @@ impl WhatIf {
     fn check(&self) -> Result<(), WhatIfError> {
         let nonsense = |what| Err(WhatIfError::Nonsense(what));
         if self.separation_ns == 0 || self.size == 0 || self.limit_ns == 0 {
-            return nonsense("separation_ns, size and limit_ns are above 0");
+            return nonsense("separation_ns, size and limit_ns must be above 0");
         }
         if self.from.is_ipv4() != self.to.is_ipv4() {
-            return nonsense("from and to are addresses of one version of IP");
+            return nonsense("from and to must be addresses of one version of IP");
         }
         let is_of_version = |other: IpAddr| other.is_ipv4() == self.from.is_ipv4();
         if self.others.len() > OTHERS_MAX {
-            return nonsense("others has 64 addresses at most");
+            return nonsense("others must have at most 64 addresses");
         }
         match self.group {
-            None if !self.others.is_empty() => return nonsense("others are served by a group, which is missing"),
+            None if !self.others.is_empty() => return nonsense("others requires a group, which is missing"),
             Some(group) if !group.ip().is_multicast() => {
-                return nonsense("group is a multicast address and a UDP port");
+                return nonsense("group must be a multicast address and a UDP port");
             }
             Some(group) if !is_of_version(group.ip()) || !self.others.iter().all(|other| is_of_version(*other)) => {
-                return nonsense("group and others are addresses of the version of IP of from");
+                return nonsense("group and others must have the same version of IP as from");
             }
             _ => {}
         }
@@ -216,7 +216,7 @@ impl WhatIf {
             }
         }
         if readers.iter().any(|(reader, _)| reader.vlan != writer.vlan) {
-            return Ok(Verdict::refused("writer and readers are not in one VLAN".to_owned()));
+            return Ok(Verdict::refused("writer and readers are in different VLANs".to_owned()));
         }
         let is_local = |(reader, _): &(&Host, IpAddr)| reader.mac == writer.mac;
         if readers.first().is_some_and(is_local) {

@@ -143,12 +143,12 @@ fn decoded(value: &Value) -> Option<Vec<u8>> {
 /// # Errors
 /// The error that etcd reports, or that the answer is unreadable.
 pub fn decode(prefix: &str, request: &Request, body: &[u8]) -> Result<Response, String> {
-    let value: Value = serde_json::from_slice(body).map_err(|error| format!("etcd answers no JSON: {error}"))?;
+    let value: Value = serde_json::from_slice(body).map_err(|error| format!("etcd's response is not JSON: {error}"))?;
     if let Some(error) = value.get("error") {
         let text = error.as_str().or_else(|| error["message"].as_str()).unwrap_or("an error without a text");
         return Err(format!("etcd refuses a request: {text}"));
     }
-    understood(prefix, request, &value).ok_or_else(|| "etcd answers what is not expected".to_owned())
+    understood(prefix, request, &value).ok_or_else(|| "unexpected response of etcd".to_owned())
 }
 
 fn understood(prefix: &str, request: &Request, value: &Value) -> Option<Response> {
@@ -206,11 +206,11 @@ mod tests {
     #[test]
     fn errors_and_unreadable_answers_are_distinguished() {
         let request = Request::Grant { seconds: 3 };
-        let error = decode("p", &request, br#"{"error":"no leader","code":14}"#).expect_err("it is an error");
+        let error = decode("p", &request, br#"{"error":"no leader","code":14}"#).expect_err("the reply is an error");
         assert!(error.contains("no leader"), "{error}");
-        decode("p", &request, b"<html>").expect_err("it is no JSON");
-        decode("p", &request, b"{}").expect_err("it has no lease");
+        decode("p", &request, b"<html>").expect_err("the reply is not JSON");
+        decode("p", &request, b"{}").expect_err("the reply has no lease");
         decode("p", &Request::Load { from: String::new(), revision: 1 }, br#"{"kvs":[{"key":"?"}]}"#)
-            .expect_err("it is no base64");
+            .expect_err("the key is not base64");
     }
 }

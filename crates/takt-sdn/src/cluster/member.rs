@@ -45,7 +45,7 @@ impl fmt::Display for Event {
                 write!(f, "this controller is standby; {leader} is leader, generation {generation}")
             }
             Self::Deposed(why) => write!(f, "this controller is no longer leader: {why}"),
-            Self::Unreachable(why) => write!(f, "the cluster is not reached: {why}"),
+            Self::Unreachable(why) => write!(f, "the cluster is unreachable: {why}"),
         }
     }
 }
@@ -209,7 +209,7 @@ impl Member {
             // After a late answer, other members may consider the lease as expired.
             (Request::KeepAlive { lease }, Response::Alive(true)) if self.holds(now) => self.renew(lease, sent),
             (_, Response::Alive(_)) => self.lose_lease("etcd has ended its lease"),
-            (_, Response::Revoked) => self.lose_lease("it gave its office up"),
+            (_, Response::Revoked) => self.lose_lease("it resigned"),
             (_, Response::Elected { generation }) => {
                 self.follows = None;
                 self.state = State::Loading { generation, records: Records::new(), from: String::new() };

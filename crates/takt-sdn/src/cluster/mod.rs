@@ -89,7 +89,7 @@ impl std::str::FromStr for Cluster {
         };
         let endpoints = urls.split(',').map(endpoint).collect::<Result<Vec<_>, _>>()?;
         if endpoints.len() > ENDPOINTS_MAX {
-            return Err(fail(format!("{} members of etcd are more than {ENDPOINTS_MAX}", endpoints.len())));
+            return Err(fail(format!("{} members of etcd exceed the maximum of {ENDPOINTS_MAX}", endpoints.len())));
         }
         let (lease, retry) = (Duration::from_secs(3), Duration::from_millis(200));
         Ok(Self { endpoints, prefix: "takt-sdn".to_owned(), lease, retry })
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn cluster_is_parsed_from_its_urls() {
-        let cluster: Cluster = "etcd:http://10.0.0.1:2379,http://[fd00::2]:2379/".parse().expect("it is well-formed");
+        let cluster: Cluster = "etcd:http://10.0.0.1:2379,http://[fd00::2]:2379/".parse().expect("valid");
         let authorities: Vec<&str> = cluster.endpoints.iter().map(Endpoint::authority).collect();
         assert_eq!(authorities, ["10.0.0.1:2379", "[fd00::2]:2379"]);
         for (text, expected) in [

@@ -81,7 +81,7 @@ impl ContractFile {
     pub fn parse(text: &str) -> Result<Self, FileError> {
         let reader = Reader { text };
         if text.len() > FILE_LEN_MAX {
-            let what = format!("the file has {} octets, at most {FILE_LEN_MAX} are read", text.len());
+            let what = format!("the file has {} octets; the maximum is {FILE_LEN_MAX}", text.len());
             return Err(FileError { line: 1, key: String::new(), what });
         }
         let root = DeTable::parse(text).map_err(|error| {
@@ -98,11 +98,11 @@ impl ContractFile {
                 return Err(reader.error(
                     &key.span(),
                     key.get_ref(),
-                    "unknown key; a contract begins with [[contract]], what holds without one with [default]",
+                    "unknown key; a contract begins with [[contract]], the default with [default]",
                 ));
             }
             let DeValue::Array(tables) = value.get_ref() else {
-                return Err(reader.error(&key.span(), "contract", "is no list; write [[contract]]"));
+                return Err(reader.error(&key.span(), "contract", "is not a list; write [[contract]]"));
             };
             for table in tables {
                 if entries.len() == CONTRACTS_MAX {
@@ -161,7 +161,7 @@ impl Reader<'_> {
     /// Parses a table: a contract for some topics, or the default.
     fn entry(&self, value: &Spanned<DeValue<'_>>, has_patterns: bool) -> Result<Entry, FileError> {
         let DeValue::Table(table) = value.get_ref() else {
-            return Err(self.error(&value.span(), "contract", "is no table; write [[contract]], or [default]"));
+            return Err(self.error(&value.span(), "contract", "is not a table; write [[contract]], or [default]"));
         };
         let mut topic = None;
         let mut entry = Entry {
@@ -179,17 +179,16 @@ impl Reader<'_> {
             let wrong = |what: &str| self.error(&key.span(), key.get_ref(), what);
             match key.get_ref().as_ref() {
                 "topic" if has_patterns => {
-                    topic = Some(pattern(value).ok_or_else(|| wrong("is no text; give a pattern of topic names"))?)
+                    topic = Some(pattern(value).ok_or_else(|| wrong("is not a string; give a pattern of topic names"))?)
                 }
                 "type" if has_patterns => {
-                    let pattern = pattern(value).ok_or_else(|| wrong("is no text; give a pattern of type names"))?;
+                    let pattern =
+                        pattern(value).ok_or_else(|| wrong("is not a string; give a pattern of type names"))?;
                     entry.type_name = Some(pattern);
                 }
                 "separation" | "jitter" | "limit" => {
                     let span = text(value).and_then(parse_span).ok_or_else(|| {
-                        wrong(
-                            "is no span of time; write a whole number above zero and ns, us, ms or s, such as \"5ms\"",
-                        )
+                        wrong("is not a duration; write a whole number above zero and ns, us, ms or s, such as \"5ms\"")
                     })?;
                     let span = Some(Sourced::new(span, source));
                     match key.get_ref().as_ref() {
@@ -200,12 +199,12 @@ impl Reader<'_> {
                 }
                 "size" => {
                     let size = integer(value).and_then(|size| u32::try_from(size).ok()).filter(|size| *size > 0);
-                    let size = size.ok_or_else(|| wrong("is no size; write octets, from 1 to 4294967295"))?;
+                    let size = size.ok_or_else(|| wrong("is not a size; expected 1 to 4294967295 octets"))?;
                     entry.size = Some(Sourced::new(size, source));
                 }
                 "importance" => {
                     let importance = integer(value).and_then(|importance| i32::try_from(importance).ok());
-                    let importance = importance.ok_or_else(|| wrong("is no whole number of 32 bits"))?;
+                    let importance = importance.ok_or_else(|| wrong("is not a 32-bit integer"))?;
                     entry.importance = Some(Sourced::new(importance, source));
                 }
                 "protected" => {
@@ -216,12 +215,12 @@ impl Reader<'_> {
                 }
                 _ => {
                     return Err(wrong(
-                        "unknown key; known are topic, type, separation, jitter, size, limit, importance and protected",
+                        "unknown key; expected topic, type, separation, jitter, size, limit, importance or protected",
                     ));
                 }
             }
         }
-        let missing = || self.error(&value.span(), "topic", "is missing; give a pattern of topic names, * for all");
+        let missing = || self.error(&value.span(), "topic", "is missing; expected a pattern of topic names, * for all");
         if has_patterns {
             entry.topic = topic.ok_or_else(missing)?;
         }

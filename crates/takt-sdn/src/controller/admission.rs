@@ -56,12 +56,12 @@ fn common_vlan(view: &PairView<'_>) -> Result<Vlan, String> {
     match (vlan_of(view.writer_tags), vlan_of(view.reader_tags)) {
         (Some(writer), Some(reader)) if writer == reader => Ok(writer),
         (Some(writer), Some(reader)) => Err(format!(
-            "the writer {} and the reader {}, and rules of admitted flows change no tag; let both send in one VLAN, or without a tag",
+            "the writer {} and the reader {}, and rules of admitted flows keep tags; let both send in one VLAN, or without a tag",
             name(writer),
             name(reader)
         )),
-        _ => Err("writer or reader sends frames with several VLAN tags, and rules match frames with one at most; let both send with one tag, \
-                  or without"
+        _ => Err("writer or reader sends frames with several VLAN tags, and rules match at most one; let both send \
+                  with one tag, or without"
             .to_owned()),
     }
 }
@@ -205,18 +205,19 @@ impl Controller {
                 continue;
             }
             if !group.ip().is_multicast() {
-                return Err(format!("the reader announces {group} as a multicast locator, which is none; remove it"));
+                return Err(format!("the reader's multicast locator {group} is not a multicast address; remove it"));
             }
             if group.is_ipv4() != writer.address.is_ipv4() {
                 return Err(format!(
-                    "the writer may send samples to the group {group}, of another version of IP than its unicast; let participants use one \
-                     version of IP, or no multicast for samples"
+                    "the writer may send samples to the group {group}, whose IP version differs from its unicast; let \
+                     participants use one version of IP, or no multicast for samples"
                 ));
             }
             if self.discovery_ports.contains(&group.port()) {
                 return Err(format!(
-                    "the reader receives samples at the group {group}, whose UDP port is that of discovery, so that rules for samples would let \
-                     discovery pass unseen; give samples a port of their own (RTPS: 7401 + 250 * domain)"
+                    "the reader receives samples at the group {group}, whose UDP port is that of discovery, so that \
+                     rules for samples would let discovery bypass the controller; give samples a port of their own \
+                     (RTPS: 7401 + 250 * domain)"
                 ));
             }
             groups.push(group);
@@ -258,8 +259,9 @@ impl Controller {
                 let port = port.ok_or_else(|| format!("the {what} announces no UDP port at {}", end.address))?;
                 if self.is_shared(prefix, end, port) {
                     return Err(format!(
-                        "the {what} receives discovery and samples at UDP port {port}, so that rules for samples would let discovery pass unseen; \
-                         give it ports of their own (CycloneDDS: Discovery/ParticipantIndex auto)"
+                        "the {what} receives discovery and samples at UDP port {port}, so that rules for samples \
+                         would let discovery bypass the controller; give it separate ports (CycloneDDS: \
+                         Discovery/ParticipantIndex auto)"
                     ));
                 }
                 Ok(port)
@@ -308,8 +310,8 @@ impl Controller {
         let modelled = self.devices.interface(host.mac);
         if let Some((here, modelled)) = here.zip(modelled).filter(|(here, modelled)| here != modelled) {
             return Err(format!(
-                "the host of the {what}, {host}, is at {here}, and its Ethernet address is in another VLAN at {modelled} since before; give \
-                 interfaces at different ports different addresses"
+                "the host of the {what}, {host}, is at {here}, and its Ethernet address was seen before in another \
+                 VLAN at {modelled}; give interfaces at different ports different addresses"
             ));
         }
         Ok(End { host: model_host(host.mac), vlan, address, trailer_len: trailer_len(vendor) })

@@ -87,11 +87,11 @@ impl fmt::Display for SlowStage {
             Self::Writer { took_ns, bound_ns } => {
                 write!(
                     f,
-                    "a call of write took {took_ns} ns, the stages of the writer's host are bounded by {bound_ns} ns"
+                    "a call of write took {took_ns} ns; the stages of the writer's host are bounded by {bound_ns} ns"
                 )
             }
-            Self::BehindWrite => f.write_str("behind write, in the network or on the reader's host"),
-            Self::Unknown => f.write_str("the writer reports no times"),
+            Self::BehindWrite => f.write_str("after write, in the network or on the reader's host"),
+            Self::Unknown => f.write_str("the writer reports no write times"),
         }
     }
 }
@@ -374,9 +374,9 @@ impl fmt::Display for Event {
                 f.write_str(if *is_intercepted {
                     "its pairs with contracts are refused"
                 } else {
-                    "too many samples come there, so that its endpoints are not seen any more"
+                    "too many samples arrive there, so that its endpoints are no longer discovered"
                 })?;
-                write!(f, "; give it ports of their own (CycloneDDS: Discovery/ParticipantIndex auto)")
+                write!(f, "; give it separate ports (CycloneDDS: Discovery/ParticipantIndex auto)")
             }
             Self::ContractBroken { flow, dropped, frames, .. } => {
                 write!(f, "{flow} breaks its contract: its meter dropped {dropped} of {frames} frames")
@@ -399,13 +399,13 @@ impl fmt::Display for Event {
                     "overload of hosts at switch {dpid:016x}: {dropped} packets to groups beyond their limit dropped"
                 )
             }
-            Self::Tree(links) => write!(f, "floods follow {} links", links.len()),
+            Self::Tree(links) => write!(f, "flooding uses {} links", links.len()),
             Self::HostFound { host, at } => write!(f, "host {host} at {at}"),
             Self::HostMoved { host, from, to } => write!(f, "host {host} moved from {from} to {to}"),
             Self::HostGone(host) => write!(f, "host {host} is gone"),
             Self::AddressFound { host, address } => write!(f, "host {host} has the address {address}"),
             Self::Spoofed { host, owner, at } => {
-                write!(f, "spoofed: a frame of host {host}, which is at {owner}, came in at {at}")
+                write!(f, "spoofed: a frame of host {host}, which is at {owner}, arrived at {at}")
             }
             Self::AddressConflict { owner, claimed_by, at, address } => {
                 write!(f, "host {claimed_by} at {at} claims {address}, which host {owner} has")

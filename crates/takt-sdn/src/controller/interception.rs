@@ -203,16 +203,16 @@ pub(super) fn write_event(event: &DiscoveryEvent, f: &mut fmt::Formatter<'_>) ->
         DiscoveryEvent::ParticipantFound { participant, label, port, source } => {
             write!(f, "participant {participant} ({}) found, {source} at {port}", label.escape_debug())
         }
-        DiscoveryEvent::LatencyReported { participant } => write!(f, "participant {participant} saw longer latencies"),
+        DiscoveryEvent::LatencyReported { participant } => write!(f, "participant {participant} has longer latencies"),
         DiscoveryEvent::ParticipantGone { participant } => write!(f, "participant {participant} is gone"),
         DiscoveryEvent::PairFound { pair, contract: Ok(_) } => write!(f, "pair {pair} found, with a contract"),
         DiscoveryEvent::PairFound { pair, contract: Err(_) } => write!(f, "pair {pair} found, without a contract"),
         DiscoveryEvent::CompanionFound { pair } => {
-            write!(f, "pair {pair} waits for the multicast of its writer's others")
+            write!(f, "pair {pair} waits for the other multicast readers of its writer")
         }
         DiscoveryEvent::PairDenied { pair, reason } => write!(f, "pair {pair} is denied: {reason}"),
         DiscoveryEvent::PairGone { pair } => write!(f, "pair {pair} is gone"),
-        DiscoveryEvent::VerdictMissed { pair } => write!(f, "pair {pair} is refused: no verdict came in time"),
+        DiscoveryEvent::VerdictMissed { pair } => write!(f, "pair {pair} is refused: no verdict arrived in time"),
         DiscoveryEvent::Forged { participant, port, source, what } => {
             write!(f, "forged: participant {participant} from {source} at {port}: {what}")
         }

@@ -455,7 +455,7 @@ impl Controller {
                 let ports: Vec<PortDescription> = ports.iter().filter_map(describe).collect();
                 let up = ports.iter().filter(|port| port.is_up).count();
                 if !self.topology.connect_switch(now, dpid, ports) {
-                    return self.end(id, format!("there is no room for switch {dpid:016x}"));
+                    return self.end(id, format!("no capacity for switch {dpid:016x}"));
                 }
                 let is_known = self.switches.contains_key(&dpid);
                 let switch = self.switches.entry(dpid).or_default();

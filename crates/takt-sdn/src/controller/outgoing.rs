@@ -142,7 +142,7 @@ mod tests {
         let mut sent = |now| shapers.take(Instant(now), at, Cause::Learning, allowance);
         assert_eq!([100, 100, 100, 100, 109].map(&mut sent), [true, true, true, false, false]);
         assert_eq!([110, 110, 1000, 1000, 1000, 1000].map(&mut sent), [true, false, true, true, true, false]);
-        assert!(shapers.take(Instant(1000), at, Cause::Discovery, allowance), "each cause has its own");
+        assert!(shapers.take(Instant(1000), at, Cause::Discovery, allowance), "each cause has its own allowance");
         let share = Share { rate: 100_000_000, burst: 2 };
         let mut sent = |now| shapers.take_of_host(Instant(now), at, share);
         assert_eq!([1000, 1000, 1000, 1010].map(&mut sent), [true, true, false, true]);

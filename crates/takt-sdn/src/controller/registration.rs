@@ -122,8 +122,8 @@ impl Registrations {
             return Ok(());
         }
         Err(RegistrationError::Limit(format!(
-            "{owner} makes more than {CHANGES_PER_SECOND} changes a second, {CHANGES_AT_ONCE} at once; wait, and renew instead of \
-             registering again"
+            "{owner} exceeds {CHANGES_PER_SECOND} changes a second or {CHANGES_AT_ONCE} at once; wait, and renew \
+             instead of registering again"
         )))
     }
 }
@@ -171,7 +171,7 @@ impl Controller {
             return Ok((RegistrationId(number), false));
         }
         if self.registrations.entries.len() >= REGISTRATIONS_MAX {
-            return Err(RegistrationError::Limit(format!("there are {REGISTRATIONS_MAX} registrations already")));
+            return Err(RegistrationError::Limit(format!("the limit of {REGISTRATIONS_MAX} registrations is reached")));
         }
         self.registrations.take_change(now, owner)?;
         self.judge_addresses(&wanted)?;
@@ -246,7 +246,7 @@ impl Controller {
             let is_metatraffic = self.metatraffic.values().flatten().any(|address| *address == destination);
             if is_metatraffic || self.discovery_ports.contains(&destination.port()) {
                 return Err(RegistrationError::Conflict(format!(
-                    "discovery comes to {destination}, and rules for samples would let it pass unseen; give samples a port of their own"
+                    "discovery uses {destination}, and rules for samples would let it bypass the controller; give samples a port of their own"
                 )));
             }
         }
@@ -306,7 +306,7 @@ impl Controller {
             };
             let (writer, reader) = (end("writer", registration.from)?, end("reader", registration.to)?);
             if writer.host == reader.host {
-                return Err("writer and reader are at one host, so that no switch carries their samples".to_owned());
+                return Err("writer and reader are on one host, so that no switch carries their samples".to_owned());
             }
             self.judge_owners(admission, owner, registration).map_err(|error| error.to_string())?;
             let number = number_of(pair).unwrap_or_default();

@@ -253,7 +253,7 @@ impl Session {
             (Pending::Change { change, is_bundle }, Outcome::Failed(failures)) => {
                 Some(self.refused(change, is_bundle, failures, sync?))
             }
-            (_, outcome) => Some(Progress::Failed(format!("the switch did not do as it was asked: {outcome:?}"))),
+            (_, outcome) => Some(Progress::Failed(format!("the switch did not execute the request: {outcome:?}"))),
         }
     }
 

@@ -78,7 +78,9 @@ impl Controller {
         let Standing::Leader { .. } = self.standing else { return };
         let begun = match answer {
             Ok(()) => self.sessions.get_mut(&id).map(|session: &mut Session| session.read(now)),
-            Err(why) => return self.end(id, format!("the switch does not take this controller as its master: {why}")),
+            Err(why) => {
+                return self.end(id, format!("the switch does not accept this controller as its master: {why}"));
+            }
         };
         if let Some(Err(error)) = begun {
             self.end(id, error.to_string());

@@ -68,9 +68,9 @@ fn address_belongs_to_the_first_claimant_across_vlans_until_it_is_silent() {
     assert_eq!(devices.claim(second(2), A, ip(1), up), Claim::Accepted);
     assert_eq!(devices.claim(second(3), tagged, ip(1), up), Claim::Accepted, "a VLAN has addresses of its own");
     devices.observe(second(9), THERE, tagged, up);
-    assert_eq!(devices.owner(second(9), ip(1), up), Some(A), "although it was found later");
+    assert_eq!(devices.owner(second(9), ip(1), up), Some(A), "although it was discovered later");
     assert_eq!(devices.owner(second(9), ip(1), |at| at != HERE), Some(tagged));
-    assert_eq!(devices.owner(second(12), ip(1), up), Some(tagged), "the first is silent");
+    assert_eq!(devices.owner(second(12), ip(1), up), Some(tagged), "the first address is silent");
     assert_eq!(devices.owner(second(9), ip(2), up), None);
 }
 
@@ -111,7 +111,7 @@ fn address_of_another_host_is_a_conflict_until_that_host_is_silent() {
     assert_eq!(devices.by_address(0, ip(2)), Some(B));
     assert_eq!(devices.get(A).map(|host| host.addresses.len()), Some(2));
     assert_eq!(devices.claim(second(10), B, Ipv4Addr::UNSPECIFIED.into(), up), Claim::Accepted);
-    assert_eq!(devices.by_address(0, Ipv4Addr::UNSPECIFIED.into()), None, "a probe claims nothing");
+    assert_eq!(devices.by_address(0, Ipv4Addr::UNSPECIFIED.into()), None, "an ARP probe claims no address");
 }
 
 #[test]

@@ -25,8 +25,8 @@ const DATA_LEN_MAX: usize = 1300;
 fn submessages(len: usize, write: impl FnOnce(&mut MessageBuilder<'_>) -> Result<(), Full>) -> Vec<u8> {
     let header = Header { version: ProtocolVersion::V2_5, vendor: VendorId::TAKT, prefix: GuidPrefix::UNKNOWN };
     let mut buffer = vec![0; HEADER_LEN + len];
-    let mut builder = MessageBuilder::new(&mut buffer, &header).expect("there is room for the header");
-    write(&mut builder).expect("there is room for what follows");
+    let mut builder = MessageBuilder::new(&mut buffer, &header).expect("the buffer has space for the header");
+    write(&mut builder).expect("the buffer has space for the submessages");
     let end = builder.len();
     buffer.truncate(end);
     buffer.split_off(HEADER_LEN)
@@ -70,9 +70,9 @@ pub(super) fn data(writer: EntityId, number: i64, payload: &[u8], fragment_len: 
 /// the payload and in the inline QoS, since vendors read either of them.
 pub(super) fn disposal(writer: EntityId, number: i64, endpoint: Guid) -> Vec<u8> {
     let mut inline = InlineQosBuilder::<64>::new();
-    inline.key_hash(endpoint.to_bytes()).expect("there is room");
-    inline.status_info(STATUS_INFO_DISPOSED | STATUS_INFO_UNREGISTERED).expect("there is room");
-    let inline_qos = Some(inline.finish().expect("there is room"));
+    inline.key_hash(endpoint.to_bytes()).expect("the buffer has space");
+    inline.status_info(STATUS_INFO_DISPOSED | STATUS_INFO_UNREGISTERED).expect("the buffer has space");
+    let inline_qos = Some(inline.finish().expect("the buffer has space"));
     let key = key_payload(endpoint);
     let sn = SequenceNumber(number);
     let emit = DataEmit { reader: reader_of(writer), writer, sn, inline_qos, payload: Payload::Key(&key) };

@@ -30,7 +30,7 @@ pub struct UnknownPair(pub Pair);
 
 impl fmt::Display for UnknownPair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is no pair that matches", self.0)
+        write!(f, "{} is not a matched pair", self.0)
     }
 }
 

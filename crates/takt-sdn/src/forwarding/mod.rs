@@ -72,7 +72,7 @@ pub const DOMAIN_MAX: u16 = 232;
 /// The invalid part, and the expected form.
 pub fn parse_domains(text: &str) -> Result<BTreeSet<u16>, String> {
     let wrong = |part: &str| {
-        format!("{part:?} is no domain and no range; expected numbers from 0 to {DOMAIN_MAX}, as in 0-9,42")
+        format!("{part:?} is neither a domain nor a range; expected numbers from 0 to {DOMAIN_MAX}, as in 0-9,42")
     };
     let number = |part: &str, whole: &str| {
         let domain = part.trim().parse::<u16>().map_err(|_| wrong(whole))?;

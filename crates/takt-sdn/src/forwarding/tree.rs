@@ -148,7 +148,7 @@ mod tests {
                 (joined, (0..count).map(|dpid| components.root(dpid)).collect::<BTreeSet<u64>>().len())
             };
             assert_eq!(parts(&tree).0, tree.len(), "no cycle");
-            assert_eq!(parts(&tree).1, parts(&graph).1, "it spans what can be joined");
+            assert_eq!(parts(&tree).1, parts(&graph).1, "the tree spans every component");
             assert!(active.is_subset(&tree));
         }
     }

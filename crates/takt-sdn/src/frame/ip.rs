@@ -41,7 +41,7 @@ impl<'a> IpPacket<'a> {
     pub fn parse_v4(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let packet = Ipv4Packet::parse(bytes)?;
         if !packet.header_is_intact() {
-            return Err(Malformed { offset: 10, what: "an IPv4 header with a wrong checksum" });
+            return Err(Malformed { offset: 10, what: "IPv4 header with a wrong checksum" });
         }
         let fragment = packet.is_fragment().then(|| Fragment {
             identification: u32::from(packet.identification()),
@@ -70,7 +70,7 @@ impl<'a> IpPacket<'a> {
         let mut at = Ipv6Header::LEN;
         let mut fragment = None;
         while EXTENSIONS.contains(&next) {
-            let cut_off = Malformed { offset: bytes.len(), what: "an IPv6 extension header that is cut off" };
+            let cut_off = Malformed { offset: bytes.len(), what: "truncated IPv6 extension header" };
             let header: &[u8; 8] = bytes[at..].first_chunk().ok_or(cut_off)?;
             let len = match next {
                 FRAGMENT => 8,

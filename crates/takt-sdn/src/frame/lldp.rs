@@ -66,7 +66,7 @@ impl<'a> Lldp<'a> {
         let ttl = mandatory(TTL, "LLDP without a time to live")?;
         let unit = Self { chassis, port, ttl: u16::from_be_bytes([ttl[0], ttl[1]]), optional: rest };
         while !rest.is_empty() {
-            let at = Malformed { offset: bytes.len() - rest.len(), what: "a TLV of LLDP that is cut off" };
+            let at = Malformed { offset: bytes.len() - rest.len(), what: "truncated LLDP TLV" };
             let (kind, _, behind) = tlv(rest).ok_or(at)?;
             if kind == END {
                 break;

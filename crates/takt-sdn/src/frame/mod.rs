@@ -58,7 +58,7 @@ impl<'a> Frame<'a> {
     /// Parses the addresses, the tags and the type. A type below 0x0600 is a length of IEEE 802.3;
     /// then [`Self::network`] is [`Network::Other`].
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        let cut_off = Malformed { offset: bytes.len(), what: "an Ethernet header that is cut off" };
+        let cut_off = Malformed { offset: bytes.len(), what: "truncated Ethernet header" };
         let word = |at: usize| {
             let octets = bytes.get(at..at + 2).ok_or(cut_off)?;
             Ok(u16::from_be_bytes([octets[0], octets[1]]))

@@ -29,7 +29,7 @@ impl Random {
 }
 
 fn address(text: &str) -> SocketAddr {
-    text.parse().expect("an address")
+    text.parse().expect("a valid address")
 }
 
 fn udp(tags: &[VlanTag], is_v4: bool, payload: &[u8]) -> Vec<u8> {
@@ -45,7 +45,7 @@ fn udp(tags: &[VlanTag], is_v4: bool, payload: &[u8]) -> Vec<u8> {
         traffic_class: 0xb8,
         payload,
     };
-    frame.build().expect("it fits")
+    frame.build().expect("the frame is valid")
 }
 
 fn checksum(frame: &[u8]) -> UdpChecksum {
@@ -175,7 +175,7 @@ fn packets_that_would_be_too_long_are_refused() {
     let old = udp(&[], true, b"x");
     let frame = Frame::parse(&old).expect("a frame");
     assert_eq!(replace_udp_payload(&frame, &vec![0; 65_508]), Err(CannotRewrite::TooLong));
-    let longest = replace_udp_payload(&frame, &vec![0; 65_507]).expect("it fits");
+    let longest = replace_udp_payload(&frame, &vec![0; 65_507]).expect("the frame is valid");
     assert_eq!(checksum(&longest), UdpChecksum::Right);
 }
 
@@ -250,8 +250,8 @@ fn read_all(octets: &[u8]) {
         let _ = unit.organisation([1, 2, 3], 4);
     }
     if let Ok(out) = replace_udp_payload(&frame, b"new") {
-        let rewritten = Frame::parse(&out).expect("it is a frame");
-        let (packet, datagram) = rewritten.udp().expect("it stays UDP");
+        let rewritten = Frame::parse(&out).expect("the frame is valid");
+        let (packet, datagram) = rewritten.udp().expect("the frame remains UDP");
         assert_eq!(datagram.payload(), b"new");
         assert_eq!(datagram.checksum(packet.pseudo_sum(datagram_len(&datagram))), UdpChecksum::Right);
     }

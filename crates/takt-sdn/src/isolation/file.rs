@@ -80,8 +80,7 @@ impl Text<'_> {
 
     fn network(&self, text: &Spanned<String>) -> Result<Network, FileError> {
         let wrong = || {
-            let what =
-                format!("{:?} is no network; expected an address with a prefix length, as 10.0.0.0/24", text.get_ref());
+            let what = format!("{:?} is not a network; expected ADDRESS/LENGTH, as in 10.0.0.0/24", text.get_ref());
             self.error(text.span().start, "addresses", what)
         };
         let (address, prefix_len) = text.get_ref().split_once('/').ok_or_else(wrong)?;
@@ -97,10 +96,10 @@ impl Text<'_> {
             return Err(self.error(at, "name", "expected a name, other than *"));
         }
         if known.iter().any(|label| label.name == *text) {
-            return Err(self.error(at, "name", format!("a label before has the name {text:?}, too")));
+            return Err(self.error(at, "name", format!("an earlier label has the name {text:?}")));
         }
         if addresses.is_empty() && domains.is_empty() && partitions.is_empty() && property.is_none() {
-            let what = "no participant has it; expected addresses, domains, partitions or property";
+            let what = "the label matches no participant; expected addresses, domains, partitions or property";
             return Err(self.error(table.span().start, "label", what));
         }
         Ok(Label {
@@ -131,11 +130,7 @@ impl Text<'_> {
 pub(super) fn parse(text: &str) -> Result<Isolation, FileError> {
     let source = Text(text);
     if text.len() > FILE_LEN_MAX {
-        return Err(source.error(
-            0,
-            "",
-            format!("the file has {} octets, at most {FILE_LEN_MAX} are read", text.len()),
-        ));
+        return Err(source.error(0, "", format!("the file has {} octets; the maximum is {FILE_LEN_MAX}", text.len())));
     }
     let file: File = toml::from_str(text)
         .map_err(|error| source.error(error.span().map_or(0, |span| span.start), "", error.message()))?;

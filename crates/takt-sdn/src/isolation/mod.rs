@@ -234,12 +234,12 @@ decision = "allow"
 "#;
 
     fn subject(address: &str, domain: u32) -> Subject<'static> {
-        Subject { address: address.parse().expect("an address"), domain, partition: None, declared: &[] }
+        Subject { address: address.parse().expect("a valid address"), domain, partition: None, declared: &[] }
     }
 
     #[test]
     fn labels_follow_from_address_domain_partition_and_property() {
-        let policy = Isolation::parse(FILE).expect("it is well-formed");
+        let policy = Isolation::parse(FILE).expect("the policy is valid");
         let names = |subject: &Subject<'_>| policy.names(&policy.labels_of(subject));
         assert_eq!(names(&subject("10.0.1.9", 0)), ["red"]);
         assert_eq!(names(&subject("fd00:1::9", 7)), ["red", "black"]);
@@ -253,7 +253,7 @@ decision = "allow"
 
     #[test]
     fn first_matching_rule_decides_in_both_directions_and_the_default_otherwise() {
-        let policy = Isolation::parse(FILE).expect("it is well-formed");
+        let policy = Isolation::parse(FILE).expect("the policy is valid");
         let [red, black, none] = ["10.0.1.1", "10.0.2.1", "10.0.3.1"].map(|at| policy.labels_of(&subject(at, 0)));
         for (one, other, expected) in [
             (&red, &black, Decision::Deny),
@@ -266,7 +266,7 @@ decision = "allow"
             assert_eq!(policy.decide(one, other), expected, "{one:?} {other:?}");
         }
         assert_eq!(policy.denial(&red, &red), None);
-        let reason = policy.denial(&black, &red).expect("it is denied");
+        let reason = policy.denial(&black, &red).expect("the pair is denied");
         assert_eq!(reason, "isolation: line 12 of the policy denies flows between (black) and (red)");
         assert!(policy.denial(&none, &red).is_some_and(|reason| reason.contains("the default of the policy")));
         assert!(!policy.is_open() && Isolation::default().is_open());
@@ -275,9 +275,9 @@ decision = "allow"
     #[test]
     fn errors_name_line_and_key() {
         for (old, new, line, key, what) in [
-            ("10.0.1.0/24", "10.0.1.0", 5, "addresses", "is no network"),
-            ("10.0.1.0/24", "10.0.1.0/33", 5, "addresses", "is no network"),
-            ("name = \"black\"", "name = \"red\"", 8, "name", "has the name \"red\", too"),
+            ("10.0.1.0/24", "10.0.1.0", 5, "addresses", "is not a network"),
+            ("10.0.1.0/24", "10.0.1.0/33", 5, "addresses", "is not a network"),
+            ("name = \"black\"", "name = \"red\"", 8, "name", "has the name \"red\""),
             ("name = \"black\"", "name = \"*\"", 8, "name", "other than *"),
             ("\"black\", \"*\"", "\"blue\", \"*\"", 19, "between", "no label \"blue\""),
             ("default = \"deny\"", "default = \"maybe\"", 2, "", "unknown variant"),
@@ -288,7 +288,7 @@ decision = "allow"
             assert!(error.what.contains(what), "{error}");
             assert_eq!((error.line, error.key.as_str()), (line, key), "{error}");
         }
-        Isolation::parse("[[label]]\nname = \"nowhere\"").expect_err("no participant has it");
-        Isolation::parse(&"#".repeat(FILE_LEN_MAX + 1)).expect_err("it is too long");
+        Isolation::parse("[[label]]\nname = \"nowhere\"").expect_err("the label matches no participant");
+        Isolation::parse(&"#".repeat(FILE_LEN_MAX + 1)).expect_err("the text is too long");
     }
 }

@@ -144,7 +144,7 @@ pub(super) fn egress_rate(bench: &mut Bench<'_>) -> Result<u64, MeasureError> {
     ));
     if record.lost() < STARVED {
         let what = format!(
-            "its egress forwards all that the first probe sends, {rate_bps} bit/s: connect the second probe to a slower port"
+            "the egress forwards all that the first probe sends, {rate_bps} bit/s: connect the second probe to a slower port"
         );
         return Err(MeasureError::Switch(what));
     }
@@ -285,7 +285,7 @@ fn depth(bench: &mut Bench<'_>, rate_bps: u64, len: usize) -> Result<Range, Meas
     }
     found.sort_unstable();
     let [Some(min), Some(max)] = [found.first(), found.last()].map(Option::<&u32>::copied) else {
-        return Err(MeasureError::Switch("no burst is sent in time: use a slower egress".to_owned()));
+        return Err(MeasureError::Switch("no burst can be sent fast enough: use a slower egress".to_owned()));
     };
     Ok(Range { min, quartile: found[found.len() / 4], max, is_at_least: false })
 }
@@ -358,8 +358,8 @@ mod tests {
         };
         assert!(is_first(&record(0, 10), &record(40, 10)), "the other one loses");
         assert!(is_first(&record(0, 10), &record(0, 1000)), "a deep queue loses nothing");
-        assert!(!is_first(&record(0, 10), &record(0, 12)), "they share a queue that loses nothing");
-        assert!(!is_first(&record(40, 10), &record(40, 10)), "they share a queue");
+        assert!(!is_first(&record(0, 10), &record(0, 12)), "both share a queue without loss");
+        assert!(!is_first(&record(40, 10), &record(40, 10)), "both share a queue");
         assert!(!is_first(&record(100, 0), &record(0, 0)), "nothing arrives");
     }
 

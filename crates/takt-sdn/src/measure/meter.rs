@@ -109,7 +109,7 @@ pub(super) fn limiter(bench: &mut Bench<'_>, rate_bps: u64) -> Result<Option<Lim
         }
     }
     let Some(meter) = found else {
-        bench.say("the switch takes no meter");
+        bench.say("the switch accepts no meter");
         return Ok(None);
     };
     bench.require(entry::METERED, Way::Metered(meter))?;

@@ -352,7 +352,7 @@ impl Bench<'_> {
             }
             std::thread::sleep(PAUSE);
         }
-        Err(MeasureError::Switch(format!("no frame of {probe} comes in: it is not at a port of this switch")))
+        Err(MeasureError::Switch(format!("no frame of {probe} arrives: it is not at a port of this switch")))
     }
 
     /// Removes all additions.

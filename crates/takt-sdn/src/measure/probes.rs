@@ -164,7 +164,7 @@ impl Probes {
             payload: &payload,
         };
         let mut frame =
-            frame.build().map_err(|_| MeasureError::Switch(format!("no frame has {} octets", stream.len)))?;
+            frame.build().map_err(|_| MeasureError::Switch(format!("a frame cannot have {} octets", stream.len)))?;
         // The checksum is disabled (RFC 768), since the sequence number changes.
         frame[CHECKSUM].fill(0);
         Ok(frame)

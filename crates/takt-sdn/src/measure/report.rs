@@ -30,7 +30,7 @@ pub fn model_text(measured: &Measured, settings: &Settings) -> String {
 }
 
 fn line(text: &mut String, words: std::fmt::Arguments<'_>) {
-    text.write_fmt(words).expect("a string takes everything");
+    text.write_fmt(words).expect("writing to a String cannot fail");
     text.push('\n');
 }
 
@@ -47,14 +47,14 @@ fn head(text: &mut String, measured: &Measured, settings: &Settings) {
     line(text, format_args!("name = {:?}", settings.name));
     let strict = measured.order.iter().filter(|order| order.is_strict()).count();
     let words =
-        format!("{strict} of {} pairs of neighbouring queues are served by strict priority", measured.order.len());
+        format!("{strict} of {} pairs of neighboring queues are served by strict priority", measured.order.len());
     line(text, format_args!("# Measured: {words}."));
     for Order { urgent_lost, other_lost } in &measured.order {
         let (urgent, other) = (100.0 * urgent_lost, 100.0 * other_lost);
         line(text, format_args!("#   at 95 % and 50 % of the egress {urgent:.1} % and {other:.1} % were lost"));
     }
     line(text, format_args!("scheduling = \"strict-priority\""));
-    line(text, format_args!("# Measured, in ns. A least time is no lower bound: 0 is assumed."));
+    line(text, format_args!("# Measured, in ns. The minimum is not a lower bound: 0 is assumed."));
     for Cell { len, load, spread } in &measured.forwarding {
         let under =
             load.map_or("at rest".to_owned(), |(len, fps)| format!("under {fps} frames of {len} octets a second"));
@@ -79,7 +79,7 @@ fn head(text: &mut String, measured: &Measured, settings: &Settings) {
 
 fn limiter(text: &mut String, measured: &Measured, settings: &Settings) {
     let Some(limiter) = &measured.meter else {
-        line(text, format_args!("# Assumed: the switch takes no meter."));
+        line(text, format_args!("# Assumed: the switch accepts no meter."));
         line(text, format_args!("rate_limiter_ppm = {}", settings.candidates.rate_limiter_ppm));
         line(text, format_args!("rate_limiter_step_ns = {}", settings.candidates.rate_limiter_step_ns));
         return;
@@ -113,7 +113,7 @@ fn tables(text: &mut String, measured: &Measured) {
         [("flow_entries", room.flow_entries), ("groups", room.groups), ("meters", room.meters)]
     {
         let how = match source {
-            Source::Said => "the switch says so",
+            Source::Said => "reported by the switch",
             Source::Refused => "measured: it refuses a further one",
             Source::Cap => "measured: so many were added, and none was refused",
         };
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(depths, [(u64::MAX, 99), (40 * 1514, 240)]);
         assert_eq!(model.control.map(|queue| (queue.reach.dscp, queue.depth.frames)), Some((Some(48), 98)));
         assert!(
-            text.contains("1 of 2 pairs of neighbouring queues") && text.contains("SET_QUEUE has no effect"),
+            text.contains("1 of 2 pairs of neighboring queues") && text.contains("SET_QUEUE has no effect"),
             "{text}"
         );
     }
@@ -244,7 +244,7 @@ mod tests {
         let model = SwitchModel::parse("seen.toml", &text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         assert_eq!((model.rate_limiter_ppm, model.forwarding_ns), (20_000, 913_000));
         assert!(
-            text.contains("# Assumed: the switch takes no meter") && text.matches("# Assumed").count() == 3,
+            text.contains("# Assumed: the switch accepts no meter") && text.matches("# Assumed").count() == 3,
             "{text}"
         );
     }

@@ -85,7 +85,7 @@ impl Session {
                 return Err(MeasureError::Stopped);
             }
             if Clock::now() > until {
-                return Err(MeasureError::Switch("the handshake does not end".to_owned()));
+                return Err(MeasureError::Switch("the handshake does not complete".to_owned()));
             }
             session.step(STEP)?;
         }
@@ -206,7 +206,7 @@ fn accept(address: SocketAddr, stop: &dyn Fn() -> bool) -> Result<TcpStream, Mea
             return Err(MeasureError::Stopped);
         }
         if Clock::now() > until {
-            return Err(MeasureError::Switch(format!("none connects to {address} within {} s", LIMIT.as_secs())));
+            return Err(MeasureError::Switch(format!("no switch connects to {address} within {} s", LIMIT.as_secs())));
         }
         std::thread::sleep(STEP);
     }

@@ -58,7 +58,7 @@ impl Cause {
     const fn name(self) -> &'static str {
         match self {
             Self::Probe => "LLDP",
-            Self::Learning => "ARP and neighbours",
+            Self::Learning => "ARP and neighbor discovery",
             Self::Discovery => "DDS discovery",
         }
     }
@@ -108,14 +108,14 @@ mod tests {
         assert_eq!(of(20_000_000), Allowance { period_ns: 30_760_000, burst: 20, frame_len: 1514 });
         assert_eq!(of(1_000_000).burst, 4);
         assert_eq!(of(1_000_000_000), Allowance { period_ns: PERIOD_NS_MIN, burst: 20, frame_len: 1514 });
-        assert!(of(0).period_ns > 0, "no rate is no panic");
+        assert!(of(0).period_ns > 0, "a rate of 0 does not panic");
     }
 
     #[test]
     fn control_traffic_fits_into_the_queues_of_the_built_in_models_at_any_rate() {
         for (name, _) in SwitchModel::BUILT_IN {
-            let model = SwitchModel::built_in(name).expect("it is built in");
-            let depth = model.control.expect("it has the class").depth;
+            let model = SwitchModel::built_in(name).expect("the model is built in");
+            let depth = model.control.expect("the model has the class").depth;
             for rate_bps in [1_000_000, 10_000_000, 100_000_000, 1_000_000_000, 100_000_000_000] {
                 let port = Port {
                     name: "port".into(),
@@ -125,7 +125,7 @@ mod tests {
                     delay_ns: 0,
                     delay_ns_min: 0,
                 };
-                let mut network = Admission::new(vec![port]).expect("it makes sense");
+                let mut network = Admission::new(vec![port]).expect("the port is valid");
                 for cause in Cause::ALL {
                     let allowance = Allowance::of(cause, rate_bps, model.foreign_frame_len);
                     let admitted = network.admit(allowance.flow(cause, "port", Hop { port: 0, class: 0 }));

@@ -322,7 +322,7 @@ queue_frames = 1000
     fn limit_of_a_port_overrides_the_limit_of_all_hosts() {
         let limit = |text: &str, at| parse(text).unwrap_or_else(|error| panic!("{error}")).host_limit(at);
         let (one, other) = (PortRef::new(2, 1), PortRef::new(2, 2));
-        assert_eq!((limit(TEXT, one), limit(TEXT, other)), (None, None), "none is the default");
+        assert_eq!((limit(TEXT, one), limit(TEXT, other)), (None, None), "no limit is the default");
         let all = format!("{TEXT}packets_per_s = 5_000\n");
         assert_eq!((limit(&all, one), limit(&all, other)), (HostLimit::new(5_000), HostLimit::new(5_000)));
         let own = all.replacen("rate_bps = 20_000_000", "packets_per_s = 800", 1);

@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn shares_add_up_to_the_limit_and_their_bursts_to_a_tenth_of_it() {
         for packets_per_s in [40, 41, 43, 999, 1_000, 12_345, 1_000_000_000] {
-            let limit = HostLimit::new(packets_per_s).expect("it is within the bounds");
+            let limit = HostLimit::new(packets_per_s).expect("the limit is in range");
             let shares = [limit.unicast(), limit.groups(), limit.of_controller()];
             assert_eq!(shares.iter().map(|share| u64::from(share.rate)).sum::<u64>(), packets_per_s);
             let at_once = shares.iter().map(|share| u64::from(share.burst)).sum::<u64>();

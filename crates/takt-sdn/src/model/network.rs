@@ -131,7 +131,7 @@ pub enum NetworkError {
 impl fmt::Display for NetworkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Full(what) => write!(f, "the network has as many {what} as it may have"),
+            Self::Full(what) => write!(f, "the network has reached its maximum number of {what}"),
             Self::NoSwitch(dpid) => write!(f, "switch {dpid:016x} is not known"),
             Self::NoLink(port) => write!(f, "{port} has no link"),
             Self::Linked(port) => write!(f, "{port} has a link already"),
@@ -343,11 +343,11 @@ mod tests {
     const RATE_BPS: u64 = 1_000_000_000;
 
     fn network() -> Network {
-        let model = Arc::new(SwitchModel::built_in("generic-hardware").expect("it is built in"));
+        let model = Arc::new(SwitchModel::built_in("generic-hardware").expect("the model is built in"));
         let mut network = Network::default();
-        network.add_switch(1, Arc::clone(&model)).expect("there is room");
-        network.add_switch(2, model).expect("there is room");
-        network.link([(1, 1), (2, 1)], RATE_BPS, 50).expect("they are free");
+        network.add_switch(1, Arc::clone(&model)).expect("the network accepts the switch");
+        network.add_switch(2, model).expect("the network accepts the switch");
+        network.link([(1, 1), (2, 1)], RATE_BPS, 50).expect("the ports are free");
         network
     }
 
@@ -360,7 +360,7 @@ mod tests {
         let mut network = network();
         let before = network.snapshot();
         let port = Egress::Switch(PortRef::new(2, 1));
-        network.set_up(port, false).expect("it has a link");
+        network.set_up(port, false).expect("the port has a link");
         let after = network.snapshot();
         assert!(after.version() > before.version());
         assert_eq!(before.neighbours(Node::Switch(1)).count(), 1);
@@ -370,9 +370,9 @@ mod tests {
     #[test]
     fn delay_of_a_port_is_cable_and_forwarding_of_the_next_switch() {
         let mut network = network();
-        network.attach(HostId(7), interface(), (1, 2), RATE_BPS, 10).expect("it is free");
+        network.attach(HostId(7), interface(), (1, 2), RATE_BPS, 10).expect("the port is free");
         let snapshot = network.snapshot();
-        let port = |egress| snapshot.port(egress).expect("it has a link");
+        let port = |egress| snapshot.port(egress).expect("the port has a link");
         let between = port(Egress::Switch(PortRef::new(1, 1)));
         assert_eq!((between.delay_ns_min, between.delay_ns), (550, 10_050));
         assert_eq!(port(Egress::Host(HostId(7))).delay_ns, 10_010);

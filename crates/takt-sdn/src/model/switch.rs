@@ -236,7 +236,7 @@ impl Text<'_> {
         let empty = [("octets", octets), ("frames", frames)];
         for (key, depth) in empty.into_iter().filter_map(|(key, depth)| Some((key, depth.as_ref()?))) {
             if *depth.get_ref() == 0 {
-                return Err(self.error(Some(depth.span()), key, "a queue that holds nothing has no use"));
+                return Err(self.error(Some(depth.span()), key, "expected a depth above 0"));
             }
         }
         let reach = Reach { set_queue: *set_queue, dscp: dscp.as_ref().map(|dscp| *dscp.get_ref()) };
@@ -261,10 +261,10 @@ mod tests {
             let model = SwitchModel::built_in(name).unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(model.name, name);
         }
-        let ovs = SwitchModel::built_in("ovs-netdev").expect("it is built in");
+        let ovs = SwitchModel::built_in("ovs-netdev").expect("the model is built in");
         assert!(ovs.queues.iter().all(|queue| queue.reach.set_queue.is_none()), "set_queue has no effect there");
         assert_eq!(ovs.forwarding_ns, 256_000);
-        let error = SwitchModel::built_in("abacus").expect_err("there is none");
+        let error = SwitchModel::built_in("abacus").expect_err("the model does not exist");
         assert!(error.what.contains("ovs-netdev"), "{error}");
     }
 
@@ -302,6 +302,6 @@ mod tests {
         ] {
             SwitchModel::parse("bad.toml", &good.replacen(old, new, 1)).expect_err(new);
         }
-        SwitchModel::parse("long.toml", &" ".repeat(FILE_MAX + 1)).expect_err("it is too long");
+        SwitchModel::parse("long.toml", &" ".repeat(FILE_MAX + 1)).expect_err("the text is too long");
     }
 }

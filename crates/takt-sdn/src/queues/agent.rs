@@ -28,8 +28,8 @@ impl fmt::Display for State {
         match self {
             Self::Missing => f.write_str("no queues"),
             Self::AsWanted => f.write_str("queues of the model"),
-            Self::Different => f.write_str("other queues of takt"),
-            Self::Foreign(kind) => write!(f, "another program's: {kind}"),
+            Self::Different => f.write_str("different queues of takt"),
+            Self::Foreign(kind) => write!(f, "queues of another program: {kind}"),
         }
     }
 }

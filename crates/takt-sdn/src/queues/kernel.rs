@@ -19,13 +19,13 @@ pub struct Counters {
 }
 
 fn open(target: &Target) -> Result<(Netlink, i32), QueueError> {
-    let failed = || QueueError::os(format!("look at the disciplines of {target}"));
+    let failed = || QueueError::os(format!("read the disciplines of {target}"));
     Ok((Netlink::route().map_err(failed())?, interface_index(&target.interface).map_err(failed())?))
 }
 
 /// Compares the discipline of an interface with the wanted one.
 pub fn state(target: &Target, wanted: &StrictPriority) -> Result<State, QueueError> {
-    let failed = || QueueError::os(format!("look at the disciplines of {target}"));
+    let failed = || QueueError::os(format!("read the disciplines of {target}"));
     let (mut netlink, index) = open(target)?;
     let all = netlink.disciplines(index).map_err(failed())?;
     let Some(root) = all.iter().find(|one| one.parent == ROOT && one.handle != 0) else { return Ok(State::Missing) };
@@ -39,7 +39,7 @@ pub fn state(target: &Target, wanted: &StrictPriority) -> Result<State, QueueErr
 /// Reports whether an agent created the discipline of an interface.
 pub fn is_own(target: &Target) -> Result<bool, QueueError> {
     let (mut netlink, index) = open(target)?;
-    let all = netlink.disciplines(index).map_err(QueueError::os(format!("look at the disciplines of {target}")))?;
+    let all = netlink.disciplines(index).map_err(QueueError::os(format!("read the disciplines of {target}")))?;
     Ok(all.iter().any(|one| one.parent == ROOT && one.kind == "htb" && one.handle == HANDLE))
 }
 
@@ -57,7 +57,7 @@ fn sorted(wanted: &StrictPriority) -> StrictPriority {
 pub fn make(target: &Target, wanted: &StrictPriority) -> Result<(), QueueError> {
     remove(target)?;
     let (mut netlink, index) = open(target)?;
-    netlink.add_strict_priority(index, wanted).map_err(QueueError::os(format!("make the queues of {target}")))
+    netlink.add_strict_priority(index, wanted).map_err(QueueError::os(format!("create the queues of {target}")))
 }
 
 /// Removes the root discipline; the kernel then installs its default.
@@ -74,7 +74,7 @@ pub fn remove(target: &Target) -> Result<(), QueueError> {
 /// Returns the counters of each class.
 pub fn counters(target: &Target, classes: usize) -> Result<Vec<Counters>, QueueError> {
     let (mut netlink, index) = open(target)?;
-    let all = netlink.disciplines(index).map_err(QueueError::os(format!("look at the disciplines of {target}")))?;
+    let all = netlink.disciplines(index).map_err(QueueError::os(format!("read the disciplines of {target}")))?;
     let of = |place: usize| {
         let queue = all.iter().find(|one| one.parent == class(place));
         queue.map_or(Counters::default(), |queue| Counters {

@@ -124,14 +124,14 @@ impl fmt::Display for QueueError {
         match self {
             Self::Model { model, what } => write!(f, "model {model}: {what}"),
             Self::Foreign(ports) => {
-                write!(f, "{} ports have a discipline that takt did not make; nothing was changed", ports.len())?;
+                write!(f, "{} ports have a discipline that takt did not create; nothing was changed", ports.len())?;
                 ports.iter().try_for_each(|(target, kind)| write!(f, "\n{target}: {kind}"))?;
-                f.write_str("\n--replace removes it, and cannot bring it back")
+                f.write_str("\n--replace removes it and cannot restore it")
             }
             Self::Os { action, source } => write!(f, "{action}: {source}"),
             Self::Ovsdb(error) => write!(f, "{error}"),
             Self::NotAsMade(target) => {
-                write!(f, "{target} does not have the queues that were made: another program changes its discipline")
+                write!(f, "{target} does not have the queues that takt created: another program changes its discipline")
             }
             Self::NoPort => f.write_str(
                 "no port of this host belongs to a switch of the network file; give --ovsdb, or --port SWITCH:PORT=INTERFACE",
@@ -189,7 +189,7 @@ pub fn wanted(by: By, model: &SwitchModel, rate_bps: u64, rest_frames: u32) -> R
     let most = CLASSES_MAX - 1;
     if queues(model).count() > most {
         return fail(format!(
-            "{} queues; HTB has priorities for {most} and for everything else",
+            "{} queues; HTB has priorities for {most} and for the default queue",
             queues(model).count()
         ));
     }
@@ -197,16 +197,16 @@ pub fn wanted(by: By, model: &SwitchModel, rate_bps: u64, rest_frames: u32) -> R
         By::Tc => {
             let rate = u32::try_from(rate_bps / 8).ok().filter(|rate| *rate >= 1000); // tidy-allow(dropped-cause): the error below names it.
             let Some(rate) = rate else {
-                return fail(format!("rate_bps is {rate_bps}; HTB has 8000 bit/s to 34 Gbit/s"));
+                return fail(format!("rate_bps is {rate_bps}; HTB supports 8000 bit/s to 34 Gbit/s"));
             };
             let mut classes = Vec::new();
             for (place, queue) in queues(model).enumerate() {
                 let Some(dscp) = queue.reach.dscp else {
-                    return fail(format!("queue {place} has no dscp, by which filters of the kernel sort: use ovsdb"));
+                    return fail(format!("queue {place} has no dscp, which the kernel's filters need: use ovsdb"));
                 };
                 let Some(frames) = u32::try_from(frames(queue)).ok().filter(|n| u64::from(*n) <= FRAMES_MAX) else {
                     // tidy-allow(dropped-cause): the error below names it.
-                    return fail(format!("queue {place} holds {} frames; {FRAMES_MAX} at most", frames(queue)));
+                    return fail(format!("queue {place} holds {} frames; the maximum is {FRAMES_MAX}", frames(queue)));
                 };
                 let is_control = place >= model.queues.len();
                 let ether_types = if is_control { CONTROL_ETHER_TYPES.to_vec() } else { Vec::new() };
@@ -224,10 +224,10 @@ pub fn wanted(by: By, model: &SwitchModel, rate_bps: u64, rest_frames: u32) -> R
             let mut rows = BTreeMap::new();
             for (place, queue) in (0..).zip(queues(model)) {
                 let Some(number) = queue.reach.set_queue else {
-                    return fail(format!("queue {place} has no set_queue, by which Open vSwitch sorts: use tc"));
+                    return fail(format!("queue {place} has no set_queue, which Open vSwitch needs: use tc"));
                 };
                 if number == DEFAULT_QUEUE || rows.insert(number, class(place)).is_some() {
-                    let what = "0 is the queue of everything else, and each number has one queue";
+                    let what = "0 is the default queue, and each number may occur once";
                     return fail(format!("queue {place} has set_queue = {number}: {what}"));
                 }
             }
@@ -273,14 +273,14 @@ mod tests {
 
     #[test]
     fn queues_that_the_method_cannot_select_are_refused_with_the_other_method() {
-        let error = wanted(By::Ovsdb, &model("ovs-netdev"), 20_000_000, 9).expect_err("it has no set_queue");
+        let error = wanted(By::Ovsdb, &model("ovs-netdev"), 20_000_000, 9).expect_err("queue 0 has no set_queue");
         assert!(
             error.to_string().contains("model ovs-netdev: queue 0 has no set_queue")
                 && error.to_string().ends_with("use tc")
         );
         let mut other = model("generic-hardware");
         other.queues[2].reach.dscp = None;
-        let error = wanted(By::Tc, &other, 20_000_000, 9).expect_err("it has no DSCP");
+        let error = wanted(By::Tc, &other, 20_000_000, 9).expect_err("the queue has no DSCP");
         assert!(error.to_string().contains("queue 2 has no dscp"), "{error}");
         other.queues[2].reach.set_queue = Some(0);
         let error = wanted(By::Ovsdb, &other, 20_000_000, 9).expect_err("the number is taken");

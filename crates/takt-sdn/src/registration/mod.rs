@@ -191,11 +191,11 @@ impl fmt::Display for RegistrationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Invalid(what) | Self::Denied(what) | Self::Conflict(what) | Self::Limit(what) => f.write_str(what),
-            Self::Unknown => f.write_str("there is no such registration; its lease may have ended"),
+            Self::Unknown => f.write_str("no such registration; its lease may have ended"),
             Self::NoNetwork => f.write_str(
-                "the controller has no description of the network, and admits nothing; start it with --network",
+                "the controller has no description of the network and admits nothing; start it with --network",
             ),
-            Self::NotOwner(id) => write!(f, "registration {id} belongs to another token; use the one that made it"),
+            Self::NotOwner(id) => write!(f, "registration {id} belongs to another token; use the one that created it"),
             Self::Standby => f.write_str("this controller is a standby; ask the leader"),
         }
     }
@@ -218,7 +218,7 @@ fn invalid<T>(what: impl Into<String>) -> Result<T, RegistrationError> {
 
 fn check_name(what: &str, name: &str) -> Result<(), RegistrationError> {
     if name.is_empty() || name.chars().count() > NAME_MAX || name.chars().any(char::is_control) {
-        return invalid(format!("{what} has 1 to {NAME_MAX} characters, without control characters"));
+        return invalid(format!("{what} must have 1 to {NAME_MAX} characters, without control characters"));
     }
     Ok(())
 }
@@ -237,27 +237,27 @@ impl Registration {
             !(ip.is_multicast() || ip.is_unspecified() || ip.is_loopback() || is_broadcast)
         };
         if !is_unicast(self.from) || !is_unicast(self.to) {
-            return invalid("from and to are unicast addresses of hosts of the network");
+            return invalid("from and to must be unicast addresses of hosts of the network");
         }
         if self.from == self.to || self.from.is_ipv4() != self.to.is_ipv4() {
-            return invalid("from and to are two addresses of one version of IP");
+            return invalid("from and to must be two addresses of one version of IP");
         }
         if self.port == 0 || self.answer_port == Some(0) {
-            return invalid("port and answer_port are above 0");
+            return invalid("port and answer_port must be above 0");
         }
         if let Some(group) = self.group
             && (!group.ip().is_multicast() || group.is_ipv4() != self.from.is_ipv4() || group.port() == 0)
         {
-            return invalid("group is a multicast address of the version of IP of from, with a UDP port");
+            return invalid("group must be a multicast address of the version of IP of from, with a UDP port");
         }
         if self.separation_ns == 0 || self.size == 0 || self.limit_ns == 0 {
-            return invalid("separation_ns, size and limit_ns are above 0");
+            return invalid("separation_ns, size and limit_ns must be above 0");
         }
         if self.overhead > OVERHEAD_MAX {
-            return invalid(format!("overhead is {OVERHEAD_MAX} octets at most"));
+            return invalid(format!("overhead must be at most {OVERHEAD_MAX} octets"));
         }
         if !LEASE_S.contains(&self.lease_s) {
-            return invalid(format!("lease_s is from {} to {}", LEASE_S.start(), LEASE_S.end()));
+            return invalid(format!("lease_s must be from {} to {}", LEASE_S.start(), LEASE_S.end()));
         }
         Ok(())
     }

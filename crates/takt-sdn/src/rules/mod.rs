@@ -224,7 +224,7 @@ mod tests {
                 Action::SetField(Oxm::IpDscp(mark)) => dscp = *mark,
                 Action::SetQueue(number) => queue = Some(*number),
                 Action::Output { port, .. } => left.push((port.0, dscp, queue)),
-                other => panic!("entries of flows have no {other:?}"),
+                other => panic!("flow entries have no {other:?}"),
             }
         }
         left.sort_unstable();

@@ -49,7 +49,7 @@ fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, IdentityErr
     let failed = |error: rustls::pki_types::pem::Error| unusable(file)(error.to_string());
     let all = CertificateDer::pem_file_iter(file).map_err(failed)?;
     let all: Vec<CertificateDer<'static>> = all.collect::<Result<_, _>>().map_err(failed)?;
-    if all.is_empty() { Err(unusable(file)("it has no certificate in PEM".to_owned())) } else { Ok(all) }
+    if all.is_empty() { Err(unusable(file)("no certificate in PEM format".to_owned())) } else { Ok(all) }
 }
 
 impl Identity {

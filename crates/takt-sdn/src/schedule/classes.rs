@@ -307,18 +307,18 @@ mod tests {
     /// other: frames above add to their backlog.
     #[test]
     fn full_port_is_detected_after_a_port_with_room_in_a_higher_class() {
-        let mut network = Admission::new(vec![port(5_100), port(2_200)]).expect("the ports make sense");
+        let mut network = Admission::new(vec![port(5_100), port(2_200)]).expect("the ports are valid");
         for (period_ns, count, hop) in [(1_000_000_000, 4, (0, 1)), (12_000, 1, (0, 0)), (14_000, 1, (1, 1))] {
-            network.admit(flow(period_ns, count, &[hop])).expect("there is room");
+            network.admit(flow(period_ns, count, &[hop])).expect("the flow is admitted");
         }
         let mut place = |hops: &[(usize, usize)]| {
             let mut trials = Trials::of_entries(1);
             let placed = network
                 .attempt(|network| Err::<(), _>(place(network, vec![flow(1_000_000_000, 2, hops)], &mut trials)));
-            (placed.expect_err("nothing stays"), TRIALS_MAX - trials.left())
+            (placed.expect_err("the flow is refused"), TRIALS_MAX - trials.left())
         };
         let (first, _) = place(&[(0, 1)]);
-        assert!(first.is_ok(), "it moves up: {first:?}");
+        assert!(first.is_ok(), "the flow moves to a higher class: {first:?}");
         let (both, trials) = place(&[(0, 1), (1, 1)]);
         assert!(matches!(&both, Err(Stuck { why: NotPlaced::Full { port: 1, .. }, .. })), "{both:?}");
         assert_eq!(trials, 4, "the first port, its upper class, and both classes of the second one");

@@ -145,9 +145,9 @@ impl fmt::Display for Refused {
         match &self.reason {
             Reason::Nonsense(what) => write!(f, "{own}: {what}"),
             Reason::Format(error) => write!(f, "{own}: {error}"),
-            Reason::NoRoute => write!(f, "{own}: no way leads to all its destinations"),
+            Reason::NoRoute => write!(f, "{own}: no path leads to all its destinations"),
             Reason::Room(NoRoom { dpid, table, most }) => {
-                write!(f, "{own}: switch {dpid:016x} has no room among its {most} {table}")
+                write!(f, "{own}: switch {dpid:016x} has no free entry among its {most} {table}")
             }
             Reason::Queue { port, class, fault } => write!(f, "{own}: class {class} of {port}: {fault}"),
             Reason::Late { flow, bound_ns, limit_ns, port, class } => write!(
@@ -158,12 +158,12 @@ impl fmt::Display for Refused {
             Reason::Full => write!(f, "{own}: {REQUESTS_MAX} requests are admitted"),
             Reason::NoOrder => write!(
                 f,
-                "{own}: other flows would change their classes for it, and no order of these changes keeps all limits meanwhile"
+                "{own}: other flows would have to change class, and no order of these changes keeps all limits during the transition"
             ),
             Reason::NoSecondWay => {
-                write!(f, "{own}: no link of its way has a detour, or it has several receivers")
+                write!(f, "{own}: no link of its path has a detour, or it has several receivers")
             }
-            Reason::OtherEnds => write!(f, "{own}: it has not the ends of the requests that it is to join"),
+            Reason::OtherEnds => write!(f, "{own}: its endpoints differ from those of the requests that it joins"),
         }
     }
 }

@@ -63,17 +63,17 @@ mod tests {
     /// Builds switches with one host each, of the same number, and these links, by port 10 plus the
     /// number of the other switch.
     fn network(switches: u64, links: &[(u64, u64)]) -> Network {
-        let model = Arc::new(SwitchModel::built_in("generic-hardware").expect("it is built in"));
+        let model = Arc::new(SwitchModel::built_in("generic-hardware").expect("the model is built in"));
         let mut network = Network::default();
         for dpid in 0..switches {
-            network.add_switch(dpid, Arc::clone(&model)).expect("there is room");
+            network.add_switch(dpid, Arc::clone(&model)).expect("the network accepts the switch");
         }
         for (a, b) in links {
-            network.link([(*a, 10 + *b as u32), (*b, 10 + *a as u32)], 1_000_000_000, 0).expect("they are free");
+            network.link([(*a, 10 + *b as u32), (*b, 10 + *a as u32)], 1_000_000_000, 0).expect("the ports are free");
         }
         for dpid in 0..switches {
             let interface = HostInterface { queues: vec![Depth::UNLIMITED], foreign_frame_len: 1514 };
-            network.attach(HostId(dpid), interface, (dpid, 1), 1_000_000_000, 0).expect("it is free");
+            network.attach(HostId(dpid), interface, (dpid, 1), 1_000_000_000, 0).expect("the port is free");
         }
         network
     }

@@ -82,7 +82,7 @@ impl fmt::Display for Unfit {
                 let end = if *is_writer { "writer" } else { "reader" };
                 write!(
                     f,
-                    "the stages of the {end}'s host are analysed for a sample every {period_ns} ns, the contract allows one every \
+                    "the stages of the {end}'s host are analyzed for a sample every {period_ns} ns, the contract allows one every \
                      {separation_ns} ns"
                 )
             }
@@ -92,7 +92,7 @@ impl fmt::Display for Unfit {
             ),
             Self::Jitter { allowed_ns, jitter_ns } => write!(
                 f,
-                "samples come up to {jitter_ns} ns late from the writer's host, the stages of the reader's host are analysed for \
+                "samples come up to {jitter_ns} ns late from the writer's host, the stages of the reader's host are analyzed for \
                  {allowed_ns} ns"
             ),
         }

@@ -88,11 +88,11 @@ mod tests {
     #[test]
     fn least_is_at_most_a_sixteenth_above_the_minimum() {
         for threshold in [101, 150, 199, 201, 1_000, 77_777, 6_500_000] {
-            let found = least(100, |value| value >= threshold).expect("it is within 16 doublings");
+            let found = least(100, |value| value >= threshold).expect("the value is within 16 doublings");
             assert!(found >= threshold && found <= threshold + threshold / 15 + 2, "{threshold}: {found}");
         }
         assert_eq!(least(100, |value| value >= 6_553_601), None);
-        assert_eq!(least(u64::MAX, |_| true), None, "there is no number above");
+        assert_eq!(least(u64::MAX, |_| true), None, "no larger number exists");
         assert_eq!(least(0, |value| value > 0), None);
     }
 

@@ -164,15 +164,15 @@ mod tests {
 
     /// Builds a ring of four switches with one host each, of the same number.
     fn ring() -> Network {
-        let model = Arc::new(SwitchModel::built_in("generic-hardware").expect("it is built in"));
+        let model = Arc::new(SwitchModel::built_in("generic-hardware").expect("the model is built in"));
         let mut network = Network::default();
         for dpid in 0..4 {
-            network.add_switch(dpid, Arc::clone(&model)).expect("there is room");
+            network.add_switch(dpid, Arc::clone(&model)).expect("the network accepts the switch");
         }
         for dpid in 0..4 {
-            network.link([(dpid, 1), ((dpid + 1) % 4, 2)], 1_000_000_000, 0).expect("they are free");
+            network.link([(dpid, 1), ((dpid + 1) % 4, 2)], 1_000_000_000, 0).expect("the ports are free");
             let interface = HostInterface { queues: vec![Depth::UNLIMITED], foreign_frame_len: 1514 };
-            network.attach(HostId(dpid), interface, (dpid, 3), 1_000_000_000, 0).expect("it is free");
+            network.attach(HostId(dpid), interface, (dpid, 3), 1_000_000_000, 0).expect("the port is free");
         }
         network
     }
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn paths_avoid_links_that_are_down() {
         let mut network = ring();
-        network.set_up(Egress::Switch(PortRef::new(0, 1)), false).expect("it has a link");
+        network.set_up(Egress::Switch(PortRef::new(0, 1)), false).expect("the port has a link");
         let found = paths(&network.snapshot(), HostId(0), HostId(1));
         assert_eq!(found.iter().map(|path| switches(path)).collect::<Vec<_>>(), [vec![0, 3, 2, 1]]);
     }

@@ -77,7 +77,7 @@ pub struct Scheduler {
 
 impl Default for Scheduler {
     fn default() -> Self {
-        let network = Admission::new(Vec::new()).expect("no port makes no sense");
+        let network = Admission::new(Vec::new()).expect("an empty network is valid");
         Self {
             network,
             ports: Vec::new(),

@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn best_effort_writer_has_one_flow() {
-        let streams = request(None).streams().expect("it has frames");
+        let streams = request(None).streams().expect("the request has frames");
         assert_eq!(streams.len(), 1);
         assert_eq!(streams[0].arrivals.count(0), 2, "the burst");
         assert_eq!(streams[0].arrivals.jitter_ns, 5_001_000);
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn reliable_writer_has_heartbeats_and_an_answer_from_each_host() {
         let reliability = Reliability { heartbeat_period_ns: 100_000_000, response_delay_ns: 1_000_000 };
-        let streams = request(Some(reliability)).streams().expect("it has frames");
+        let streams = request(Some(reliability)).streams().expect("the request has frames");
         let ends: Vec<_> = streams.iter().map(|stream| (stream.source.0, stream.destinations.len())).collect();
         assert_eq!(ends, [(1, 2), (1, 2), (2, 1), (3, 1)]);
     }
@@ -208,7 +208,7 @@ mod tests {
             [(100, 0, 1, 1000, 50), (100, 250, 3, 70, 0), (7, 3, 2, 5, 11), (1000, 0, 1, 2, 1)]
         {
             let samples = Arrivals { period_ns, jitter_ns, distance_ns: 0 };
-            let flow = answers(samples, each, heartbeat_ns, late_ns).expect("it is counted");
+            let flow = answers(samples, each, heartbeat_ns, late_ns).expect("the rate does not overflow");
             for window_ns in 0..5000 {
                 let late_samples = samples.count(window_ns + late_ns) * each;
                 let answers = late_samples + Arrivals::sporadic(heartbeat_ns).count(window_ns + late_ns);

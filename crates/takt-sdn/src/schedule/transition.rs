@@ -283,7 +283,7 @@ mod tests {
         let steps = order(network, &movers);
         assert_eq!(*network, before, "nothing has changed");
         let steps = steps?;
-        let made = make(network, &movers, &steps).expect("it is proved");
+        let made = make(network, &movers, &steps).expect("the transition is proven");
         for (ids, mover) in made.iter().zip(&movers) {
             let hops = ids.iter().map(|id| network.flow(*id).map(|flow| &flow.hops));
             assert!(hops.into_iter().all(|hops| hops == Some(&mover.hops)), "{steps:?}");
@@ -311,11 +311,11 @@ mod tests {
     #[test]
     fn last_port_changes_first_if_the_first_one_would_break_the_limit_of_another_flow() {
         let mut network = network(2, [8; 3]);
-        let (id, _) = network.admit(flow("c", &[1, 1], MS)).expect("it fits alone");
-        let alone_ns = network.bound(id).expect("it is admitted").bound_ns();
+        let (id, _) = network.admit(flow("c", &[1, 1], MS)).expect("the flow alone is admitted");
+        let alone_ns = network.bound(id).expect("the flow is admitted").bound_ns();
         network.remove_all(&[id]);
         let frame_ns = (1_000 + 24) * 80;
-        network.admit(flow("c", &[1, 1], alone_ns + frame_ns * 3 / 2)).expect("it fits alone");
+        network.admit(flow("c", &[1, 1], alone_ns + frame_ns * 3 / 2)).expect("the flow alone is admitted");
         let changes = [(flow("a", &[2, 0], MS), [0, 2].as_slice())];
         assert_eq!(ordered(&mut network, &changes), Some(vec![(0, 1, 2), (0, 0, 0)]));
     }
@@ -337,10 +337,10 @@ mod tests {
             // The flow also waits for a frame without a contract.
             let (foreign_ns, frame_ns) = ((1_514 + 24) * 80, (1_000 + 24) * 80);
             let limit_ns = foreign_ns + frame_ns + frame_ns * spare / 2;
-            network.admit(flow("c", &[2], limit_ns)).expect("it fits alone");
+            network.admit(flow("c", &[2], limit_ns)).expect("the flow alone is admitted");
             ordered(&mut network, &[(flow("a", &[1], MS), [0].as_slice())])
         };
-        assert_eq!(moves(3), None, "it keeps its limit behind one frame, and not behind two");
+        assert_eq!(moves(3), None, "the flow meets its limit behind one frame, not behind two");
         assert_eq!(moves(5), Some(vec![(0, 0, 0)]));
     }
 
@@ -352,13 +352,13 @@ mod tests {
             ..flow("a", classes, limit_ns)
         };
         let mut network = network(2, [64; 3]);
-        let (id, bound) = network.admit(large(&[1, 1], 100 * MS)).expect("it fits alone");
-        let separated_ns = bound.separated_ns.expect("it has a bound");
+        let (id, bound) = network.admit(large(&[1, 1], 100 * MS)).expect("the flow alone is admitted");
+        let separated_ns = bound.separated_ns.expect("the flow has a bound");
         assert!(separated_ns + MS / 10 < bound.total_ns, "{bound:?}");
         network.remove_all(&[id]);
         for (limit_ns, is_found) in [(bound.total_ns * 2, true), (separated_ns + MS / 10, false)] {
             let (before, hops) = (large(&[1, 1], limit_ns), large(&[0, 1], limit_ns).hops);
-            let (id, _) = network.admit(before.clone()).expect("it fits alone");
+            let (id, _) = network.admit(before.clone()).expect("the flow alone is admitted");
             let movers = [Mover { flows: vec![before], ids: vec![id], hops }];
             assert_eq!(order(&mut network, &movers).is_some(), is_found, "{limit_ns}");
             network.remove_all(&[id]);
@@ -369,7 +369,7 @@ mod tests {
     fn change_drains_when_the_busy_periods_from_its_port_on_are_over() {
         let mut network = network(3, [64; 3]);
         let movers = movers(&mut network, &[(flow("a", &[2, 1, 0], 10 * MS), [2, 2, 0].as_slice())]);
-        let order = order(&mut network, &movers).expect("there is one");
+        let order = order(&mut network, &movers).expect("an order exists");
         let [step] = order.as_slice() else { panic!("{order:?}") };
         // A frame without a contract, and all frames of the flow in each class.
         let (foreign_ns, frame_ns) = ((1_514 + 24) * 80, (1_000 + 24) * 80);
@@ -377,9 +377,9 @@ mod tests {
         let last_ns = foreign_ns + frame_ns;
         assert!(step.drain_ns >= both_ns + last_ns, "{step:?}");
         assert!(step.drain_ns < 4 * (both_ns + last_ns), "{step:?}");
-        make(&mut network, &movers, &order).expect("it is proved");
+        make(&mut network, &movers, &order).expect("the transition is proven");
         let budget_ns = network.queue(Hop { port: 1, class: 2 }).map(|claim| claim.delay_ns);
-        assert!(budget_ns >= Some(both_ns), "it keeps what it needed with the flow in both classes: {budget_ns:?}");
+        assert!(budget_ns >= Some(both_ns), "the budget covers the flow in both classes: {budget_ns:?}");
     }
 
     /// Each flow takes the class that the other one leaves, at another port: neither can make both

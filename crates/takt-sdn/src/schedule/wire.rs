@@ -204,17 +204,17 @@ mod tests {
         let format = WireFormat { trailer_len, ..FORMAT };
         assert_eq!(format.sample(224, false), Ok(vec![Frames { len: recorded.len() as u64, count: 1 }]));
         // The trailer does not extend a datagram beyond the maximum packet length.
-        let longest = FORMAT.sample(1344, true).expect("it fits")[0].len;
+        let longest = FORMAT.sample(1344, true).expect("the sample can be sent")[0].len;
         assert_eq!(format.sample(1344, true), Ok(vec![Frames { len: (longest + 60).min(1514), count: 1 }]));
         assert_eq!(super::trailer_len(VendorId::CYCLONE), 0);
     }
 
     #[test]
     fn large_sample_comes_in_fragments() {
-        let frames = FORMAT.sample(10_000, false).expect("each fits");
+        let frames = FORMAT.sample(10_000, false).expect("each fragment can be sent");
         // DATA_FRAG 36; 7 fragments of 1344 octets, and one of 592.
         assert_eq!(frames, [Frames { len: 90 + 36 + 1344, count: 7 }, Frames { len: 90 + 36 + 592, count: 1 }]);
-        let exact = FORMAT.sample(2 * 1344, false).expect("each fits");
+        let exact = FORMAT.sample(2 * 1344, false).expect("each fragment can be sent");
         assert_eq!(exact.iter().map(|frames| frames.count).sum::<u64>(), 2);
     }
 

@@ -647,8 +647,8 @@ impl fmt::Display for Event {
                 let why = match why {
                     Refusal::Forged => "its authentication code is wrong",
                     Refusal::Repeated => "it was received before, or is too old",
-                    Refusal::Late => "it was on its way for too long",
-                    Refusal::Loop => "it came back to its switch",
+                    Refusal::Late => "it was in transit for too long",
+                    Refusal::Loop => "it returned to its own switch",
                 };
                 match from {
                     Some(from) => write!(f, "LLDP of {from} refused at {at}: {why}"),

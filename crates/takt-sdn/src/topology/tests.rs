@@ -93,7 +93,7 @@ fn ring() -> Vec<(PortRef, PortRef)> {
 fn links_of_a_ring_are_found_and_other_ports_are_edges() {
     let mut world = World::new(3, &ring());
     world.step();
-    assert!(world.topology.edges().next().is_none(), "no port is an edge before its probing ends");
+    assert!(world.topology.edges().next().is_none(), "no port is an edge before probing ends");
     world.pass(SECOND);
     let mut expected = ring();
     expected.sort_unstable();
@@ -101,7 +101,7 @@ fn links_of_a_ring_are_found_and_other_ports_are_edges() {
     assert_eq!(world.topology.role(port(1, 1)), Role::Link(port(2, 2)));
     assert_eq!(world.topology.edges().count(), 6);
     world.pass(60 * SECOND);
-    assert_eq!(world.links(), expected, "they last while probes pass");
+    assert_eq!(world.links(), expected, "links persist while probes pass");
     let counters = world.topology.counters();
     assert_eq!((counters.forged, counters.repeated, counters.late), (0, 0, 0));
 }
@@ -143,7 +143,7 @@ fn link_is_not_lost_while_octets_of_its_switch_are_unread() {
     assert_eq!(world.links().len(), 1);
     world.topology.set_behind(2, false);
     world.step();
-    assert_eq!(world.links(), [], "no probe was in it");
+    assert_eq!(world.links(), [], "the frame contained no probe");
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn probe_that_was_relayed_late_is_refused() {
     while world.sent.iter().all(|(from, _)| *from != port(1, 3)) {
         world.pass(Duration::from_millis(50));
     }
-    let (_, probe) = world.sent.iter().find(|(from, _)| *from == port(1, 3)).cloned().expect("it was sent");
+    let (_, probe) = world.sent.iter().find(|(from, _)| *from == port(1, 3)).cloned().expect("the probe was sent");
     world.pass(Duration::from_millis(600));
     world.events.clear();
     world.receive(port(2, 3), &probe);

@@ -111,14 +111,14 @@ impl Site {
         config.locators.default_multicast.clone_from(&self.user_multicast);
         config.initial_peers = vec![Locator::udp_v4(GROUP, 7400)];
         let now = Instant(self.fabric.now.0);
-        let mut participant = Participant::new(config, now).expect("the configuration is good");
+        let mut participant = Participant::new(config, now).expect("the configuration is valid");
         participant.set_wall_clock(now, Timestamp::from_nanos(WALL_CLOCK));
         participant
     }
 
     /// Builds a datagram of a host with the DSCP.
     pub fn datagram(&self, node: usize, to: SocketAddr, payload: &[u8]) -> Vec<u8> {
-        let SocketAddr::V4(address) = to else { panic!("IPv4 alone is used") };
+        let SocketAddr::V4(address) = to else { panic!("only IPv4 is used") };
         let last = address.ip().octets()[3];
         let octets = if to.ip().is_multicast() { [1, 0, 0x5e, 0x7f, 0, 1] } else { [2, 0, 0, 0, 0, last] };
         let frame = UdpFrame {
@@ -131,7 +131,7 @@ impl Site {
             traffic_class: MARK << 2,
             payload,
         };
-        frame.build().expect("it fits")
+        frame.build().expect("the frame is valid")
     }
 
     fn transmit(&mut self) -> bool {
@@ -187,27 +187,27 @@ impl Site {
     pub fn writer(&mut self, node: usize, topic: &str, user_data: &str) -> WriterHandle {
         let qos = DataWriterQos { reliability: qos_reliability(), ..DataWriterQos::default() };
         let spec = writer_spec(topic, user_data, qos);
-        self.nodes[node].create_writer(Instant(self.fabric.now.0), spec).expect("the writer is good")
+        self.nodes[node].create_writer(Instant(self.fabric.now.0), spec).expect("the writer can be created")
     }
 
     pub fn reader(&mut self, node: usize, topic: &str, user_data: &str) -> ReaderHandle {
         let qos = DataReaderQos { reliability: qos_reliability(), ..DataReaderQos::default() };
         let spec = reader_spec(topic, user_data, qos);
-        self.nodes[node].create_reader(Instant(self.fabric.now.0), spec).expect("the reader is good")
+        self.nodes[node].create_reader(Instant(self.fabric.now.0), spec).expect("the reader can be created")
     }
 
     /// Creates a writer at one node and a reader at the next, with contracts.
     pub fn pair(&mut self, node: usize, topic: &str, importance: i32) -> (Pair, WriterHandle, ReaderHandle) {
         let writer = self.writer(node, topic, &format!("{OFFER};rt.importance={importance}"));
         let reader = self.reader(node + 1, topic, REQUEST);
-        let of_writer = self.nodes[node].writer_guid(writer).expect("it lives");
-        let of_reader = self.nodes[node + 1].reader_guid(reader).expect("it lives");
+        let of_writer = self.nodes[node].writer_guid(writer).expect("the endpoint exists");
+        let of_reader = self.nodes[node + 1].reader_guid(reader).expect("the endpoint exists");
         (Pair { writer: of_writer, reader: of_reader }, writer, reader)
     }
 
     pub fn is_matched(&mut self, node: usize, writer: WriterHandle, reader: ReaderHandle) -> bool {
-        let readers = self.nodes[node].matched_subscriptions(writer).expect("the writer lives").len();
-        let writers = self.nodes[node + 1].matched_publications(reader).expect("the reader lives").len();
+        let readers = self.nodes[node].matched_subscriptions(writer).expect("the writer exists").len();
+        let writers = self.nodes[node + 1].matched_publications(reader).expect("the reader exists").len();
         (readers, writers) == (1, 1)
     }
 
@@ -251,7 +251,7 @@ pub const CLASSES: [u8; 4] = [46, 34, 26, 18];
 #[test]
 fn frames_have_the_class_of_their_admission_and_none_without() {
     let mut site = Site::new(2, &line(2), Some(NETWORK));
-    assert_eq!(site.classes(0, 1, 3), [0, 0, 0], "a mark of the host's own is no admission");
+    assert_eq!(site.classes(0, 1, 3), [0, 0, 0], "a DSCP set by the host is no admission");
     let (pair, writer, reader) = site.pair(0, "Camera", 0);
     site.run(1_000);
     assert!(site.is_admitted(pair), "{:?}", site.fabric.events);
@@ -293,7 +293,7 @@ fn participant_is_announced_once_every_switch_diverts_its_discovery() {
     config.locators.metatraffic_unicast = vec![Locator::from(SocketAddr::from((address, 7420)))];
     config.locators.default_unicast = vec![Locator::from(SocketAddr::from((address, 7421)))];
     config.initial_peers = vec![Locator::udp_v4(GROUP, 7400)];
-    site.nodes.push(Participant::new(config, Instant(site.fabric.now.0)).expect("the configuration is good"));
+    site.nodes.push(Participant::new(config, Instant(site.fabric.now.0)).expect("the configuration is valid"));
     site.fabric.hosts[2].inbox.clear();
     let announced = |site: &Site| {
         let frames = site.fabric.hosts[2].inbox.iter().map(|bytes| Frame::parse(bytes).expect("a frame"));
@@ -331,7 +331,7 @@ fn pair_that_does_not_fit_is_refused_until_there_is_room() {
     let before = site.entries(1);
     let (second, second_writer, second_reader) = site.pair(2, "Lidar", 0);
     site.run(1_000);
-    let reason = site.refusal(second).expect("it does not fit").to_owned();
+    let reason = site.refusal(second).expect("the pair is refused").to_owned();
     assert!(reason.contains("of port 1 of switch 0000000000000001") && reason.contains("would fit: "), "{reason}");
     assert!(!site.is_matched(2, second_writer, second_reader));
     for node in [2, 3] {
@@ -342,7 +342,7 @@ fn pair_that_does_not_fit_is_refused_until_there_is_room() {
     assert_eq!(site.entries(1), before, "the first pair keeps what it has");
     assert!(site.is_matched(0, first_writer, first_reader));
     let now = Instant(site.fabric.now.0);
-    site.nodes[0].delete_writer(now, first_writer).expect("it lives");
+    site.nodes[0].delete_writer(now, first_writer).expect("the endpoint exists");
     site.run(1_000);
     assert!(site.is_admitted(second));
     assert!(site.is_matched(2, second_writer, second_reader));
@@ -362,17 +362,17 @@ impl Site {
     fn pair_with_stages(&mut self, limit_ms: u64, writer: HostStages, reader: HostStages) -> (Pair, WriterHandle) {
         let now = Instant(self.fabric.now.0);
         let spec = writer_spec("Joint", "rt.minsep=5ms;rt.maxsize=1000", DataWriterQos::default());
-        let of_writer = self.nodes[0].prepare_writer(now, spec).expect("the writer is good");
-        self.nodes[0].set_writer_host_stages(of_writer, Some(writer)).expect("it lives");
+        let of_writer = self.nodes[0].prepare_writer(now, spec).expect("the writer can be created");
+        self.nodes[0].set_writer_host_stages(of_writer, Some(writer)).expect("the endpoint exists");
         self.nodes[0].enable_writer(now, of_writer).expect("the participant is enabled");
         let qos = DataReaderQos::default();
         let spec = reader_spec("Joint", &format!("rt.e2e_ns={}", limit_ms * 1_000_000), qos);
-        let of_reader = self.nodes[1].prepare_reader(spec).expect("the reader is good");
-        self.nodes[1].set_reader_host_stages(of_reader, Some(reader)).expect("it lives");
+        let of_reader = self.nodes[1].prepare_reader(spec).expect("the reader can be created");
+        self.nodes[1].set_reader_host_stages(of_reader, Some(reader)).expect("the endpoint exists");
         self.nodes[1].enable_reader(now, of_reader).expect("the participant is enabled");
         self.run(1_000);
-        let writer = self.nodes[0].writer_guid(of_writer).expect("it lives");
-        (Pair { writer, reader: self.nodes[1].reader_guid(of_reader).expect("it lives") }, of_writer)
+        let writer = self.nodes[0].writer_guid(of_writer).expect("the endpoint exists");
+        (Pair { writer, reader: self.nodes[1].reader_guid(of_reader).expect("the endpoint exists") }, of_writer)
     }
 
     /// Makes the first node write a sample with a timestamp of this age, and runs until
@@ -392,7 +392,7 @@ impl Site {
             payload.fill(0);
             Some(payload.len())
         });
-        written.expect("there is room");
+        written.expect("the writer accepts the sample");
         self.run(4_000);
     }
 }
@@ -403,14 +403,14 @@ fn admission_counts_the_stages_of_the_hosts() {
     let (pair, _) = site.pair_with_stages(20, stages("pub", 500, 700), stages("sub", 30_000, 900));
     assert!(site.is_admitted(pair), "{:?}", site.fabric.events);
     let view = site.fabric.controller.view(site.fabric.now);
-    let shown = view.pairs.iter().find(|shown| shown.topic == "Joint").expect("it is known");
+    let shown = view.pairs.iter().find(|shown| shown.topic == "Joint").expect("the view contains the pair");
     let of: Vec<(Place, &str)> = shown.stages.iter().map(|stage| (stage.place, stage.name.as_str())).collect();
     assert_eq!((of[0], of[4]), ((Place::Writer, "pub"), (Place::Reader, "sub")), "two hosts, three queues between");
     assert!(of[1..4].iter().all(|(place, name)| *place == Place::Network && name.contains("class ")), "{of:?}");
-    let scheduler = site.fabric.controller.admission().expect("there is a description").scheduler();
+    let scheduler = site.fabric.controller.admission().expect("a network is configured").scheduler();
     let (_, request) = scheduler.requests().next().expect("its samples");
     assert_eq!(request.contract.limit_ns, 20_000_000 - 1_600_000, "the hosts leave so much");
-    let bound_ns = shown.bound_ns.expect("it is admitted");
+    let bound_ns = shown.bound_ns.expect("the pair is admitted");
     assert!((1_600_000..=20_000_000).contains(&bound_ns), "{bound_ns}");
     let admitted = site.fabric.events.contains(&Event::Admitted { pair, bound_ns });
     assert!(admitted, "the event has the bound of the whole");
@@ -426,7 +426,7 @@ fn pair_whose_hosts_leave_too_little_is_refused() {
             stages("sub", 30_000, 900),
             "takes up to 1100000 ns and the reader's up to 900000 ns",
         ),
-        (20, stages("pub", 3_000, 100), stages("sub", 3_000, 900), "are analysed for 3000000 ns"),
+        (20, stages("pub", 3_000, 100), stages("sub", 3_000, 900), "are analyzed for 3000000 ns"),
         (20, HostStages { period_ns: 9_000_000, ..stages("pub", 0, 1) }, stages("sub", 30_000, 1), "every 9000000 ns"),
         (20, stages("pub", 0, 18_500), stages("sub", 30_000, 1_300), "would fit: a limit of "),
     ] {
@@ -435,31 +435,31 @@ fn pair_whose_hosts_leave_too_little_is_refused() {
         let refusal = site.refusal(pair).unwrap_or_else(|| panic!("{expected}: it is not refused"));
         assert!(refusal.contains(expected), "{expected}: {refusal}");
         let seen: Vec<String> = site.nodes[1].refusals().map(ToString::to_string).collect();
-        assert!(seen.len() == 1 && seen[0].contains("the network's controller refuses the pair"), "{seen:?}");
+        assert!(seen.len() == 1 && seen[0].contains("the network controller refuses the pair"), "{seen:?}");
     }
 }
 
 #[test]
 fn latency_above_the_bound_is_an_event_that_names_the_stage() {
-    for (write_us, expected) in [(9_000, "a call of write took 9000000 ns"), (100, "behind write")] {
+    for (write_us, expected) in [(9_000, "a call of write took 9000000 ns"), (100, "after write")] {
         let mut site = Site::new(2, &line(2), Some(NETWORK));
         let (pair, writer) = site.pair_with_stages(20, stages("pub", 500, 700), stages("sub", 30_000, 900));
         assert!(site.is_admitted(pair), "{:?}", site.fabric.events);
-        site.nodes[0].note_write_time(writer, write_us * 1_000).expect("it lives");
+        site.nodes[0].note_write_time(writer, write_us * 1_000).expect("the endpoint exists");
         let exceeded = |site: &Site| -> Vec<String> {
             let events = site.fabric.events.iter();
             events.filter(|event| matches!(event, Event::BoundExceeded { .. })).map(ToString::to_string).collect()
         };
         site.write_late(writer, 19_000);
         let view = site.fabric.controller.view(site.fabric.now);
-        let shown = view.pairs.iter().find(|shown| shown.topic == "Joint").expect("it is known");
+        let shown = view.pairs.iter().find(|shown| shown.topic == "Joint").expect("the view contains the pair");
         assert_eq!(shown.measured, Some(Measured { worst_ns: 19_000_000 }));
         assert_eq!(exceeded(&site), [""; 0], "19 of 20 ms");
         site.write_late(writer, 21_000);
         let [text] = &exceeded(&site)[..] else { panic!("one event: {:?}", exceeded(&site)) };
         assert!(text.contains("21000000 ns, at most 20000000 ns are proven") && text.contains(expected), "{text}");
         site.write_late(writer, 20_500);
-        assert_eq!(exceeded(&site).len(), 1, "it has not grown");
+        assert_eq!(exceeded(&site).len(), 1, "no further event");
     }
 }
 
@@ -489,10 +489,10 @@ fn refused_pairs_are_tried_again_by_importance() {
     site.run(1_000);
     assert!(site.refusal(less).is_some() && site.refusal(more).is_some());
     let now = Instant(site.fabric.now.0);
-    site.nodes[0].delete_writer(now, first_writer).expect("it lives");
+    site.nodes[0].delete_writer(now, first_writer).expect("the endpoint exists");
     site.run(1_000);
     assert!(site.is_admitted(more));
-    assert!(!site.is_admitted(less), "there is room for one");
+    assert!(!site.is_admitted(less), "only one pair fits");
 }
 
 #[test]
@@ -524,7 +524,7 @@ fn pair_whose_entry_a_switch_refuses_is_tried_again_when_another_has_left_and_no
     assert_eq!(site.refusal(pair), Some("switch 0000000000000002 refuses a flow entry"));
     assert_eq!(tries(&site), 1, "{:?}", site.fabric.events);
     let now = Instant(site.fabric.now.0);
-    site.nodes[0].delete_writer(now, writer).expect("it lives");
+    site.nodes[0].delete_writer(now, writer).expect("the endpoint exists");
     site.run(2_000);
     assert!(site.is_admitted(pair), "{:?}", site.fabric.events);
 }
@@ -543,7 +543,7 @@ fn failed_link_reroutes_the_flow_in_its_class() {
     assert!(site.is_matched(0, writer, reader));
     site.fabric.set_cable(port(1, 1), port(2, 2), false);
     site.run(1_000);
-    assert!(site.refusal(pair).expect("no way is left").contains("no longer served"));
+    assert!(site.refusal(pair).expect("no path is left").contains("no longer served"));
     assert_eq!(site.entries(2), []);
 }
 
@@ -611,14 +611,14 @@ fn pairs_between_the_same_sockets_share_one_entry_and_one_meter() {
 
     let now = Instant(site.fabric.now.0);
     for (writer, _) in others {
-        site.nodes[0].delete_writer(now, writer).expect("it lives");
+        site.nodes[0].delete_writer(now, writer).expect("the endpoint exists");
     }
     site.run(1_000);
     assert_eq!(rates(&site, 1), alone, "the meter has what the first pair has");
     let routes = site.fabric.controller.admission().expect("a network is described").scheduler().requests();
     assert_eq!(routes.count(), 2, "samples and ACKNACKs of the first pair");
     assert!(site.is_matched(0, first_writer, first_reader));
-    site.nodes[0].delete_writer(now, first_writer).expect("it lives");
+    site.nodes[0].delete_writer(now, first_writer).expect("the endpoint exists");
     site.run(1_000);
     assert_eq!((site.entries(1), rates(&site, 1)), (vec![], vec![]));
 }
@@ -645,7 +645,7 @@ fn pair_that_does_not_fit_its_flow_is_refused_without_affecting_the_others() {
     let (second, ..) = site.pair(0, "Lidar", 0);
     site.run(1_000);
     let reason = site.refusal(second).expect("twice 12 of 20 Mbit/s").to_owned();
-    assert!(reason.contains("leaves no time"), "{reason}");
+    assert!(reason.contains("uses all the time"), "{reason}");
     assert_eq!((site.entries(1), rates(&site, 1)), before);
     assert!(site.is_matched(0, writer, reader));
 }
@@ -678,14 +678,14 @@ fn topic_without_contract_excludes_a_pair_with_one_from_its_sockets() {
     let (pair, writer, reader) = site.pair(0, "Camera", 0);
     let (elsewhere, lidar, _) = site.pair(2, "Lidar", 0);
     site.run(1_000);
-    let reason = site.refusal(pair).expect("nothing tells both apart").to_owned();
+    let reason = site.refusal(pair).expect("the two pairs are indistinguishable").to_owned();
     assert!(reason.contains("\"Log\" without a contract") && reason.contains("[default]"), "{reason}");
     assert!(site.is_matched(0, log_writer, log_reader));
     assert!(!site.is_matched(0, writer, reader));
-    assert!(site.is_admitted(elsewhere), "other sockets");
+    assert!(site.is_admitted(elsewhere), "the sockets differ");
     let now = Instant(site.fabric.now.0);
-    site.nodes[0].delete_writer(now, log_writer).expect("it lives");
-    site.nodes[2].delete_writer(now, lidar).expect("it lives");
+    site.nodes[0].delete_writer(now, log_writer).expect("the endpoint exists");
+    site.nodes[2].delete_writer(now, lidar).expect("the endpoint exists");
     site.run(1_000);
     assert!(site.is_admitted(pair), "{:?}", site.refusal(pair));
 }
@@ -707,7 +707,7 @@ fn admitted_pair_excludes_topics_without_contract_from_its_sockets() {
         .filter(|event| matches!(event, Event::Refused { reason, .. } if reason.contains("\"Log\"")));
     assert_eq!(refused.count(), 1, "{:?}", site.fabric.events);
     let now = Instant(site.fabric.now.0);
-    site.nodes[0].delete_writer(now, writer).expect("it lives");
+    site.nodes[0].delete_writer(now, writer).expect("the endpoint exists");
     site.run(1_000);
     assert!(site.is_matched(0, log_writer, log_reader), "the flow is gone");
 }
@@ -741,7 +741,7 @@ fn pairs_of_participants_with_a_single_port_are_refused_with_the_setting_to_chan
         config.locators.metatraffic_unicast = vec![Locator::from(SocketAddr::from((address, SHARED)))];
         config.locators.default_unicast = config.locators.metatraffic_unicast.clone();
         config.initial_peers = vec![Locator::udp_v4(GROUP, 7400)];
-        site.nodes.push(Participant::new(config, Instant(site.fabric.now.0)).expect("the configuration is good"));
+        site.nodes.push(Participant::new(config, Instant(site.fabric.now.0)).expect("the configuration is valid"));
     }
     site.run(2_000);
     let shared = |site: &Site, wanted: bool| {
@@ -769,5 +769,5 @@ fn pairs_of_participants_with_a_single_port_are_refused_with_the_setting_to_chan
     site.fabric.hosts[1].inbox.clear();
     (0..100).for_each(|_| site.fabric.send_from(0, frame.clone()));
     assert_eq!(site.fabric.controller.counters().discovery, before);
-    assert_eq!(site.fabric.hosts[1].inbox.len(), 100, "they are forwarded");
+    assert_eq!(site.fabric.hosts[1].inbox.len(), 100, "the frames are forwarded");
 }

@@ -53,7 +53,7 @@ impl Source for Fixed {
 
 fn token(directory: &Directory) -> Token {
     let path = directory.write("token", TOKEN);
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("it is ours");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("the test owns the file");
     Token::load(&path).expect("a token")
 }
 
@@ -78,14 +78,14 @@ fn service(site: &Site, access: Access) -> Service {
 fn serve(site: &Site, token: Option<Token>, is_open: bool) -> (Server, SocketAddr, Arc<ApiCounters>) {
     let service = service(site, Access::Token { token, writers: Vec::new(), is_open });
     let counters = Arc::clone(&service.counters);
-    let server = Server::tcp("127.0.0.1:0".parse().expect("an address"), service).expect("a port is free");
-    let address = server.address().expect("it is TCP");
+    let server = Server::tcp("127.0.0.1:0".parse().expect("a valid address"), service).expect("a port is free");
+    let address = server.address().expect("the server listens on TCP");
     (server, address, counters)
 }
 
 /// Opens a connection with a read timeout.
 fn connect(address: SocketAddr) -> TcpStream {
-    let socket = TcpStream::connect(address).expect("it listens");
+    let socket = TcpStream::connect(address).expect("the peer listens");
     socket.set_read_timeout(Some(LIMIT)).expect("a timeout");
     socket
 }
@@ -153,11 +153,11 @@ fn reading_without_the_token_requires_open_access() {
     assert_eq!(ask(address, "GET", "/v1/state", "", "").0, 200);
     let wrong = "Authorization: Bearer wrong\r\n";
     assert_eq!(ask(address, "GET", "/v1/state", wrong, "").0, 401, "a wrong token is refused all the same");
-    assert_eq!(ask(address, "POST", "/v1/what-if", "", "{}").0, 401, "what-if takes time");
+    assert_eq!(ask(address, "POST", "/v1/what-if", "", "{}").0, 401, "what-if needs the token, since it is costly");
     assert_eq!(unauthorized(&counters), 2);
     let (_server, address, _) = serve(&site, None, true);
     assert_eq!(ask(address, "GET", "/v1/state", "", "").0, 200);
-    assert_eq!(ask(address, "POST", "/v1/what-if", &bearer(), "{}").0, 401, "there is no token");
+    assert_eq!(ask(address, "POST", "/v1/what-if", &bearer(), "{}").0, 401, "no token is configured");
 }
 
 #[test]
@@ -193,8 +193,7 @@ fn request_with_a_foreign_host_name_is_refused() {
 fn api_listens_only_on_loopback() {
     let site = Site::new(1, &[], None);
     let service = service(&site, Access::Token { token: None, writers: Vec::new(), is_open: true });
-    let error =
-        Server::tcp("0.0.0.0:0".parse().expect("an address"), service).expect_err("everyone would hear the token");
+    let error = Server::tcp("0.0.0.0:0".parse().expect("a valid address"), service).expect_err("no encryption");
     assert!(error.to_string().contains("loopback"), "{error}");
 }
 
@@ -220,7 +219,7 @@ fn request_beyond_a_limit_is_refused_and_counted() {
         assert_eq!(counters.values()[2].2, n as u64 + 1);
     }
     let half = raw(address, b"");
-    assert_eq!(half, "", "nothing was asked");
+    assert_eq!(half, "", "the request is incomplete");
 }
 
 #[test]
@@ -228,9 +227,9 @@ fn late_request_is_refused() {
     let site = Site::new(1, &[], None);
     let (_server, address, _) = serve(&site, None, true);
     let mut socket = connect(address);
-    socket.write_all(b"GET / HTTP/1.1\r\nHost: local").expect("there is room");
+    socket.write_all(b"GET / HTTP/1.1\r\nHost: local").expect("the write succeeds");
     let mut answer = String::new();
-    socket.read_to_string(&mut answer).expect("it ends");
+    socket.read_to_string(&mut answer).expect("the stream ends");
     assert_eq!(parts(&answer).0, 408);
 }
 
@@ -242,7 +241,7 @@ fn connection_beyond_the_limit_is_closed_and_counted() {
     let waiting: Vec<TcpStream> = (0..CONNECTIONS_MAX)
         .map(|_| {
             let mut socket = connect(address);
-            socket.write_all(b"GET").expect("there is room");
+            socket.write_all(b"GET").expect("the write succeeds");
             socket
         })
         .collect();
@@ -250,7 +249,7 @@ fn connection_beyond_the_limit_is_closed_and_counted() {
     let mut answer = Vec::new();
     // The connection may be closed with or without a reset.
     if let Err(error) = one_more.read_to_end(&mut answer) {
-        assert!(!matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "it is not closed: {error}");
+        assert!(!matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "not closed: {error}");
     }
     assert_eq!(answer, b"");
     assert_eq!(counters.values()[3].2, 1);
@@ -420,7 +419,7 @@ fn what_if_answers_as_admission_decides_and_changes_nothing() {
     let (_server, address, _) = serve(&site, Some(token(&directory)), false);
     let (status, verdict) = what_if(address, &asked("10.0.0.1", "10.0.0.2"));
     assert_eq!((status, &verdict["is_admitted"]), (200, &json!(true)), "{verdict}");
-    assert_eq!(what_if(address, &asked("10.0.0.1", "10.0.0.2")).1, verdict, "nothing was taken");
+    assert_eq!(what_if(address, &asked("10.0.0.1", "10.0.0.2")).1, verdict, "nothing was registered");
     site.pair(0, "Camera", 0);
     site.run(1_000);
     let now = view(&site);
@@ -432,7 +431,7 @@ fn what_if_answers_as_admission_decides_and_changes_nothing() {
     site.pair(2, "Lidar", 0);
     site.run(1_000);
     let now = view(&site);
-    let lidar = now.pairs.iter().find(|pair| pair.topic == "Lidar").expect("it matches");
+    let lidar = now.pairs.iter().find(|pair| pair.topic == "Lidar").expect("the pair matches");
     assert_eq!(refused["binding_hop"], json!(lidar.binding_hop));
     assert_eq!(refused["remedies"], json!(lidar.remedies));
 }
@@ -506,14 +505,14 @@ fn control_socket_is_private_and_answers_its_owner() {
     let path = directory.file("control.sock");
     let site = busy_site();
     let service = service(&site, Access::Token { token: None, writers: Vec::new(), is_open: false });
-    let server = Server::unix(&path, service.clone()).expect("there is room");
-    let mode = std::fs::metadata(&path).expect("it was made").permissions().mode();
+    let server = Server::unix(&path, service.clone()).expect("the socket can be created");
+    let mode = std::fs::metadata(&path).expect("the file was created").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    assert_eq!(std::fs::read_dir(directory.path()).expect("it can be read").count(), 1, "nothing else is left");
-    let client = Client::find(Some(&path)).expect("it is named");
-    let state: View = serde_json::from_slice(&client.get("/v1/state").expect("it answers")).expect("a view");
+    assert_eq!(std::fs::read_dir(directory.path()).expect("readable").count(), 1, "nothing else is left");
+    let client = Client::find(Some(&path)).expect("the socket is named");
+    let state: View = serde_json::from_slice(&client.get("/v1/state").expect("an answer")).expect("a view");
     assert_eq!(state, view(&site));
-    let error = Server::unix(&path, service.clone()).expect_err("one listens there");
+    let error = Server::unix(&path, service.clone()).expect_err("another server listens there");
     assert!(error.to_string().contains("another controller"), "{error}");
     assert!(matches!(client.get("/v1/unknown"), Err(ControlError::Refused(why)) if why.contains("openapi")));
     drop(server);
@@ -527,12 +526,12 @@ fn control_socket_of_a_killed_controller_is_replaced_and_other_files_are_not() {
     let site = Site::new(1, &[], None);
     let service = service(&site, Access::Reachable);
     let path = directory.file("control.sock");
-    drop(UnixListener::bind(&path).expect("there is room"));
-    assert!(path.exists(), "its owner is gone, the file is not");
-    let server = Server::unix(&path, service.clone()).expect("nothing listens there");
-    assert!(Client::find(Some(&path)).expect("it is named").get("/v1/status").is_ok());
+    drop(UnixListener::bind(&path).expect("the socket can be created"));
+    assert!(path.exists(), "the file outlives its owner");
+    let server = Server::unix(&path, service.clone()).expect("no server listens there");
+    assert!(Client::find(Some(&path)).expect("the socket is named").get("/v1/status").is_ok());
     drop(server);
     std::fs::write(&path, "text").expect("written");
     assert!(Server::unix(&path, service).is_err());
-    assert_eq!(std::fs::read_to_string(&path).expect("it is there"), "text");
+    assert_eq!(std::fs::read_to_string(&path).expect("the file exists"), "text");
 }

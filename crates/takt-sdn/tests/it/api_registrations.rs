@@ -93,7 +93,7 @@ impl Api {
         let directory = Directory::new(test);
         let token = |text: &str| {
             let path = directory.write(&text[..8], text);
-            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("it is ours");
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("the test owns the file");
             Token::load(&path).expect("a token")
         };
         let writers = vec![("gateway".to_owned(), token(GATEWAY)), ("plant".to_owned(), token(PLANT))];
@@ -103,8 +103,8 @@ impl Api {
         let counters = Arc::new(ApiCounters::default());
         let source = Arc::<Live>::clone(&live);
         let service = Service { source, access, counters: Arc::clone(&counters) };
-        let server = Server::tcp("127.0.0.1:0".parse().expect("an address"), service).expect("a port is free");
-        let address = server.address().expect("it is TCP");
+        let server = Server::tcp("127.0.0.1:0".parse().expect("a valid address"), service).expect("a port is free");
+        let address = server.address().expect("the server listens on TCP");
         let document = serde_json::from_str(OPENAPI).expect("JSON");
         Self { live, server, address, counters, document, _directory: directory }
     }
@@ -133,7 +133,7 @@ impl Api {
 
     fn count(&self, name: &str) -> u64 {
         let values = self.counters.values();
-        values.iter().find(|(own, ..)| *own == name).map(|(_, _, value)| *value).expect("it is counted")
+        values.iter().find(|(own, ..)| *own == name).map(|(_, _, value)| *value).expect("the counter exists")
     }
 
     fn registered(&self) -> usize {
@@ -171,7 +171,7 @@ fn registration_requires_a_write_token() {
         assert!(status == 403 && answer["error"].as_str().is_some_and(|what| what.contains("--api-write-token")));
         assert_eq!(api.ask("DELETE", "/v1/registrations/1", READER, "").0, 403);
         assert_eq!(api.count("forbidden"), 2);
-        assert_eq!(api.registered(), 0, "nothing was taken");
+        assert_eq!(api.registered(), 0, "nothing was registered");
         assert_eq!(api.register(GATEWAY, &camera()).0, 201);
         assert_eq!(api.registered(), 1);
     }
@@ -195,8 +195,8 @@ fn registration_is_made_renewed_shown_and_removed() {
     let (status, shown) = api.ask("GET", &path, READER, "");
     assert_eq!((status, &shown["writer"], &shown["topic"]), (200, &json!("robot/camera"), &json!("Camera")));
     let (_, flows) = api.ask("GET", "/v1/flows", READER, "");
-    assert_eq!(flows["flows"][0]["registration"]["id"], made["registration"]["id"], "it is one of the flows");
-    assert_eq!(api.ask("DELETE", &path, PLANT, "").0, 403, "it belongs to another token");
+    assert_eq!(flows["flows"][0]["registration"]["id"], made["registration"]["id"], "the same id");
+    assert_eq!(api.ask("DELETE", &path, PLANT, "").0, 403, "the registration belongs to another token");
     assert_eq!(api.ask("DELETE", &path, GATEWAY, "").0, 200);
     assert_eq!(api.ask("DELETE", &path, GATEWAY, "").0, 404);
     assert_eq!(api.ask("GET", &path, READER, "").0, 404);
@@ -263,7 +263,7 @@ fn flood_of_registrations_is_refused_and_counted() {
         api.register(GATEWAY, &changed(&other)).0
     });
     let limited = statuses.filter(|status| *status == 429).count();
-    assert_eq!(limited, 20, "of 120, 100 pass at once");
+    assert_eq!(limited, 20, "100 of 120 changes pass at once");
     assert_eq!(api.count("rejected"), limited as u64);
     assert_eq!(api.register(PLANT, &camera()).0, 202, "another token is not held up");
 }
@@ -275,19 +275,19 @@ fn control_socket_registers_for_the_operator() {
     let path = directory.file("control.sock");
     let source = Arc::<Live>::clone(&api.live);
     let service = Service { source, access: Access::Reachable, counters: Arc::clone(&api.counters) };
-    let _server = Server::unix(&path, service).expect("there is room");
-    let client = Client::find(Some(&path)).expect("it is named");
-    let taken = client.post("/v1/registrations", camera().to_string().as_bytes()).expect("it is taken");
+    let _server = Server::unix(&path, service).expect("the socket can be created");
+    let client = Client::find(Some(&path)).expect("the socket is named");
+    let taken = client.post("/v1/registrations", camera().to_string().as_bytes()).expect("accepted");
     let taken: Pair = serde_json::from_slice(&taken).expect("a pair");
-    let own = taken.registration.expect("it is registered");
+    let own = taken.registration.expect("the pair is registered");
     assert_eq!(own.owner, "control socket");
     let place = format!("/v1/registrations/{}", own.id);
     assert_eq!(api.ask("DELETE", &place, GATEWAY, "").0, 403, "a token may not remove it");
     let (_, other) = api.register(GATEWAY, &changed(&[("topic", json!("Joint")), ("port", json!(7422))]));
     client
         .delete(&format!("/v1/registrations/{}", other["registration"]["id"].as_str().expect("a text")))
-        .expect("it may");
-    client.delete(&place).expect("it may");
+        .expect("the registration is removed");
+    client.delete(&place).expect("the registration is removed");
     assert!(matches!(client.delete(&place), Err(ControlError::Refused(why)) if why.contains("no such registration")));
     assert!(api.server.address().is_some());
 }

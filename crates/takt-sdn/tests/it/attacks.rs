@@ -91,7 +91,7 @@ fn flood_of_one_host_delays_no_packets_of_others_at_its_switch_to_the_controller
     assert_eq!(fabric.controller.counters().discovery, heard + 1);
     assert_eq!(fabric.received(&hello), [1, 1, 1, 0]);
     fabric.send_from(other, question.clone());
-    assert!(fabric.received(&question).iter().sum::<usize>() > 0, "ARP is heard, too");
+    assert!(fabric.received(&question).iter().sum::<usize>() > 0, "ARP also arrives");
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn every_discovery_message_passes_the_controller() {
         fabric.send_from(0, frame.clone());
         assert_eq!(fabric.received(&frame), [0, 1, 1]);
         assert_eq!(fabric.controller.counters().discovery, n);
-        assert_eq!(fabric.crossings, crossings, "it crosses no link");
+        assert_eq!(fabric.crossings, crossings, "the frame crosses no link");
     }
 }
 
@@ -152,7 +152,7 @@ fn every_discovery_message_passes_the_controller() {
 fn second_switch_with_a_datapath_id_in_use_is_refused() {
     let mut fabric = with_hosts(Fabric::new(3, &line(3)));
     let mut forged = crate::switch::SimulatedSwitch::new(2, 8);
-    let id = fabric.controller.connect(fabric.now).expect("there is room");
+    let id = fabric.controller.connect(fabric.now).expect("the controller accepts the connection");
     forged.connect(fabric.now);
     while fabric.controller.is_open(id) {
         let (taken, _) = forged.handle_bytes(fabric.now, fabric.controller.poll_transmit(id));

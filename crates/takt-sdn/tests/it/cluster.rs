@@ -72,7 +72,7 @@ impl Etcd {
 }
 
 fn member(name: &str) -> Member {
-    let cluster: Cluster = "etcd:http://127.0.0.1:2379".parse().expect("it is well-formed");
+    let cluster: Cluster = "etcd:http://127.0.0.1:2379".parse().expect("the cluster address is valid");
     Member::new(Instant(0), cluster, name.to_owned())
 }
 
@@ -106,7 +106,7 @@ fn one_member_leads_and_the_other_takes_over_when_it_falls_silent() {
     assert!(one.is_saved());
     // From now on the first member gets no answers: it steps down before etcd lets another one
     // lead.
-    let until = one.leads_until().expect("it leads");
+    let until = one.leads_until().expect("the member leads");
     let taken = loop {
         now = now.after(STEP);
         if let Some(event) = serve(&mut etcd, now, &mut other).pop() {
@@ -120,7 +120,7 @@ fn one_member_leads_and_the_other_takes_over_when_it_falls_silent() {
     one.save(put("host/stale"));
     let deposed = serve(&mut etcd, now, &mut one);
     assert!(matches!(deposed[..], [Event::Deposed(_), Event::Follows { .. }]), "{deposed:?}");
-    assert_eq!(etcd.records.len(), 1, "a leader of before saves nothing");
+    assert_eq!(etcd.records.len(), 1, "a former leader stores nothing");
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn records_are_loaded_by_pages_and_saved_in_bounded_transactions() {
     let mut other = member("other");
     let events = serve(&mut etcd, Instant(0), &mut other);
     let [Event::Elected { records, .. }] = &events[..] else { panic!("{events:?}") };
-    assert_eq!(records.len(), keys.len(), "at once, since the leader gave its office up");
+    assert_eq!(records.len(), keys.len(), "immediately, since the leader resigned");
 }
 
 #[test]

@@ -29,7 +29,7 @@ struct Authority {
 
 impl Drop for Authority {
     fn drop(&mut self) {
-        std::fs::remove_dir_all(&self.directory).expect("it was made here");
+        std::fs::remove_dir_all(&self.directory).expect("the test created the directory");
     }
 }
 
@@ -38,7 +38,7 @@ impl Authority {
         let directory = std::env::temp_dir().join(format!("takt-sdn-tls-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("a directory for temporary files");
         let key = KeyPair::generate().expect("a key");
-        let mut params = CertificateParams::new(Vec::new()).expect("no names");
+        let mut params = CertificateParams::new(Vec::new()).expect("the names are valid");
         params.distinguished_name.push(DnType::CommonName, format!("Authority {name}"));
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let certificate = params.self_signed(&key).expect("signed");
@@ -67,12 +67,12 @@ impl Authority {
 }
 
 fn runtime(identity: Option<Identity>) -> Runtime {
-    let address = "127.0.0.1:0".parse().expect("an address");
+    let address = "127.0.0.1:0".parse().expect("a valid address");
     Runtime::listen(address, identity, Config::default()).expect("a port is free")
 }
 
 fn connected(runtime: &Runtime) -> TcpStream {
-    let socket = TcpStream::connect(runtime.address().expect("it listens")).expect("it listens");
+    let socket = TcpStream::connect(runtime.address().expect("the runtime listens")).expect("the runtime listens");
     socket.set_nonblocking(true).expect("a socket");
     socket
 }
@@ -91,7 +91,7 @@ fn encrypted(
         Some(files) => {
             let chain = vec![CertificateDer::from_pem_file(&files.certificate).expect("a certificate")];
             let key = PrivateKeyDer::from_pem_file(&files.key).expect("a key");
-            builder.with_client_auth_cert(chain, key).expect("they fit")
+            builder.with_client_auth_cert(chain, key).expect("certificate and key match")
         }
     };
     let name = "127.0.0.1".try_into().expect("an address");
@@ -114,7 +114,7 @@ fn until(
     let mut buffer = [0; 16 << 10];
     let mut is_ended = false;
     while begin.elapsed() < LIMIT {
-        runtime.run_once(Duration::from_millis(1)).expect("it can wait");
+        runtime.run_once(Duration::from_millis(1)).expect("the runtime can wait");
         while let Some(event) = runtime.poll_event() {
             if is_wanted(&event) {
                 return Some(event);
@@ -206,7 +206,7 @@ fn invalid_identity_files_are_named_in_the_error() {
 fn connection_that_sends_no_openflow_is_closed() {
     let mut runtime = runtime(None);
     let mut stream = connected(&runtime);
-    stream.write_all(b"GET / HTTP/1.1\r\n\r\n").expect("there is room");
+    stream.write_all(b"GET / HTTP/1.1\r\n\r\n").expect("the write succeeds");
     let mut nobody = SimulatedSwitch::new(1, 1);
     let refused = |event: &Event| matches!(event, Event::ConnectionRefused { .. });
     assert!(until(&mut runtime, &mut stream, &mut nobody, refused).is_some());

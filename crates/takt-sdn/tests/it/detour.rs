@@ -38,9 +38,9 @@ fn times(from: &UdpSocket, to: &UdpSocket, port: u16) -> Vec<Duration> {
         if times.len() as u64 == MESSAGES {
             break;
         }
-        assert!(begin.elapsed() < LIMIT, "{} of {MESSAGES} messages came", times.len());
+        assert!(begin.elapsed() < LIMIT, "{} of {MESSAGES} messages arrived", times.len());
         let (octets, sent) = (message(number), Instant::now());
-        from.send_to(&octets, (RIGHT, port)).expect("there is a route");
+        from.send_to(&octets, (RIGHT, port)).expect("a route exists");
         match to.recv_from(&mut buffer) {
             Ok((len, _)) if buffer[..len] == octets => times.push(sent.elapsed()),
             // A late message, or none: the first ones arrive before rules are installed.
@@ -76,5 +76,5 @@ fn discovery_passes_the_controller_and_its_added_latency_is_measured() {
     }
     println!("detour: median {} us", at(&by_controller, 50).saturating_sub(at(&by_rules, 50)));
     running.stop();
-    lab.remove().expect("it can be taken down");
+    lab.remove().expect("the lab can be removed");
 }

@@ -44,7 +44,7 @@ impl Puppet {
     fn message(&self, write: impl FnOnce(&mut MessageBuilder<'_>)) -> Vec<u8> {
         let header = Header { version: ProtocolVersion::V2_5, vendor: VendorId::CYCLONE, prefix: self.prefix };
         let mut buffer = vec![0; 65_000];
-        let mut builder = MessageBuilder::new(&mut buffer, &header).expect("there is room");
+        let mut builder = MessageBuilder::new(&mut buffer, &header).expect("the buffer has space");
         write(&mut builder);
         let len = builder.len();
         buffer.truncate(len);
@@ -62,7 +62,7 @@ impl Puppet {
             traffic_class: 0,
             payload,
         };
-        frame.build().expect("it fits")
+        frame.build().expect("the frame is valid")
     }
 
     fn announcement(&self) -> Vec<u8> {
@@ -114,15 +114,15 @@ impl Puppet {
 
 fn data_of(builder: &mut MessageBuilder<'_>, writer: EntityId, number: i64, payload: Payload<'_>) {
     let mut inline = InlineQosBuilder::<32>::new();
-    inline.status_info(3).expect("there is room");
-    let status = inline.finish().expect("there is room").to_vec();
+    inline.status_info(3).expect("the buffer has space");
+    let status = inline.finish().expect("the buffer has space").to_vec();
     let inline_qos = matches!(payload, Payload::Key(_)).then_some(&status[..]);
     let emit = DataEmit { reader: EntityId::UNKNOWN, writer, sn: SequenceNumber(number), inline_qos, payload };
-    builder.data(&emit).expect("there is room");
+    builder.data(&emit).expect("the buffer has space");
 }
 
 fn group() -> SocketAddr {
-    GROUP.parse().expect("an address")
+    GROUP.parse().expect("a valid address")
 }
 
 fn joined(config: Config) -> (Interceptor, Puppet, Puppet) {
@@ -144,7 +144,7 @@ fn nothing() -> Decision {
 
 /// Returns the sequence numbers in a decision's frames: DATA as (number, 0), GAP as (start, base).
 fn carried(decision: &Decision) -> Vec<(i64, i64)> {
-    let Decision::Replace(frames) = decision else { panic!("it passed") };
+    let Decision::Replace(frames) = decision else { panic!("the frame was not replaced") };
     let mut all = Vec::new();
     for bytes in frames {
         let frame = Frame::parse(bytes).expect("a frame");
@@ -328,7 +328,7 @@ fn incomplete_fragments_are_discarded_and_never_pass() {
                 payload: &[0; 1000],
                 fragments_in_submessage: 1,
             };
-            builder.data_frag(&emit).expect("there is room");
+            builder.data_frag(&emit).expect("the buffer has space");
         });
         assert_eq!(one.send(&mut interceptor, &other, &message), nothing());
     }
@@ -365,20 +365,20 @@ fn tagged_frames_and_ipv6_are_treated_like_untagged_ipv4() {
     let mut interceptor = Interceptor::new(Config::default());
     let tags = [VlanTag { pcp: 5, dei: false, vid: 7 }];
     let on_ipv6 = |number: u8| {
-        let address = format!("[fd00::{number}]:7410").parse().expect("an address");
+        let address = format!("[fd00::{number}]:7410").parse().expect("a valid address");
         Puppet { address, ..puppet(number) }
     };
     let (one, other) = (on_ipv6(1), on_ipv6(2));
     for puppet in [one, other] {
         let frame =
-            puppet.frame("[ff02::ffff:239.255.0.1]:7400".parse().expect("an address"), &tags, &puppet.announcement());
+            puppet.frame("[ff02::ffff:239.255.0.1]:7400".parse().expect("valid"), &tags, &puppet.announcement());
         assert_eq!(interceptor.handle(Instant(0), puppet.port, &frame), Decision::Pass);
     }
     let frame = one.frame(other.address, &tags, &one.publication(1, "Topic", 1));
     assert_eq!(interceptor.handle(Instant(0), one.port, &frame), Decision::Pass);
     let frame = other.frame(one.address, &tags, &other.subscription(1, "Topic", 1));
     assert_eq!(interceptor.handle(Instant(0), other.port, &frame), nothing(), "held");
-    let pair = interceptor.pairs().next().expect("they match");
+    let pair = interceptor.pairs().next().expect("the pair matches");
     interceptor.release(Instant(0), pair).expect("the pair is known");
     let emission = interceptor.poll_frame().expect("the announcement");
     let frame = Frame::parse(&emission.frame).expect("a frame");
@@ -418,7 +418,7 @@ fn multicast_announcement_is_rewritten_for_each_participant() {
     one.send(&mut interceptor, &other, &one.publication(1, "Held", 1));
     let frame = other.frame(group(), &[], &other.subscription(1, "Held", 1));
     let decision = interceptor.handle(Instant(1), other.port, &frame);
-    let Decision::Replace(frames) = decision else { panic!("it passed") };
+    let Decision::Replace(frames) = decision else { panic!("the frame was not replaced") };
     let destinations: Vec<GuidPrefix> = frames
         .iter()
         .flat_map(|bytes| {

@@ -23,7 +23,7 @@ fn script(of_writer: &str, verdicts: &[u8]) -> Vec<u8> {
     let mut network = Network::new(2, 1, Config::default());
     network.writer(0, "Topic", of_writer);
     network.reader(1, "Topic", REQUEST);
-    assert!(network.run_until(10_000, |network| network.interceptor.pairs().next().is_some()), "they match");
+    assert!(network.run_until(10_000, |network| network.interceptor.pairs().next().is_some()), "the pair matches");
     let found = network.seen.len();
     network.run(1_000);
     let mut script = Vec::new();

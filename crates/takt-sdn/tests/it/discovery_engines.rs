@@ -81,8 +81,8 @@ fn refused_pair_does_not_match_and_other_topics_do() {
         network.run(5_000);
         assert_eq!(network.matched(writer, reader), (0, 0), "{form:?} {order}");
         if form == RefusalForm::Incompatible {
-            let of_writer = network.nodes[0].offered_incompatible_qos_status(writer.1).expect("the writer lives");
-            let of_reader = network.nodes[1].requested_incompatible_qos_status(reader.1).expect("the reader lives");
+            let of_writer = network.nodes[0].offered_incompatible_qos_status(writer.1).expect("the writer exists");
+            let of_reader = network.nodes[1].requested_incompatible_qos_status(reader.1).expect("the reader exists");
             assert!(of_writer.total_count > 0 && of_reader.total_count > 0, "{order}");
             for status in [of_writer, of_reader] {
                 assert_eq!(status.last_network_reason.as_deref(), Some("link s1:2 is full"), "{order}");
@@ -90,7 +90,7 @@ fn refused_pair_does_not_match_and_other_topics_do() {
             }
             for node in &network.nodes {
                 let texts: Vec<String> = node.refusals().map(|refusal| refusal.reason.to_string()).collect();
-                assert_eq!(texts, ["the network's controller refuses the pair: link s1:2 is full"], "{order}");
+                assert_eq!(texts, ["the network controller refuses the pair: link s1:2 is full"], "{order}");
             }
         }
     }
@@ -115,14 +115,14 @@ fn refused_pair_matches_when_it_is_released_later() {
             let is_matched = network.run_until(10_000, |network| network.matched(writer, reader) == (1, 1));
             assert!(is_matched, "{form:?} {order} {round}");
             let refusals: Vec<usize> = network.nodes.iter().map(|node| node.refusals().count()).collect();
-            assert_eq!(refusals, [0, 0], "they end with the match: {form:?} {order} {round}");
+            assert_eq!(refusals, [0, 0], "refusals end with the match: {form:?} {order} {round}");
         }
         // Later endpoints have sequence numbers after the inserted ones.
         let (other, third) = ((0, network.writer(0, "New", "")), (1, network.reader(1, "New", "")));
         assert!(network.run_until(10_000, |network| network.matched(other, third) == (1, 1)), "{form:?} {order}");
-        network.nodes[0].delete_writer(takt_core::Instant(network.now), writer.1).expect("the writer lives");
+        network.nodes[0].delete_writer(takt_core::Instant(network.now), writer.1).expect("the writer exists");
         let gone = |network: &mut Network| {
-            network.nodes[1].matched_publications(reader.1).expect("the reader lives").is_empty()
+            network.nodes[1].matched_publications(reader.1).expect("the reader exists").is_empty()
         };
         assert!(network.run_until(10_000, gone), "{form:?} {order}: the disposal arrives");
         assert!(network.run_until(10_000, |network| network.interceptor.poll_timeout().is_some()));
@@ -143,7 +143,7 @@ fn verdicts_arrive_through_loss() {
         network.interceptor.refuse(network.at(), pairs[0], "no room").expect("the pair is known");
         network.interceptor.release(network.at(), pairs[1]).expect("the pair is known");
         let is_so = |network: &mut Network| {
-            let readers_of = network.nodes[0].matched_subscriptions(blocked.1).expect("the writer lives");
+            let readers_of = network.nodes[0].matched_subscriptions(blocked.1).expect("the writer exists");
             readers_of == [pairs[1].reader]
                 && network.matched(blocked, readers[0]).1 == 0
                 && network.matched(blocked, readers[1]).1 == 1
@@ -154,7 +154,7 @@ fn verdicts_arrive_through_loss() {
         network.interceptor.refuse(network.at(), pairs[1], "no room").expect("the pair is known");
         let (new, newer) = ((1, network.writer(1, "New", "")), (0, network.reader(0, "New", "")));
         let is_turned = |network: &mut Network| {
-            let readers_of = network.nodes[0].matched_subscriptions(blocked.1).expect("the writer lives");
+            let readers_of = network.nodes[0].matched_subscriptions(blocked.1).expect("the writer exists");
             readers_of == [pairs[0].reader]
                 && network.matched(blocked, readers[0]).1 == 1
                 && network.matched(blocked, readers[1]).1 == 0

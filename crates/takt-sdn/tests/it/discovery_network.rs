@@ -83,7 +83,7 @@ impl Network {
         config.locators.metatraffic_unicast = vec![own];
         config.locators.default_unicast = vec![own];
         config.initial_peers = vec![Locator::udp_v4(GROUP, 7400)];
-        let mut participant = Participant::new(config, Instant(self.now)).expect("the configuration is good");
+        let mut participant = Participant::new(config, Instant(self.now)).expect("the configuration is valid");
         participant.set_wall_clock(Instant(self.now), Timestamp::from_nanos(1_700_000_000 * SECOND as i64));
         self.nodes.push(participant);
     }
@@ -194,26 +194,26 @@ impl Network {
     pub fn writer(&mut self, node: usize, topic: &str, user_data: &str) -> WriterHandle {
         let qos = DataWriterQos { reliability: reliable(), history: History::KeepAll, ..DataWriterQos::default() };
         let spec = writer_spec(topic, user_data, qos);
-        self.nodes[node].create_writer(Instant(self.now), spec).expect("the writer is good")
+        self.nodes[node].create_writer(Instant(self.now), spec).expect("the writer can be created")
     }
 
     pub fn reader(&mut self, node: usize, topic: &str, user_data: &str) -> ReaderHandle {
         let qos = DataReaderQos { reliability: reliable(), history: History::KeepAll, ..DataReaderQos::default() };
         let spec = reader_spec(topic, user_data, qos);
-        self.nodes[node].create_reader(Instant(self.now), spec).expect("the reader is good")
+        self.nodes[node].create_reader(Instant(self.now), spec).expect("the reader can be created")
     }
 
     /// Returns the numbers of readers that the writer has matched, and of writers that the reader
     /// has matched.
     pub fn matched(&mut self, writer: (usize, WriterHandle), reader: (usize, ReaderHandle)) -> (usize, usize) {
-        let readers = self.nodes[writer.0].matched_subscriptions(writer.1).expect("the writer lives");
-        let writers = self.nodes[reader.0].matched_publications(reader.1).expect("the reader lives");
+        let readers = self.nodes[writer.0].matched_subscriptions(writer.1).expect("the writer exists");
+        let writers = self.nodes[reader.0].matched_publications(reader.1).expect("the reader exists");
         (readers.len(), writers.len())
     }
 
     pub fn pair(&mut self, writer: (usize, WriterHandle), reader: (usize, ReaderHandle)) -> Pair {
-        let writer = self.nodes[writer.0].writer_guid(writer.1).expect("the writer lives");
-        Pair { writer, reader: self.nodes[reader.0].reader_guid(reader.1).expect("the reader lives") }
+        let writer = self.nodes[writer.0].writer_guid(writer.1).expect("the writer exists");
+        Pair { writer, reader: self.nodes[reader.0].reader_guid(reader.1).expect("the reader exists") }
     }
 
     pub fn at(&self) -> SwitchInstant {
@@ -234,7 +234,7 @@ pub fn udp(node: usize, to: SocketAddr, payload: &[u8]) -> Vec<u8> {
         traffic_class: 0,
         payload,
     };
-    frame.build().expect("it fits")
+    frame.build().expect("the frame is valid")
 }
 
 fn mac_of(to: SocketAddr) -> [u8; 6] {

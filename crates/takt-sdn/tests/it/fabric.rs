@@ -74,7 +74,7 @@ impl Fabric {
     }
 
     pub fn connect(&mut self, dpid: u64) {
-        let id = self.controller.connect(self.now).expect("there is room");
+        let id = self.controller.connect(self.now).expect("the controller accepts the connection");
         self.connections.insert(dpid, id);
         let now = self.now;
         self.switch(dpid).connect(now);
@@ -122,7 +122,7 @@ impl Fabric {
     }
 
     pub fn switch(&mut self, dpid: u64) -> &mut SimulatedSwitch {
-        self.switches.get_mut(&dpid).expect("there is such a switch")
+        self.switches.get_mut(&dpid).expect("the switch exists")
     }
 
     /// Adds a host, whose addresses depend on its index.
@@ -255,7 +255,7 @@ impl Fabric {
         for (dpid, id) in self.connections.clone() {
             let is_stalled = self.stalled.contains(&dpid);
             let to_switch = if is_stalled { Vec::new() } else { self.controller.poll_transmit(id).to_vec() };
-            let switch = self.switches.get_mut(&dpid).expect("it is connected");
+            let switch = self.switches.get_mut(&dpid).expect("the switch is connected");
             let (taken, frames) = switch.handle_bytes(self.now, &to_switch);
             self.controller.transmitted(id, taken);
             self.queue.extend(frames);

@@ -87,7 +87,7 @@ impl Samples {
         while !self.is_over.load(Ordering::Relaxed) {
             let number = self.sent.load(Ordering::Relaxed);
             sample[..4].copy_from_slice(&number.to_le_bytes());
-            from.send_to(&sample, (LISTENER, PORT)).expect("there is a route");
+            from.send_to(&sample, (LISTENER, PORT)).expect("a route exists");
             self.sent.store(number + 1, Ordering::Relaxed);
             // tidy-allow(sleep): the workload sends one sample per separation.
             std::thread::sleep(SEPARATION);
@@ -132,16 +132,16 @@ fn with_samples(lab: &Lab, running: Running, protected: bool, script: impl FnOnc
     let talker = socket(lab, "talker", (TALKER, PORT).into());
     let listener = socket(lab, "listener", (LISTENER, PORT).into());
     // Frames of both hosts let the controller find them.
-    talker.send_to(b"greeting", (LISTENER, PORT)).expect("there is a route");
-    listener.send_to(b"greeting", (TALKER, PORT)).expect("there is a route");
+    talker.send_to(b"greeting", (LISTENER, PORT)).expect("a route exists");
+    listener.send_to(b"greeting", (TALKER, PORT)).expect("a route exists");
     until_some("the registration is admitted", || {
-        let answer = running.questions.register(&Owner::Operator, registration(protected)).expect("it answers");
+        let answer = running.questions.register(&Owner::Operator, registration(protected)).expect("an answer");
         let registered = answer.unwrap_or_else(|why| panic!("{why}"));
-        let state = registered.pair.registration.expect("it is registered").state;
+        let state = registered.pair.registration.expect("the pair is registered").state;
         (state == Decided::Admitted).then_some(())
     });
     let expected = protected.then_some(ProtectionState::Protected);
-    until("the pair has what it asks for", || protection(&running) == expected);
+    until("the pair is protected as requested", || protection(&running) == expected);
     let samples =
         Samples { sent: AtomicU32::new(0), is_over: AtomicBool::new(false), arrived: std::sync::Mutex::default() };
     std::thread::scope(|scope| {
@@ -172,7 +172,7 @@ fn samples_of_a_protected_pair_continue_after_a_link_failure_without_a_controlle
             samples.report(&format!("protected, no controller, the link {what}"), since);
         }
     });
-    lab.remove().expect("it can be taken down");
+    lab.remove().expect("the lab can be removed");
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn controller_keeps_samples_on_the_backup_path_and_protects_them_again() {
         samples.report("protected, with a controller, the link failed", since);
         let since = Instant::now();
         lab.set_link(NEAR, true).expect("root");
-        until("it is protected again", || protection(&running) == Some(ProtectionState::Protected));
+        until("the pair is protected again", || protection(&running) == Some(ProtectionState::Protected));
         samples.wait("after the link is back");
         samples.report("protected, with a controller, the link is back", since);
         let refused = running.stop().into_iter().filter(|event| matches!(event, Event::EntryRefused { .. }));
@@ -203,7 +203,7 @@ fn controller_keeps_samples_on_the_backup_path_and_protects_them_again() {
         samples.wait("after the second link of the way failed");
         samples.report("protected, no controller, the second link failed", since);
     });
-    lab.remove().expect("it can be taken down");
+    lab.remove().expect("the lab can be removed");
 }
 
 #[test]
@@ -231,5 +231,5 @@ fn samples_without_protection_wait_for_the_controller() {
             count() == before
         });
     });
-    lab.remove().expect("it can be taken down");
+    lab.remove().expect("the lab can be removed");
 }

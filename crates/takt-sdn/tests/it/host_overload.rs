@@ -89,7 +89,7 @@ fn broadcasts_are_limited_only_at_hosts_with_a_limit() {
     assert!(at_most(GROUPS).contains(&passed[1]), "{passed:?}");
     assert_eq!((passed[2], passed[3], passed[4]), (2000, 2000, 2000), "also behind the switch with the limit");
     let from_limited = fabric.broadcast(1, b"hello");
-    assert_eq!(flood(&mut fabric, 1, &from_limited)[3], 2000, "what the host itself sends is not limited");
+    assert_eq!(flood(&mut fabric, 1, &from_limited)[3], 2000, "frames sent by the host are not limited");
 }
 
 /// The limit of all hosts does not apply at ports that lead to switches.
@@ -156,7 +156,7 @@ fn arp_request_for_a_host_with_a_limit_passes_during_a_flood_to_it() {
     fabric.hosts[1].inbox.clear();
     fabric.send_from(2, question);
     let is_arp = |bytes: &Vec<u8>| Frame::parse(bytes).is_ok_and(|frame| frame.ether_type().0 == 0x0806);
-    assert_eq!(fabric.hosts[1].inbox.iter().filter(|bytes| is_arp(bytes)).count(), 1, "it has a class of its own");
+    assert_eq!(fabric.hosts[1].inbox.iter().filter(|bytes| is_arp(bytes)).count(), 1, "ARP has its own class");
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn drops_are_read_from_meters_counted_and_reported_once() {
     let [by_unicast, to_all] = [&noise, &hello].map(|frame| 2000 - flood(&mut fabric, 0, frame)[1] as u64);
     fabric.pass(Duration::from_secs(6));
     let view = fabric.controller.view(fabric.now);
-    let switch = view.switches.iter().find(|switch| switch.datapath_id.ends_with('2')).expect("it is connected");
+    let switch = view.switches.iter().find(|switch| switch.datapath_id.ends_with('2')).expect("connected");
     let limit = switch.ports.iter().find(|port| port.number == 5).and_then(|port| port.host_limit.clone());
     let limit = limit.expect("the file has it");
     assert_eq!((limit.packets_per_s, switch.group_packets_dropped), (400, Some(to_all)));

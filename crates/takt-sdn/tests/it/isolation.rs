@@ -37,7 +37,7 @@ decision = "allow"
 "#;
 
 fn site(policy: &str) -> Site {
-    let network = NetworkFile::parse("network.toml", NETWORK, SwitchModel::built_in).expect("it is well-formed");
+    let network = NetworkFile::parse("network.toml", NETWORK, SwitchModel::built_in).expect("a valid file");
     let isolation = Isolation::parse(policy).unwrap_or_else(|error| panic!("{error}"));
     let discovery = discovery::Config { isolation, ..discovery::Config::default() };
     Site::with(Config { network: Some(network), discovery, ..Config::default() }, 2, &line(2))
@@ -97,7 +97,7 @@ fn pair_without_a_contract_is_denied_as_well() {
     site.run(2_000);
     assert!(!site.is_matched(0, writer, reader), "{:?}", site.fabric.events);
     assert!(site.is_matched(2, talk, its));
-    let readers = site.nodes[2].matched_subscriptions(other).expect("the writer lives");
+    let readers = site.nodes[2].matched_subscriptions(other).expect("the writer exists");
     assert_eq!(readers.len(), 1, "the reader of black, from a host without a label");
 }
 

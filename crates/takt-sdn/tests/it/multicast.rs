@@ -30,7 +30,7 @@ fn site(count: u64, cables: &[(takt_sdn::PortRef, takt_sdn::PortRef)], group: u1
 }
 
 pub fn described(text: &str, count: u64, cables: &[(takt_sdn::PortRef, takt_sdn::PortRef)], group: u16) -> Site {
-    let network = NetworkFile::parse("network.toml", text, SwitchModel::built_in).expect("it is well-formed");
+    let network = NetworkFile::parse("network.toml", text, SwitchModel::built_in).expect("the network file is valid");
     let config = Config { network: Some(network), ..Config::default() };
     Site::with_groups(config, count, cables, vec![Locator::udp_v4(GROUP, group)])
 }
@@ -84,8 +84,8 @@ impl Topic {
     }
 
     fn enter(&mut self, site: &mut Site, node: usize, reader: ReaderHandle) {
-        let of_writer = site.nodes[0].writer_guid(self.writer).expect("it lives");
-        let of_reader = site.nodes[node].reader_guid(reader).expect("it lives");
+        let of_writer = site.nodes[0].writer_guid(self.writer).expect("the endpoint exists");
+        let of_reader = site.nodes[node].reader_guid(reader).expect("the endpoint exists");
         self.readers.push((node, reader));
         self.pairs.push(Pair { writer: of_writer, reader: of_reader });
     }
@@ -97,7 +97,7 @@ impl Topic {
         for node in nodes {
             let now = Instant(site.fabric.now.0);
             let spec = reader_spec("Camera", REQUEST, DataReaderQos::default());
-            let reader = site.nodes[*node].create_reader(now, spec).expect("the reader is good");
+            let reader = site.nodes[*node].create_reader(now, spec).expect("the reader can be created");
             topic.enter(site, *node, reader);
             site.run(1_000);
         }
@@ -111,7 +111,7 @@ impl Topic {
 
     /// Returns the number of readers that the writer has matched.
     fn matched(&self, site: &mut Site) -> usize {
-        site.nodes[0].matched_subscriptions(self.writer).expect("the writer lives").len()
+        site.nodes[0].matched_subscriptions(self.writer).expect("the writer exists").len()
     }
 }
 
@@ -126,7 +126,7 @@ fn samples_to_a_group_have_a_class_to_admitted_readers_and_none_to_other_members
     assert_eq!(topic.matched(&mut site), 2);
     let [own, first, second, other] = copies(&mut site);
     assert!(own.is_empty() && is_classed(&first) && is_classed(&second), "{first:?}, {second:?}");
-    assert_eq!(other, [0], "it is a member without admission");
+    assert_eq!(other, [0], "a member without admission receives");
     let of_unicast = site.classes(0, 1, 1);
     assert!(CLASSES.contains(&of_unicast[0]), "the writer may send by unicast as well: {of_unicast:?}");
 }
@@ -140,7 +140,7 @@ fn readers_that_are_admitted_after_a_refusal_have_a_class_by_multicast() {
     let topic = Topic::new(&mut site, "rt.minsep=5ms;rt.maxsize=2000", &[1, 3]);
     assert!(topic.pairs.iter().all(|pair| site.refusal(*pair).is_some()), "{:?}", site.fabric.events);
     let now = Instant(site.fabric.now.0);
-    site.nodes[2].delete_writer(now, large).expect("it lives");
+    site.nodes[2].delete_writer(now, large).expect("the endpoint exists");
     site.run(1_000);
     assert_eq!(topic.matched(&mut site), 2);
     let [_, first, other, second] = copies(&mut site);
@@ -201,7 +201,7 @@ fn reader_is_refused_when_multicast_to_the_others_would_not_fit() {
         assert_eq!(site.entries(1), before, "the first pair keeps what it has");
         let now = Instant(site.fabric.now.0);
         let (node, reader) = topic.readers.remove(0);
-        site.nodes[node].delete_reader(now, reader).expect("it lives");
+        site.nodes[node].delete_reader(now, reader).expect("the endpoint exists");
         site.run(1_000);
         assert_eq!(topic.matched(&mut site), 1, "{request:?}: alone it is served by unicast: {:?}", site.fabric.events);
     }
@@ -214,14 +214,14 @@ fn leaving_reader_loses_its_class_and_the_others_keep_theirs() {
     let [_, first, second, third] = copies(&mut site);
     assert!([first, second, third].iter().all(|copies| is_classed(copies)));
     let now = Instant(site.fabric.now.0);
-    site.nodes[1].delete_reader(now, topic.readers[0].1).expect("it lives");
+    site.nodes[1].delete_reader(now, topic.readers[0].1).expect("the endpoint exists");
     site.run(1_000);
     let [_, first, second, third] = copies(&mut site);
     assert_eq!(first, [0]);
     assert!(is_classed(&second) && is_classed(&third), "{second:?}, {third:?}");
     for (node, reader) in &topic.readers[1..] {
         let now = Instant(site.fabric.now.0);
-        site.nodes[*node].delete_reader(now, *reader).expect("it lives");
+        site.nodes[*node].delete_reader(now, *reader).expect("the endpoint exists");
     }
     site.run(1_000);
     assert_eq!([1, 2].map(|dpid| site.entries(dpid).len()), [0, 0]);
@@ -263,7 +263,7 @@ fn topic_without_a_contract_that_sends_to_the_group_of_an_admitted_one_is_refuse
     // No admitted pair has a unicast flow to this node.
     let first = site.reader(3, "Log", "");
     site.run(1_000);
-    assert_eq!(site.nodes[3].matched_publications(first).expect("it lives").len(), 1, "one reader: unicast");
+    assert_eq!(site.nodes[3].matched_publications(first).expect("the endpoint exists").len(), 1, "one reader: unicast");
     site.reader(3, "Log", "");
     site.run(1_000);
     let refused = site.fabric.events.iter().find_map(|event| match event {
@@ -368,8 +368,8 @@ fn reader_without_a_contract_that_is_refused_for_a_shared_flow_does_not_match_by
     site.run(1_000);
     let stranger = site.reader(1, "Log", "");
     site.run(1_000);
-    assert_eq!(site.nodes[1].matched_publications(stranger).expect("it lives").len(), 0, "{:?}", site.fabric.events);
-    assert_eq!(site.nodes[0].matched_subscriptions(log).expect("it lives").len(), 1);
+    assert_eq!(site.nodes[1].matched_publications(stranger).expect("exists").len(), 0, "{:?}", site.fabric.events);
+    assert_eq!(site.nodes[0].matched_subscriptions(log).expect("the endpoint exists").len(), 1);
 }
 
 #[test]
@@ -449,7 +449,7 @@ fn path_probes_do_not_displace_samples_that_nearly_fill_a_frame() {
     let mut topic = Topic { writer, readers: Vec::new(), pairs: Vec::new() };
     let now = Instant(site.fabric.now.0);
     let spec = reader_spec("Camera", REQUEST, DataReaderQos::default());
-    let reader = site.nodes[1].create_reader(now, spec).expect("the reader is good");
+    let reader = site.nodes[1].create_reader(now, spec).expect("the reader can be created");
     topic.enter(&mut site, 1, reader);
     site.run(1_000);
     assert!(site.is_admitted(topic.pairs[0]), "{:?}", site.fabric.events);
@@ -475,7 +475,7 @@ fn writer_that_discovers_a_reader_through_another_writer_keeps_the_class_of_its_
     assert!(site.refusal(large.pairs[1]).is_some(), "{}", verdicts(&site));
     assert_eq!(large.matched(&mut site), 1, "the reader is withheld");
     let writer = site.writer(0, "Camera", "rt.minsep=20ms;rt.maxsize=50");
-    let of_writer = site.nodes[0].writer_guid(writer).expect("it lives");
+    let of_writer = site.nodes[0].writer_guid(writer).expect("the endpoint exists");
     site.run(1_000);
     assert!(site.is_admitted(Pair { writer: of_writer, reader }), "{}", verdicts(&site));
     assert_eq!(large.matched(&mut site), 2, "the reader is shown to the participant");

@@ -30,7 +30,7 @@ fn socket(lab: &Lab, host: &str) -> UdpSocket {
 fn reaches(from: &UdpSocket, to: &UdpSocket, address: &str, number: u32) {
     let mut buffer = [0; 64];
     until(&format!("{address} is reached"), || {
-        from.send_to(&number.to_be_bytes(), address).expect("there is a route");
+        from.send_to(&number.to_be_bytes(), address).expect("a route exists");
         while let Ok((len, _)) = to.recv_from(&mut buffer) {
             if buffer[..len] == number.to_be_bytes() {
                 return true;
@@ -67,7 +67,7 @@ fn hosts_reach_each_other_over_a_ring_whose_links_fail() {
         running.wait("one link failed", State::settled(2, 2, 3));
         all_reach();
         lab.set_link(link, true).expect("root");
-        running.wait("it came back", State::settled(3, 2, 3));
+        running.wait("the link came back", State::settled(3, 2, 3));
         all_reach();
     }
     let events = running.stop();
@@ -75,7 +75,7 @@ fn hosts_reach_each_other_over_a_ring_whose_links_fail() {
         .iter()
         .filter(|event| matches!(event, Event::EntryRefused { .. } | Event::SwitchDown { .. } | Event::Spoofed { .. }));
     assert_eq!(refused.count(), 0, "{events:?}");
-    lab.remove().expect("it can be taken down");
+    lab.remove().expect("the lab can be removed");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn switch_with_the_wanted_tables_is_not_changed_by_a_new_controller() {
         _ => None,
     });
     assert_eq!(changed.sum::<usize>(), 0, "{events:?}");
-    lab.remove().expect("it can be taken down");
+    lab.remove().expect("the lab can be removed");
 }
 
 #[test]
@@ -113,10 +113,10 @@ fn suspended_controller_keeps_switches_and_links() {
     running.stand_still(Duration::from_millis(4500));
     let sockets = ["h1", "h2"].map(|host| socket(&lab, host));
     reaches(&sockets[0], &sockets[1], "10.8.0.2:7000", 1);
-    running.wait("it goes on", all);
+    running.wait("forwarding continues", all);
     let events = running.stop();
     let is_loss =
         |event: &&Event| matches!(event, Event::Topology(topology::Event::LinkLost(..)) | Event::SwitchDown { .. });
     assert_eq!(events.iter().filter(is_loss).count(), 0, "{events:?}");
-    lab.remove().expect("it can be taken down");
+    lab.remove().expect("the lab can be removed");
 }

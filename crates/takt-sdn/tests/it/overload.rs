@@ -145,7 +145,7 @@ fn listen(station: &mut Station, progress: &Progress) -> (Vec<u32>, Instant) {
     let (begin, mut sent_at, mut missing) = (Instant::now(), None, (0..SAMPLES).collect::<Vec<u32>>());
     let mut last = begin;
     while !missing.is_empty() && sent_at.is_none_or(|at: Instant| at.elapsed() < SETTLING) {
-        assert!(begin.elapsed() < 2 * LIMIT, "no match, or the talker does not end");
+        assert!(begin.elapsed() < 2 * LIMIT, "no match, or the talker does not stop");
         station.run_until(Instant::now() + Duration::from_millis(10));
         if station.is_matched_reader(reader) {
             progress.is_reader_matched.store(true, Ordering::Relaxed);
@@ -193,7 +193,7 @@ fn run_with(test: &str, text: &LabText, network: Option<NetworkFile>, separation
     let flood_received = sink.end();
     let mut counters = counters(&lab);
     running.stop().iter().for_each(|event| counters.push_str(&format!("{event}\n")));
-    lab.remove().expect("it can be taken down");
+    lab.remove().expect("the lab can be removed");
     let span = progress.began.get().map_or(Duration::ZERO, |began| last.duration_since(*began));
     Outcome { lost, span, flood_sent, flood_received, counters }
 }

@@ -31,7 +31,7 @@ struct Shown {
 
 impl Source for Shown {
     fn view(&self) -> Result<Arc<View>, NoAnswer> {
-        self.view.lock().expect("no test panicked with it").clone().ok_or(NoAnswer)
+        self.view.lock().expect("no thread panicked while holding the lock").clone().ok_or(NoAnswer)
     }
 
     fn trial(&self) -> Result<Option<Trial>, NoAnswer> {
@@ -55,8 +55,8 @@ fn shown(site: &Site) -> Arc<Shown> {
 fn serve(source: Arc<Shown>, is_open: bool) -> (Server, SocketAddr) {
     let access = Access::Token { token: None, writers: Vec::new(), is_open };
     let service = Service { source, access, counters: Arc::new(ApiCounters::default()) };
-    let server = Server::tcp("127.0.0.1:0".parse().expect("an address"), service).expect("a port is free");
-    let address = server.address().expect("it is TCP");
+    let server = Server::tcp("127.0.0.1:0".parse().expect("a valid address"), service).expect("a port is free");
+    let address = server.address().expect("the server listens on TCP");
     (server, address)
 }
 
@@ -76,7 +76,7 @@ fn page_shows_the_state_and_is_used_by_keyboard() {
     browser.until_text("summary", "2 switches · 1 links · 4 hosts · 1 flows admitted, 1 refused");
     assert_eq!(browser.value("document.querySelectorAll('#map .node').length"), json!(2 + 1 + 4));
     let own = "performance.getEntriesByType('resource').every(entry => entry.name.startsWith(location.origin))";
-    assert_eq!(browser.value(own), json!(true), "everything comes from the controller");
+    assert_eq!(browser.value(own), json!(true), "every resource comes from the controller");
     // Enter selects a switch.
     browser.value("document.querySelector('[data-key=\"0000000000000001\"]').focus()");
     browser.press(ENTER);
@@ -109,7 +109,7 @@ fn page_shows_measured_use_registrations_and_a_broken_contract() {
     }
     let mut site = Site::new(2, &line(2), Some(NETWORK));
     let small = Registration { size: 1000, ..registration("Secured", 1, 2) };
-    site.register(&Owner::Token("<i>gateway</i>".to_owned()), small).expect("it is taken");
+    site.register(&Owner::Token("<i>gateway</i>".to_owned()), small).expect("the registration is accepted");
     site.run(3_000);
     for _ in 0..4 {
         let frame = site.fabric.udp(0, 1, 7421, &[0; 958]);
@@ -158,7 +158,7 @@ fn page_shows_an_empty_state_and_an_unreachable_controller() {
     browser.until_text("map", "No switch has connected.");
     browser.until_text("flow-table", "No pair has a contract.");
     browser.until_text("log-table", "Nothing has been decided yet.");
-    *source.view.lock().expect("no thread panicked with it") = None;
+    *source.view.lock().expect("no thread panicked while holding the lock") = None;
     browser.until_text("banner", "the controller does not answer");
     browser.until("document.getElementById('content').classList.contains('stale')");
     drop(server);

@@ -126,7 +126,7 @@ fn arp_request_for_a_known_address_reaches_only_its_host() {
     let mut fabric = with_hosts(Fabric::new(3, &line(3)), 3);
     let request = fabric.arp(ArpOperation::Request, 0, 2);
     fabric.send_from(0, request.clone());
-    assert_eq!(fabric.received(&request), [0, 1, 1], "nobody knows it yet");
+    assert_eq!(fabric.received(&request), [0, 1, 1], "the host is unknown so far");
     let reply = fabric.arp(ArpOperation::Reply, 2, 0);
     fabric.send_from(2, reply.clone());
     assert_eq!(fabric.received(&reply), [1, 0, 0]);
@@ -187,7 +187,7 @@ pub fn igmp(fabric: &Fabric, from: usize, kind: u8, group: Ipv4Addr) -> Vec<u8> 
     let header =
         Ipv4Header { source: host.address, destination: group, protocol: 2, ttl: 1, traffic_class: 0, payload_len: 8 };
     let mut packet = [0; 32];
-    header.emit_alert(&mut packet).expect("it fits");
+    header.emit_alert(&mut packet).expect("the buffer is large enough");
     packet[24] = kind;
     packet[28..].copy_from_slice(&[a, b, c, d]);
     let mut sum = Sum::default();

@@ -24,8 +24,8 @@ const REQUEST: &str = "rt.e2e=100ms";
 fn protected(site: &mut Site) -> Pair {
     let (writer, reader) = (site.writer(0, "Brake", OFFER), site.reader(1, "Brake", REQUEST));
     let pair = Pair {
-        writer: site.nodes[0].writer_guid(writer).expect("it lives"),
-        reader: site.nodes[1].reader_guid(reader).expect("it lives"),
+        writer: site.nodes[0].writer_guid(writer).expect("the endpoint exists"),
+        reader: site.nodes[1].reader_guid(reader).expect("the endpoint exists"),
     };
     site.run(1_000);
     assert!(site.is_admitted(pair), "{:?}", site.fabric.events);
@@ -94,7 +94,7 @@ fn switches_of_a_protected_pair_have_failover_groups_and_backup_entries() {
     });
     assert_eq!(to_groups.count(), 1);
     let view = site.fabric.controller.view(site.fabric.now);
-    let of_pair = view.pairs.iter().find_map(|pair| pair.protection.as_ref()).expect("it asks for protection");
+    let of_pair = view.pairs.iter().find_map(|pair| pair.protection.as_ref()).expect("the pair requests protection");
     assert_eq!((of_pair.state, of_pair.links, of_pair.of), (ProtectionState::Protected, 1, 1));
     assert_eq!(of_pair.second_ways.len(), 2, "of samples and of ACKNACKs");
 }
@@ -109,7 +109,7 @@ fn samples_continue_after_a_link_failure_without_a_controller() {
     exchange(&mut site, 50, "the link failed");
     site.fabric.set_cable(port(1, 2), port(3, 1), true);
     exchange(&mut site, 50, "the link is back");
-    assert_eq!([1, 2, 3].map(|dpid| site.entries(dpid)), before, "no switch was told anything");
+    assert_eq!([1, 2, 3].map(|dpid| site.entries(dpid)), before, "no switch received a change");
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn silent_link_is_replaced_by_the_backup_path_once_the_controller_detects_it() {
     let (mut site, pair) = site();
     site.fabric.break_silently(port(1, 2), port(3, 1));
     site.run(100);
-    assert!(site.classes(0, 1, 1).is_empty(), "the port says nothing of it");
+    assert!(site.classes(0, 1, 1).is_empty(), "the port reports no failure");
     site.run(4_000);
     exchange(&mut site, 10, "the link is lost");
     assert!(reported(&site, pair).contains(&&Protection::FallenBack), "{:?}", reported(&site, pair));
@@ -151,7 +151,7 @@ fn pair_without_a_backup_path_is_admitted_and_reported_as_unprotected() {
     let pair = protected(&mut site);
     assert!(matches!(reported(&site, pair)[..], [Protection::Unprotected(_)]), "{:?}", reported(&site, pair));
     let view = site.fabric.controller.view(site.fabric.now);
-    let of_pair = view.pairs.iter().find_map(|pair| pair.protection.as_ref()).expect("it asks for protection");
+    let of_pair = view.pairs.iter().find_map(|pair| pair.protection.as_ref()).expect("the pair requests protection");
     assert_eq!(of_pair.state, ProtectionState::Unprotected);
     assert!(of_pair.reason.is_some());
 }
@@ -173,7 +173,7 @@ fn protected_pair_keeps_its_entries_and_groups_through_a_restart() {
     let (mut site, pair) = site();
     let tables = |site: &Site| [1, 2, 3].map(|dpid| (site.entries(dpid), groups(site, dpid)));
     let (kept, records) = (tables(&site), site.fabric.controller.records());
-    let network = NetworkFile::parse("network.toml", NETWORK, SwitchModel::built_in).expect("it is well-formed");
+    let network = NetworkFile::parse("network.toml", NETWORK, SwitchModel::built_in).expect("a valid file");
     site.fabric.restart_with(Config { network: Some(network), ..Config::default() }, &records);
     for _ in 0..600 {
         site.run(10);

@@ -44,7 +44,7 @@ fn marks(instructions: &[Instruction]) -> Vec<Reach> {
             Action::SetField(Oxm::IpDscp(dscp)) => reach.dscp = Some(*dscp),
             Action::SetQueue(queue) => reach.set_queue = Some(*queue),
             Action::Output { .. } => outputs.push(reach),
-            other => panic!("entries of flows have no {other:?}"),
+            other => panic!("flow entries have no {other:?}"),
         }
     }
     outputs

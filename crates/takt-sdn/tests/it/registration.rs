@@ -70,7 +70,7 @@ impl Site {
     }
 
     fn shown(&self, id: RegistrationId) -> Pair {
-        self.fabric.controller.registration_view(id).expect("it is registered")
+        self.fabric.controller.registration_view(id).expect("the pair is registered")
     }
 
     /// Returns the DSCPs of datagrams that arrive at a port.
@@ -90,7 +90,7 @@ fn site() -> Site {
 }
 
 fn config() -> Config {
-    let network = NetworkFile::parse("network.toml", NETWORK, SwitchModel::built_in).expect("it is well-formed");
+    let network = NetworkFile::parse("network.toml", NETWORK, SwitchModel::built_in).expect("a valid file");
     Config { network: Some(network), ..Config::default() }
 }
 
@@ -98,7 +98,7 @@ fn config() -> Config {
 fn registered_pair_is_admitted_with_class_meter_and_bound() {
     let mut site = site();
     assert_eq!(site.classes_at(0, 1, PORT, 1), [0], "without a registration it has no class");
-    let id = site.register(&owner("gateway"), registration("Camera", 1, 2)).expect("it is taken");
+    let id = site.register(&owner("gateway"), registration("Camera", 1, 2)).expect("the registration is accepted");
     assert_eq!(site.state(id), Some(State::Admitted), "{:?}", site.fabric.events);
     let classes = site.classes_at(0, 1, PORT, 1000);
     assert!(classes.iter().all(|class| CLASSES.contains(class)), "{classes:?}");
@@ -125,7 +125,7 @@ fn registered_pair_is_admitted_with_class_meter_and_bound() {
 fn reliable_registration_has_a_class_for_its_answers() {
     let mut site = site();
     let wanted = Registration { answer_port: Some(7431), ..registration("Camera", 1, 2) };
-    let id = site.register(&owner("gateway"), wanted).expect("it is taken");
+    let id = site.register(&owner("gateway"), wanted).expect("the registration is accepted");
     assert_eq!(site.state(id), Some(State::Admitted));
     assert!(CLASSES.contains(&site.classes_at(1, 0, 7431, 1)[0]));
 }
@@ -133,15 +133,15 @@ fn reliable_registration_has_a_class_for_its_answers() {
 #[test]
 fn refused_registration_names_hop_and_remedies_and_is_admitted_when_room_is_free() {
     let mut site = site();
-    let first = site.register(&owner("gateway"), registration("Camera", 1, 2)).expect("it is taken");
-    let second = site.register(&owner("gateway"), registration("Lidar", 3, 4)).expect("it is taken");
+    let first = site.register(&owner("gateway"), registration("Camera", 1, 2)).expect("the registration is accepted");
+    let second = site.register(&owner("gateway"), registration("Lidar", 3, 4)).expect("the registration is accepted");
     assert_eq!((site.state(first), site.state(second)), (Some(State::Admitted), Some(State::Refused)));
     let shown = site.shown(second);
     let binding = shown.binding_hop.as_ref().expect("a queue binds");
     assert_eq!(binding.sender.to_string(), "port 1 of switch 0000000000000001");
     assert!(shown.remedies.separation_ns.is_some_and(|ns| ns > 5_000_000), "{shown:?}");
     assert!(shown.reason.is_some());
-    site.unregister(&owner("gateway"), first).expect("it is its own");
+    site.unregister(&owner("gateway"), first).expect("the owner may remove it");
     // The share is freed when its last frames have left the queues.
     site.run(1_000);
     assert_eq!((site.state(first), site.state(second)), (None, Some(State::Admitted)));
@@ -152,7 +152,7 @@ fn refused_registration_names_hop_and_remedies_and_is_admitted_when_room_is_free
 fn registration_waits_for_the_entries_of_every_switch() {
     let mut site = site();
     site.fabric.stalled.insert(2);
-    let id = site.register(&owner("gateway"), registration("Camera", 1, 2)).expect("it is taken");
+    let id = site.register(&owner("gateway"), registration("Camera", 1, 2)).expect("the registration is accepted");
     assert_eq!(site.state(id), Some(State::Installing));
     site.fabric.stalled.clear();
     site.run(100);
@@ -162,7 +162,7 @@ fn registration_waits_for_the_entries_of_every_switch() {
 #[test]
 fn failed_link_withdraws_a_registration_and_its_repair_admits_it_again() {
     let mut site = site();
-    let id = site.register(&owner("gateway"), registration("Camera", 1, 2)).expect("it is taken");
+    let id = site.register(&owner("gateway"), registration("Camera", 1, 2)).expect("the registration is accepted");
     site.fabric.set_cable(port(1, 1), port(2, 2), false);
     site.run(100);
     assert_eq!(site.state(id), Some(State::Withdrawn), "{:?}", site.fabric.events);
@@ -178,7 +178,7 @@ fn failed_link_withdraws_a_registration_and_its_repair_admits_it_again() {
 #[test]
 fn registration_is_rerouted_when_a_link_fails() {
     let mut site = Site::new(3, &ring(), Some(NETWORK));
-    let id = site.register(&owner("gateway"), registration("Camera", 1, 2)).expect("it is taken");
+    let id = site.register(&owner("gateway"), registration("Camera", 1, 2)).expect("the registration is accepted");
     let direct = site.shown(id).hops;
     site.fabric.set_cable(port(1, 2), port(3, 1), false);
     site.run(1_000);
@@ -191,8 +191,8 @@ fn lease_that_is_not_renewed_ends_the_registration_and_frees_its_share() {
     let mut site = site();
     let gateway = owner("gateway");
     let short = Registration { lease_s: 5, ..registration("Camera", 1, 2) };
-    let first = site.register(&gateway, short.clone()).expect("it is taken");
-    let second = site.register(&gateway, registration("Lidar", 3, 4)).expect("it is taken");
+    let first = site.register(&gateway, short.clone()).expect("the registration is accepted");
+    let second = site.register(&gateway, registration("Lidar", 3, 4)).expect("the registration is accepted");
     for _ in 0..3 {
         site.run(4_000);
         assert_eq!(site.register(&gateway, short.clone()), Ok(first), "the same registration again renews it");
@@ -208,8 +208,8 @@ fn lease_that_is_not_renewed_ends_the_registration_and_frees_its_share() {
 fn registrations_of_one_owner_share_a_socket_and_those_of_others_do_not() {
     let mut site = site();
     let small = |topic| Registration { size: 1_000, ..registration(topic, 1, 2) };
-    let first = site.register(&owner("gateway"), small("Camera")).expect("it is taken");
-    let second = site.register(&owner("gateway"), small("Joint")).expect("it is taken");
+    let first = site.register(&owner("gateway"), small("Camera")).expect("the registration is accepted");
+    let second = site.register(&owner("gateway"), small("Joint")).expect("the registration is accepted");
     assert_eq!((site.state(first), site.state(second)), (Some(State::Admitted), Some(State::Admitted)));
     assert_eq!(site.entries(1).len(), 1, "one entry, for both");
     let foreign = site.register(&owner("other"), small("Radar"));
@@ -253,7 +253,7 @@ fn registration_may_not_use_a_discovery_port() {
     for port in [7400, METATRAFFIC] {
         let taken = site.register(&Owner::Operator, Registration { port, ..registration("Camera", 1, 2) });
         assert!(
-            matches!(&taken, Err(RegistrationError::Conflict(what)) if what.contains("discovery comes")),
+            matches!(&taken, Err(RegistrationError::Conflict(what)) if what.contains("discovery uses")),
             "{taken:?}"
         );
     }
@@ -273,28 +273,28 @@ fn participant(site: &Site, node: usize, prefix: [u8; 12], metatraffic: u16) -> 
     config.locators.metatraffic_unicast = locator(metatraffic);
     config.locators.default_unicast = locator(metatraffic + 1);
     config.initial_peers = vec![Locator::udp_v4([239, 255, 0, 1].into(), 7400)];
-    Participant::new(config, Instant(site.fabric.now.0)).expect("the configuration is good")
+    Participant::new(config, Instant(site.fabric.now.0)).expect("the configuration is valid")
 }
 
 #[test]
 fn registration_is_withdrawn_when_a_participant_receives_discovery_at_its_port() {
     let mut site = site();
-    let id = site.register(&owner("gateway"), registration("Camera", 1, 2)).expect("it is taken");
+    let id = site.register(&owner("gateway"), registration("Camera", 1, 2)).expect("the registration is accepted");
     assert_eq!(site.state(id), Some(State::Admitted));
     let new = participant(&site, 1, [1, 0x7a, 0, 0, 0, 0, 0, 0, 0, 0, 5, 2], PORT);
     site.nodes[1] = new;
     site.run(1_000);
     assert_eq!(site.state(id), Some(State::Withdrawn), "{:?}", site.fabric.events);
-    assert!(site.shown(id).reason.is_some_and(|reason| reason.contains("discovery comes")));
+    assert!(site.shown(id).reason.is_some_and(|reason| reason.contains("discovery uses")));
     assert!(site.entries(1).is_empty());
 }
 
 #[test]
 fn participant_with_a_reserved_prefix_is_rejected() {
     let mut site = site();
-    let id = site.register(&owner("gateway"), registration("Camera", 1, 2)).expect("it is taken");
+    let id = site.register(&owner("gateway"), registration("Camera", 1, 2)).expect("the registration is accepted");
     let entries = site.entries(1);
-    let number = u8::try_from(id.0).expect("it is the first");
+    let number = u8::try_from(id.0).expect("this is the first registration");
     let forged = participant(&site, 2, [0xff, 0xff, b'T', b'R', 0, 0, 0, 0, 0, 0, 0, number], 7440);
     let before = site.fabric.controller.discovery().participants().count();
     site.nodes[2] = forged;
@@ -337,7 +337,7 @@ fn registration_does_not_override_isolation() {
 #[test]
 fn registration_of_an_unknown_host_is_refused_until_the_host_is_found() {
     let mut site = site();
-    let id = site.register(&owner("gateway"), registration("Camera", 5, 2)).expect("it is taken");
+    let id = site.register(&owner("gateway"), registration("Camera", 5, 2)).expect("the registration is accepted");
     assert_eq!(site.state(id), Some(State::Refused));
     assert_eq!(site.shown(id).reason.as_deref(), Some("the host of the writer, 10.0.0.5, is not known"));
     let host = site.fabric.host(port(1, 7));
@@ -360,7 +360,7 @@ fn writer_with_a_group_sends_each_sample_once_to_all_registered_readers() {
     };
     let ids = [("first", 2), ("second", 4)].map(|(name, at)| site.register(&owner("gateway"), to(name, at)));
     for id in ids {
-        let id = id.expect("it is taken");
+        let id = id.expect("the registration is accepted");
         assert_eq!(site.state(id), Some(State::Admitted), "{:?}", site.shown(id));
     }
     assert_eq!(site.entries(1).len(), 3, "one by unicast for each reader, one for the group");
@@ -370,8 +370,8 @@ fn writer_with_a_group_sends_each_sample_once_to_all_registered_readers() {
 fn registration_keeps_its_entries_through_a_restart_and_its_lease_begins_again() {
     let mut site = site();
     let wanted = Registration { lease_s: 20, ..registration("Camera", 1, 2) };
-    let id = site.register(&owner("gateway"), wanted.clone()).expect("it is taken");
-    let refused = site.register(&owner("gateway"), registration("Lidar", 3, 4)).expect("it is taken");
+    let id = site.register(&owner("gateway"), wanted.clone()).expect("the registration is accepted");
+    let refused = site.register(&owner("gateway"), registration("Lidar", 3, 4)).expect("the registration is accepted");
     let kept = [1, 2].map(|dpid| site.entries(dpid));
     let records = site.fabric.controller.records();
     site.fabric.restart_with(config(), &records);
@@ -380,7 +380,7 @@ fn registration_keeps_its_entries_through_a_restart_and_its_lease_begins_again()
         assert_eq!([1, 2].map(|dpid| site.entries(dpid)), kept, "at {:?}", site.fabric.now);
     }
     assert_eq!((site.state(id), site.state(refused)), (Some(State::Admitted), Some(State::Refused)));
-    assert_eq!(site.register(&owner("gateway"), wanted), Ok(id), "it is renewed by its content");
+    assert_eq!(site.register(&owner("gateway"), wanted), Ok(id), "an equal registration renews it");
     let next = site.register(&owner("gateway"), Registration { size: 100, ..registration("New", 2, 1) });
     assert!(next.is_ok_and(|next| next > refused), "numbers are not given twice");
     site.run(21_000);
@@ -390,9 +390,9 @@ fn registration_keeps_its_entries_through_a_restart_and_its_lease_begins_again()
 #[test]
 fn damaged_registration_record_is_counted_and_skipped() {
     let mut site = site();
-    let id = site.register(&owner("gateway"), registration("Camera", 1, 2)).expect("it is taken");
+    let id = site.register(&owner("gateway"), registration("Camera", 1, 2)).expect("the registration is accepted");
     let mut records: Records = site.fabric.controller.records();
-    let key = records.keys().find(|key| key.starts_with("registration/")).expect("it is kept").clone();
+    let key = records.keys().find(|key| key.starts_with("registration/")).expect("the registration is stored").clone();
     records.insert(key, b"{}".to_vec());
     site.fabric.restart_with(config(), &records);
     assert!(site.fabric.events.iter().any(|event| matches!(event, Event::Restored { unreadable: 1, .. })));
@@ -404,7 +404,7 @@ fn damaged_registration_record_is_counted_and_skipped() {
 #[test]
 fn flood_of_one_owner_is_limited_and_does_not_affect_other_owners() {
     let mut site = site();
-    let kept = site.register(&owner("plant"), registration("Camera", 1, 2)).expect("it is taken");
+    let kept = site.register(&owner("plant"), registration("Camera", 1, 2)).expect("the registration is accepted");
     let mut limited = 0;
     for _ in 0..CHANGES_AT_ONCE {
         match site.register(&owner("flooder"), Registration { size: 100, ..registration("Flood", 3, 4) }) {
@@ -425,7 +425,7 @@ fn registrations_beyond_the_limit_are_refused() {
     for number in 0..REGISTRATIONS_MAX as u64 {
         let by = owner(&format!("owner {}", number / CHANGES_AT_ONCE));
         // The hosts do not exist, so nothing is scheduled.
-        site.register(&by, registration(&format!("Topic {number}"), 101, 102)).expect("there is room");
+        site.register(&by, registration(&format!("Topic {number}"), 101, 102)).expect("the registration is accepted");
     }
     let one_more = site.register(&Owner::Operator, registration("Camera", 1, 2));
     assert!(matches!(&one_more, Err(RegistrationError::Limit(what)) if what.contains("1024")), "{one_more:?}");

@@ -14,7 +14,7 @@ use crate::admission::{CLASSES, NETWORK, Site};
 use crate::fabric::line;
 
 fn config() -> Config {
-    let network = NetworkFile::parse("network.toml", NETWORK, SwitchModel::built_in).expect("it is well-formed");
+    let network = NetworkFile::parse("network.toml", NETWORK, SwitchModel::built_in).expect("a valid file");
     Config { network: Some(network), ..Config::default() }
 }
 
@@ -98,12 +98,12 @@ fn refused_pair_is_admitted_after_a_restart_by_continued_streams() {
     assert!(site.is_admitted(first) && !site.is_admitted(second));
     assert!(!site.is_matched(2, writer, reader));
     let now = Instant(site.fabric.now.0);
-    site.nodes[0].delete_writer(now, first_writer).expect("it lives");
+    site.nodes[0].delete_writer(now, first_writer).expect("the endpoint exists");
     site.run(2_000);
     assert!(site.is_admitted(second), "{:?}", site.fabric.events);
     assert!(
         site.is_matched(2, writer, reader),
-        "the announcements reach both ends, with numbers behind the inserted ones"
+        "the announcements reach both ends, with sequence numbers after the inserted ones"
     );
     // Later announcements have shifted numbers, too.
     let (third, ..) = site.pair(2, "Radar", 0);
@@ -141,13 +141,13 @@ fn unreadable_records_are_counted_and_change_nothing() {
             site.fabric.restart_with(config(), &records);
         }
         let mut records = records.clone();
-        let value = records.remove(key).expect("it is one of them");
+        let value = records.remove(key).expect("the record exists");
         records.insert(format!("{key}0"), value);
         site.fabric.restart_with(config(), &records);
     }
     let restored = |event: &Event| matches!(event, Event::Restored { unreadable: 1.., .. });
     let mut damaged = records.clone();
-    let key = damaged.keys().find(|key| key.starts_with("participant/")).expect("there are four").clone();
+    let key = damaged.keys().find(|key| key.starts_with("participant/")).expect("four participants are stored").clone();
     damaged.insert(key, Vec::new());
     site.fabric.restart_with(config(), &damaged);
     assert!(site.fabric.events.iter().any(restored), "{:?}", site.fabric.events);
@@ -164,7 +164,7 @@ impl File {
 
 impl Drop for File {
     fn drop(&mut self) {
-        std::fs::remove_file(&self.0).expect("it was made here");
+        std::fs::remove_file(&self.0).expect("the test created the file");
     }
 }
 
@@ -175,16 +175,16 @@ fn records(pairs: &[(&str, &str)]) -> Records {
 #[test]
 fn store_has_what_was_saved_last_and_is_private() {
     let file = File::new("last");
-    let (mut store, found) = Store::open(&file.0).expect("there is room");
+    let (mut store, found) = Store::open(&file.0).expect("the store can be opened");
     assert_eq!(found, Records::new());
-    let mode = std::fs::metadata(&file.0).expect("it was made").permissions().mode();
+    let mode = std::fs::metadata(&file.0).expect("the file was created").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     assert!(store.save(records(&[("host/1", "a"), ("host/2", "b")])));
-    let error = Store::open(&file.0).expect_err("it is open").to_string();
+    let error = Store::open(&file.0).expect_err("the store is locked").to_string();
     assert!(error.contains("cannot use the store") && error.contains("last"), "{error}");
     store.finish(records(&[("host/2", "c"), ("host/3", "d")]));
     drop(store);
-    let (store, found) = Store::open(&file.0).expect("it is closed");
+    let (store, found) = Store::open(&file.0).expect("the store is unlocked");
     assert_eq!(found, records(&[("host/2", "c"), ("host/3", "d")]));
     assert_eq!(store.take_failure(), None);
 }
@@ -195,5 +195,5 @@ fn invalid_store_file_is_refused_and_kept() {
     let text = "this is no store\n".repeat(1000);
     std::fs::write(&file.0, &text).expect("written");
     assert!(Store::open(&file.0).is_err());
-    assert_eq!(std::fs::read_to_string(&file.0).expect("it is there"), text);
+    assert_eq!(std::fs::read_to_string(&file.0).expect("the file exists"), text);
 }

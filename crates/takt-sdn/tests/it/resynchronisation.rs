@@ -63,7 +63,7 @@ fn foreign_and_missing_entries_are_corrected_when_a_switch_connects_again() {
     rules.push(foreign);
     switch.rules = rules;
     switch.groups.insert(9, GroupMod::add(9, GroupType::All, vec![]));
-    switch.groups.values_mut().next().expect("there is one").buckets.clear();
+    switch.groups.values_mut().next().expect("the switch has a group").buckets.clear();
     switch.meters.clear();
     fabric.events.clear();
     fabric.connect(2);

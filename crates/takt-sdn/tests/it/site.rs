@@ -23,7 +23,7 @@ pub fn up(test: &str, network: &LabText) -> Lab {
 
 /// Opens a socket on a host.
 pub fn socket(lab: &Lab, host: &str, address: SocketAddr) -> UdpSocket {
-    let namespace = lab.namespace(host).expect("a host of the file");
+    let namespace = lab.namespace(host).expect("the lab file has the host");
     namespace.run(|| UdpSocket::bind(address)).expect("root").expect("the port is free")
 }
 
@@ -57,7 +57,7 @@ impl State {
 
 impl Running {
     pub fn start(lab: &Lab, config: Config) -> Self {
-        let address = "127.0.0.1:6653".parse().expect("an address");
+        let address = "127.0.0.1:6653".parse().expect("a valid address");
         let listen = || {
             until_some("the port of the controller is free", || match Runtime::listen(address, None, config.clone()) {
                 Ok(runtime) => Some(runtime),
@@ -67,7 +67,7 @@ impl Running {
                 Err(error) => panic!("{error}"),
             })
         };
-        let mut runtime = lab.namespace(SWITCHES).expect("it has switches").run(listen).expect("root");
+        let mut runtime = lab.namespace(SWITCHES).expect("the lab has switches").run(listen).expect("root");
         let questions = runtime.questions();
         let is_over = Arc::new(AtomicBool::new(false));
         let state = Arc::new(std::sync::Mutex::new(State::default()));
@@ -76,7 +76,7 @@ impl Running {
         let thread = std::thread::spawn(move || {
             let mut events = Vec::new();
             while !over.load(Ordering::Relaxed) {
-                runtime.run_once(Duration::from_millis(20)).expect("it can wait");
+                runtime.run_once(Duration::from_millis(20)).expect("the runtime can wait");
                 events.extend(std::iter::from_fn(|| runtime.poll_event()));
                 let controller = runtime.controller();
                 excess.store(controller.counters().host_excess, Ordering::Relaxed);
@@ -114,7 +114,7 @@ impl Running {
 
     pub fn stop(mut self) -> Vec<Event> {
         self.is_over.store(true, Ordering::Relaxed);
-        join("the controller ends", self.thread.take().expect("it runs"))
+        join("the controller ends", self.thread.take().expect("the thread runs"))
     }
 }
 

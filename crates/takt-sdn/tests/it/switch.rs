@@ -141,7 +141,7 @@ impl SimulatedSwitch {
         if let Some(channel) = &mut self.channel
             && channel.version().is_some()
         {
-            channel.notify(message).expect("there is room");
+            channel.notify(message).expect("the send buffer has space");
         }
     }
 
@@ -176,9 +176,9 @@ impl SimulatedSwitch {
                     let failed = bundle.messages.iter().enumerate().find_map(|(index, request)| {
                         self.execute(now, &request.message).err().map(|cause| (index, cause))
                     });
-                    let channel = self.channel.as_mut().expect("it is connected");
+                    let channel = self.channel.as_mut().expect("the switch is connected");
                     match failed {
-                        None => channel.committed(xid, &bundle).expect("there is room"),
+                        None => channel.committed(xid, &bundle).expect("the send buffer has space"),
                         Some((index, cause)) => {
                             channel.commit_failed(xid, &bundle, index, cause);
                             (self.rules, self.groups, self.meters) = before;
@@ -194,8 +194,8 @@ impl SimulatedSwitch {
 
     fn execute_alone(&mut self, now: Instant, request: &Request) -> Out {
         let reply = |this: &mut Self, message: &Message| {
-            let channel = this.channel.as_mut().expect("it is connected");
-            channel.reply(request.xid, message).expect("there is room");
+            let channel = this.channel.as_mut().expect("the switch is connected");
+            channel.reply(request.xid, message).expect("the send buffer has space");
             Vec::new()
         };
         match &request.message {
@@ -209,22 +209,22 @@ impl SimulatedSwitch {
                 }
                 if matches!(wanted.body, RequestBody::Queue(_)) && self.queues.is_none() {
                     let cause = Cause::BadRequest(takt_openflow::cause::BadRequest::BadMultipart);
-                    self.channel.as_mut().expect("it is connected").refuse(request, cause);
+                    self.channel.as_mut().expect("the switch is connected").refuse(request, cause);
                     return Vec::new();
                 }
                 let body = self.describe(&wanted.body);
-                let channel = self.channel.as_mut().expect("it is connected");
-                channel.reply_multipart(request.xid, body).expect("there is room");
+                let channel = self.channel.as_mut().expect("the switch is connected");
+                channel.reply_multipart(request.xid, body).expect("the send buffer has space");
                 Vec::new()
             }
             Message::PacketOut(packet) => self.packet_out(packet),
             Message::RoleRequest(wanted) => {
                 let answer = self.generation.accept(wanted.generation);
-                let channel = self.channel.as_mut().expect("it is connected");
+                let channel = self.channel.as_mut().expect("the switch is connected");
                 match answer {
                     Ok(()) => {
                         channel.set_role(wanted.role);
-                        channel.reply(request.xid, &Message::RoleReply(*wanted)).expect("there is room");
+                        channel.reply(request.xid, &Message::RoleReply(*wanted)).expect("the send buffer has space");
                     }
                     Err(cause) => channel.refuse(request, cause),
                 }
@@ -232,7 +232,7 @@ impl SimulatedSwitch {
             }
             message => {
                 if let Err(cause) = self.execute(now, message) {
-                    self.channel.as_mut().expect("it is connected").refuse(request, cause);
+                    self.channel.as_mut().expect("the switch is connected").refuse(request, cause);
                 }
                 Vec::new()
             }
@@ -389,7 +389,7 @@ impl SimulatedSwitch {
     }
 
     fn packet_out(&mut self, packet: &PacketOut) -> Out {
-        let in_port = packet.in_port().expect("there is one").0;
+        let in_port = packet.in_port().expect("the packet has an ingress port").0;
         self.actions(in_port, &packet.actions, &mut packet.data.clone(), 0, PacketInReason::ACTION)
     }
 

@@ -15,7 +15,7 @@ const CYCLE: u64 = 2_100;
 
 fn port(site: &Site, switch: usize, number: u32) -> Port {
     let ports = view(site).switches[switch].ports.clone();
-    ports.into_iter().find(|port| port.number == number).expect("it has eight ports")
+    ports.into_iter().find(|port| port.number == number).expect("the switch has eight ports")
 }
 
 fn reports(site: &Site) -> Vec<&Event> {
@@ -35,7 +35,7 @@ fn admitted() -> Site {
 
 fn traffic(site: &Site) -> FlowTraffic {
     let view = view(site);
-    let pair = view.pairs.iter().find(|pair| pair.topic == "Joint").expect("it matches");
+    let pair = view.pairs.iter().find(|pair| pair.topic == "Joint").expect("the pair matches");
     pair.traffic.expect("its meter was read")
 }
 
@@ -46,11 +46,11 @@ fn ports_show_the_switch_counters_and_the_rate_of_the_last_interval() {
     assert_eq!(frame.len(), 1000);
     site.fabric.send_from(0, frame.clone());
     site.run(2 * CYCLE);
-    let before = port(&site, 0, 1).traffic.expect("it was read").sent;
+    let before = port(&site, 0, 1).traffic.expect("the counters were read").sent;
     // Half the capacity of the link in an interval.
     (0..2_500).for_each(|_| site.fabric.send_from(0, frame.clone()));
     site.run(CYCLE);
-    let (link, edge) = (port(&site, 0, 1).traffic.expect("it was read"), port(&site, 1, 5).traffic.expect("too"));
+    let (link, edge) = (port(&site, 0, 1).traffic.expect("counters"), port(&site, 1, 5).traffic.expect("too"));
     let sent = link.sent.frames.zip(before.frames).map(|(now, before)| now - before);
     assert!(sent.is_some_and(|frames| (2_500..2_600).contains(&frames)), "{link:?}");
     assert!(edge.sent.octets.is_some_and(|octets| octets >= 2_500_000), "{edge:?}");
@@ -58,11 +58,11 @@ fn ports_show_the_switch_counters_and_the_rate_of_the_last_interval() {
     assert!((9_900_000..10_500_000).contains(&rate), "2,500 frames of 1,000 octets in 2 s: {link:?}");
     let share = link.sent_ppm.expect("the rate of the port is known");
     assert!((500_000..540_000).contains(&share), "of 20 Mbit/s: {link:?}");
-    let received = port(&site, 1, 2).traffic.expect("it was read").received;
+    let received = port(&site, 1, 2).traffic.expect("the counters were read").received;
     let other = received.frames.zip(link.sent.frames).map(|(received, sent)| received.abs_diff(sent));
     assert!(other.is_some_and(|frames| frames < 10), "the other end of the link, read at another time: {received:?}");
     site.run(2 * CYCLE);
-    assert!(port(&site, 0, 1).traffic.expect("it was read").sent.rate_bps.is_some_and(|rate| rate < 100_000));
+    assert!(port(&site, 0, 1).traffic.expect("counters").sent.rate_bps.is_some_and(|rate| rate < 100_000));
     site.fabric.disconnect(1);
     assert_eq!(port(&site, 0, 1).traffic, None, "nothing is known of a switch without a connection");
 }
@@ -88,10 +88,10 @@ fn unresponsive_switch_gets_no_further_counter_requests_but_still_gets_changes()
 #[test]
 fn queues_show_the_switch_counters_and_a_switch_without_them_is_queried_once() {
     let text = NETWORK.replace("ovs-netdev", "generic-hardware");
-    let network = NetworkFile::parse("network.toml", &text, SwitchModel::built_in).expect("it is well-formed");
+    let network = NetworkFile::parse("network.toml", &text, SwitchModel::built_in).expect("the network file is valid");
     let mut site = Site::with(Config { network: Some(network), ..Config::default() }, 2, &line(2));
     site.fabric.switch(2).queues = None;
-    let queues = site.fabric.switch(1).queues.as_mut().expect("it has some");
+    let queues = site.fabric.switch(1).queues.as_mut().expect("the switch has queues");
     queues.insert((1, 7), [50, 6_000]);
     // The model has no such queue.
     queues.insert((1, 99), [1, 60]);
@@ -101,14 +101,14 @@ fn queues_show_the_switch_counters_and_a_switch_without_them_is_queried_once() {
     assert_eq!(own[0].set_queue, Some(7));
     assert_eq!(own[0].traffic.map(|traffic| (traffic.frames, traffic.octets)), Some((Some(50), Some(6_000))));
     assert!(port(&site, 1, 2).queues.iter().all(|queue| queue.traffic.is_none()));
-    assert!(view(&site).counters["polls_failed"] <= failed + 1, "it was refused once");
+    assert!(view(&site).counters["polls_failed"] <= failed + 1, "the request was refused once");
 }
 
 #[test]
 fn writer_within_its_contract_is_not_reported() {
     let mut site = admitted();
     for _ in 0..400 {
-        assert_eq!(site.classes(0, 1, 1).len(), 1, "it passes the meter");
+        assert_eq!(site.classes(0, 1, 1).len(), 1, "the frame passes the meter");
         site.run(10);
     }
     site.run(CYCLE);

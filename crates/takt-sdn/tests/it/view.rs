@@ -23,13 +23,13 @@ fn view_has_switches_ports_links_and_hosts() {
     assert_eq!((switch.datapath_id.as_str(), switch.state), ("0000000000000001", SwitchState::Settled));
     assert_eq!(switch.model.as_deref(), Some("ovs-netdev"));
     assert_eq!(switch.flow_entries, site.fabric.switches[&1].rules.len());
-    let port = |number| switch.ports.iter().find(|port| port.number == number).expect("it has eight ports");
+    let port = |number| switch.ports.iter().find(|port| port.number == number).expect("the switch has eight ports");
     assert_eq!((port(1).role, port(5).role), (Role::Link, Role::Edge));
     assert_eq!(port(1).peer.as_ref().map(ToString::to_string).as_deref(), Some("0000000000000002:2"));
     assert_eq!((port(1).rate_bps, port(1).admitted_ppm, port(1).queues.len()), (Some(20_000_000), Some(0), 4));
     assert_eq!(view.links.len(), 1);
     assert!(view.links[0].is_in_tree);
-    let host = view.hosts.iter().find(|host| host.addresses == ["10.0.0.1"]).expect("it sent ARP");
+    let host = view.hosts.iter().find(|host| host.addresses == ["10.0.0.1"]).expect("the host sent ARP");
     assert_eq!((host.at.to_string().as_str(), host.vlan), ("0000000000000001:5", None));
     assert_eq!(view.participants.len(), 4);
 }
@@ -43,12 +43,12 @@ fn view_has_decision_bound_and_path_of_an_admitted_pair() {
     let shown = of_topic(&view, "Camera");
     assert_eq!((&shown.writer, &shown.reader), (&pair.writer.to_string(), &pair.reader.to_string()));
     assert_eq!((shown.decision, shown.reason.as_deref()), (Decision::Admitted, None));
-    let contract = shown.contract.as_ref().expect("both ends declare one");
+    let contract = shown.contract.as_ref().expect("both ends declare a contract");
     let values = (contract.separation_ns, contract.size, contract.limit_ns, contract.importance);
     assert_eq!(values, (5_000_000, 7000, 100_000_000, 3));
     assert_eq!(contract.sources[2], "key rt.maxsize of the writer");
     assert_eq!((contract.jitter_ns, contract.sources[1].as_str()), (5_000_000, "default"));
-    let bound_ns = shown.bound_ns.expect("it is proven");
+    let bound_ns = shown.bound_ns.expect("the bound is proven");
     assert!((1..=100_000_000).contains(&bound_ns));
     let way: Vec<String> = shown.hops.iter().map(|hop| hop.sender.to_string()).collect();
     let expected = [
@@ -57,7 +57,7 @@ fn view_has_decision_bound_and_path_of_an_admitted_pair() {
         "port 5 of switch 0000000000000002",
     ];
     assert_eq!(way, expected);
-    let log = view.log.last().expect("it was decided");
+    let log = view.log.last().expect("the decision is logged");
     assert_eq!((log.number, log.decision, log.topic.as_deref()), (1, Decision::Admitted, Some("Camera")));
     let used = &view.switches[0].ports[0];
     assert!(used.admitted_ppm.is_some_and(|ppm| (500_000..1_000_000).contains(&ppm)), "12 of 20 Mbit/s: {used:?}");
@@ -82,7 +82,7 @@ fn view_has_the_binding_hop_and_the_remedies_of_a_refused_pair() {
     let longer = shown.remedies.separation_ns;
     assert!(longer.is_some_and(|separation_ns| separation_ns > 5_000_000), "{:?}", shown.remedies);
     assert!(shown.reason.as_ref().is_some_and(|reason| !reason.contains("would fit")), "{:?}", shown.reason);
-    let log = view.log.last().expect("it was decided");
+    let log = view.log.last().expect("the decision is logged");
     assert!(log.reason.as_ref().is_some_and(|reason| reason.contains("would fit")), "{log:?}");
 }
 

@@ -73,8 +73,8 @@ fn pair_in_a_vlan_has_a_class_and_untagged_frames_have_none() {
     site.run(1_000);
     assert!(site.is_admitted(pair), "{:?}", site.fabric.events);
     assert!(site.is_matched(0, writer, reader));
-    let (tags, class) = class_of(&mut site, &[TAG]).expect("it arrives");
-    assert_eq!(tags, [TAG], "the tag stays as it is");
+    let (tags, class) = class_of(&mut site, &[TAG]).expect("the frame arrives");
+    assert_eq!(tags, [TAG], "the tag is unchanged");
     assert!(CLASSES.contains(&class), "{class}");
     for tags in [&[][..], &[OTHER]] {
         let other = class_of(&mut site, tags);
@@ -173,7 +173,7 @@ fn multicast_samples_in_a_vlan_have_their_class_only_at_admitted_readers() {
         site.reader(node, "Camera", "rt.e2e=100ms");
     }
     site.run(2_000);
-    assert_eq!(site.nodes[0].matched_subscriptions(writer).expect("it lives").len(), 2, "{:?}", site.fabric.events);
+    assert_eq!(site.nodes[0].matched_subscriptions(writer).expect("exists").len(), 2, "{:?}", site.fabric.events);
     let copies = copies(&mut site);
     assert!(is_classed(&copies[1]) && is_classed(&copies[3]), "{copies:?}");
     assert_eq!((&copies[0], &copies[2]), (&vec![], &vec![0]), "the others");

@@ -33,7 +33,7 @@ impl DomainSet {
             let high = fields.optional("max").map(domain_id).transpose()?;
             let range = (low.unwrap_or(0), high.unwrap_or(DOMAIN_ID_MAX));
             if (low, high) == (None, None) || range.0 > range.1 {
-                return Err(child.error("is empty: it needs <min> or <max>, the first not above the second"));
+                return Err(child.error("is empty: it needs <min> or <max>, with <min> at most <max>"));
             }
             ranges.push(range);
         }

@@ -57,7 +57,7 @@ impl ProtectionKind {
         let found = Self::NAMES.iter().find(|(_, name)| *name == text);
         found
             .map(|(kind, _)| *kind)
-            .ok_or_else(|| element.error(&format!("is \"{text}\", which is no protection kind")))
+            .ok_or_else(|| element.error(&format!("is \"{text}\", which is not a protection kind")))
     }
 }
 
@@ -93,7 +93,7 @@ impl BasicProtectionKind {
             ProtectionKind::None => Ok(Self::None),
             ProtectionKind::Sign => Ok(Self::Sign),
             ProtectionKind::Encrypt => Ok(Self::Encrypt),
-            other => Err(element.error(&format!("is {}, which payloads do not have", other.name()))),
+            other => Err(element.error(&format!("is {}, which is not allowed for payloads", other.name()))),
         }
     }
 }
@@ -154,7 +154,7 @@ impl Governance {
             let rules = match root.name() {
                 "dds" => Fields::of(root, &["domain_access_rules"])?.required("domain_access_rules")?,
                 "domain_access_rules" => root,
-                _ => return Err(root.error("is no governance document; expected <dds>")),
+                _ => return Err(root.error("is not a governance document; expected <dds>")),
             };
             let domain_rules = rules.children(&["domain_rule"])?.into_iter().map(domain_rule).collect::<Result<_>>()?;
             Ok(Self { domain_rules })

@@ -78,7 +78,7 @@ impl Permissions {
             let permissions = match root.name() {
                 "dds" => Fields::of(root, &["permissions"])?.required("permissions")?,
                 "permissions" => root,
-                _ => return Err(root.error("is no permissions document; expected <dds>")),
+                _ => return Err(root.error("is not a permissions document; expected <dds>")),
             };
             Ok(Self { grants: permissions.children(&["grant"])?.into_iter().map(grant).collect::<Result<_>>()? })
         })
@@ -169,7 +169,7 @@ fn grant(element: Element<'_>) -> Result<Grant> {
 fn date_time(element: Element<'_>) -> Result<UnixSeconds> {
     let text = element.text()?;
     parse_date_time(text)
-        .ok_or_else(|| element.error(&format!("is \"{text}\", expected a time as 2026-01-31T12:00:00Z")))
+        .ok_or_else(|| element.error(&format!("is \"{text}\", expected a time such as 2026-01-31T12:00:00Z")))
 }
 
 fn effect(element: Element<'_>) -> Result<Effect> {

@@ -55,7 +55,7 @@ pub fn verify(document: &[u8], authority: &Authority, now: UnixSeconds) -> Resul
     let mut text = Vec::new();
     signature
         .verify(&signers, &store, content.as_deref(), Some(&mut text), flags)
-        .map_err(failed(ErrorKind::Signature, "signature, expected one of the permissions authority"))?;
+        .map_err(failed(ErrorKind::Signature, "signature, expected one by the permissions authority"))?;
     let text = String::from_utf8(text)
         .map_err(|error| SecurityError::new(ErrorKind::Malformed, format!("signed document: {error}")))?;
     Ok(without_mime_header(text))

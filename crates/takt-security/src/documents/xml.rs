@@ -55,7 +55,7 @@ impl<'a> Element<'a> {
             if node.is_element() {
                 if !known.contains(&child.name()) {
                     return Err(child.error(&format!(
-                        "is not known in <{}>; expected {}",
+                        "is unknown in <{}>; expected {}",
                         self.name(),
                         known.join(", ")
                     )));

@@ -144,7 +144,7 @@ fn modp(octets: &[u8]) -> Result<PKey<Public>> {
     let mut last = group.prime_p().to_owned()?;
     last.sub_word(1)?;
     if key <= BigNum::from_u32(1)? || key >= last {
-        let reason = format!("public key of {} octets is no member of MODP-2048-256", octets.len());
+        let reason = format!("public key of {} octets is not a member of MODP-2048-256", octets.len());
         return Err(SecurityError::new(ErrorKind::Handshake, reason));
     }
     Ok(PKey::from_dhx(group.set_public_key(key)?)?)

@@ -42,7 +42,7 @@ impl Handshakes {
         }
         let pending = self.all.values().filter(|handshake| handshake.progress() == Progress::Pending).count();
         if pending >= self.limit {
-            let reason = format!("no handshake with {remote}: {pending} are not finished, at most {}", self.limit);
+            let reason = format!("no handshake with {remote}: {pending} are unfinished, at most {}", self.limit);
             return Err(SecurityError::new(ErrorKind::Limit, reason));
         }
         let mut handshake = Handshake::new(local, remote, clock)?;

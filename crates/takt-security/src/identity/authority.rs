@@ -49,7 +49,7 @@ impl Authority {
     pub fn add_revocation_list(&mut self, pem: &[u8]) -> Result<()> {
         if pem.len() > REVOCATION_LIST_LEN_MAX || self.revocation_lists.len() == REVOCATION_LISTS_MAX {
             let reason = format!(
-                "revocation list of {} octets behind {} others, at most {REVOCATION_LIST_LEN_MAX} octets and {REVOCATION_LISTS_MAX} lists",
+                "revocation list of {} octets after {} others, at most {REVOCATION_LIST_LEN_MAX} octets and {REVOCATION_LISTS_MAX} lists",
                 pem.len(),
                 self.revocation_lists.len()
             );

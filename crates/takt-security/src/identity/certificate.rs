@@ -51,7 +51,7 @@ impl Certificate {
             verifier.set_rsa_pss_saltlen(RsaPssSaltlen::MAXIMUM_LENGTH)?;
         }
         if !verifier.verify_oneshot(signature, octets).map_err(refused)? {
-            let reason = format!("signature of the handshake is not of \"{}\"", self.subject);
+            let reason = format!("signature of the handshake is not by \"{}\"", self.subject);
             return Err(SecurityError::new(ErrorKind::Signature, reason));
         }
         Ok(())

@@ -146,8 +146,8 @@ fn slot(module: &Pkcs11, uri: &KeyUri) -> Result<Slot> {
     }
     match fitting[..] {
         [slot] => Ok(slot),
-        [] => Err(refused(format!("PKCS#11: no token fits; there are {labels:?}"))),
-        _ => Err(refused(format!("PKCS#11: several tokens fit, name one of {labels:?} by token= and serial="))),
+        [] => Err(refused(format!("PKCS#11: no token matches; available tokens: {labels:?}"))),
+        _ => Err(refused(format!("PKCS#11: several tokens match; select one of {labels:?} by token= and serial="))),
     }
 }
 
@@ -156,20 +156,19 @@ fn find(session: &Session, uri: &KeyUri) -> Result<ObjectHandle> {
     let mut wanted = vec![Attribute::Class(ObjectClass::PRIVATE_KEY)];
     wanted.extend(uri.object.as_ref().map(|label| Attribute::Label(label.clone().into_bytes())));
     wanted.extend(uri.id.clone().map(Attribute::Id));
-    let found = session.find_objects(&wanted).map_err(failed("look for the key"))?;
+    let found = session.find_objects(&wanted).map_err(failed("find the key"))?;
     match found[..] {
         [key] => Ok(key),
-        [] => Err(refused("PKCS#11: the token shows no such private key; it may need a PIN")),
-        _ => Err(refused("PKCS#11: several private keys fit, name one by object= or id=")),
+        [] => Err(refused("PKCS#11: no such private key is visible in the token; it may need a PIN")),
+        _ => Err(refused("PKCS#11: several private keys match; select one by object= or id=")),
     }
 }
 
 fn algorithm(session: &Session, key: ObjectHandle) -> Result<KeyAlgorithm> {
-    let attributes =
-        session.get_attributes(key, &[AttributeType::KeyType]).map_err(failed("ask for the kind of key"))?;
+    let attributes = session.get_attributes(key, &[AttributeType::KeyType]).map_err(failed("get the key type"))?;
     match attributes.first() {
         Some(Attribute::KeyType(KeyType::EC)) => Ok(KeyAlgorithm::EcP256),
         Some(Attribute::KeyType(KeyType::RSA)) => Ok(KeyAlgorithm::Rsa2048),
-        other => Err(refused(format!("PKCS#11: key of kind {other:?}, expected RSA or EC"))),
+        other => Err(refused(format!("PKCS#11: key of type {other:?}, expected RSA or EC"))),
     }
 }

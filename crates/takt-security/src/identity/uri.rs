@@ -63,7 +63,7 @@ impl KeyUri {
                 _ => return Err(refused(format!("PKCS#11 URI: {name} is not supported"))),
             };
             if !is_first {
-                return Err(refused(format!("PKCS#11 URI: {name} is there twice")));
+                return Err(refused(format!("PKCS#11 URI: {name} is given twice")));
             }
         }
         Ok(key)
@@ -141,14 +141,14 @@ mod tests {
         for (uri, expected) in [
             ("file:x", "does not begin with pkcs11:"),
             ("pkcs11:token", "has no value"),
-            ("pkcs11:token=a;token=b", "token is there twice"),
+            ("pkcs11:token=a;token=b", "token is given twice"),
             ("pkcs11:token=%4", "two hexadecimal digits"),
             ("pkcs11:token=%zz", "two hexadecimal digits"),
             ("pkcs11:token=%ff", "is not UTF-8"),
             ("pkcs11:type=cert", "type is not private"),
             ("pkcs11:slot-id=1", "slot-id is not supported"),
             ("pkcs11:pin-value=1", "pin-value is not supported"),
-            ("pkcs11:?pin-value=secret&pin-value=secret", "pin-value is there twice"),
+            ("pkcs11:?pin-value=secret&pin-value=secret", "pin-value is given twice"),
         ] {
             let error = KeyUri::parse(uri).err().expect("refused").to_string();
             assert!(error.contains(expected) && !error.contains("secret"), "{uri}: {error}");

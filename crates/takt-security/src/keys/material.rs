@@ -174,7 +174,7 @@ impl KeyMaterial {
             && octets.len() <= NONE_LEN_MAX
             && cursor.rest().iter().all(|octet| *octet == 0);
         if !cursor.is_empty() && !is_padded {
-            let reason = format!("key material with {} octets behind its end", cursor.remaining());
+            let reason = format!("key material with {} trailing octets", cursor.remaining());
             return Err(SecurityError::new(ErrorKind::Malformed, reason));
         }
         Ok(Self { kind, salt, sender_key_id, sender_key, receiver_key_id, receiver_key })

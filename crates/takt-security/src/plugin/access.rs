@@ -107,7 +107,7 @@ impl Plugin {
                     return own.check_endpoints(candidate.security_info.map(SecurityInfo::from));
                 }
                 return refused(format!(
-                    "the participant is not authenticated, and topic \"{}\" is {}",
+                    "the participant is not authenticated, but topic \"{}\" is {}",
                     candidate.topic_name,
                     if self.attributes.allows_unauthenticated { "protected" } else { "for authenticated ones only" }
                 ));

@@ -26,7 +26,7 @@ impl Plugin {
     pub(super) fn discover(&mut self, data: &ParticipantData) -> Standing {
         let prefix = data.guid.prefix;
         if prefix == self.prefix {
-            return Standing::Refused(format!("participant {prefix} has the GUID of this one"));
+            return Standing::Refused(format!("participant {prefix} has the GUID of the local participant"));
         }
         if let Some(Stage::Authenticated(_) | Stage::Authenticating | Stage::Waiting) =
             self.remotes.get(&prefix).map(|remote| &remote.stage)

@@ -211,7 +211,7 @@ impl Plugin {
         }
         for (material, uses) in keys {
             if material.sender_key_id() == [0; 4] {
-                return Err(refused("key id zero, which is that of the volatile channel"));
+                return Err(refused("key id zero, which is reserved for the volatile channel"));
             }
             let (owner, receiver) = (remote.entity_id, local);
             let key = NewKey { sender, owner, receiver, material: material.clone(), uses, replays };
@@ -259,10 +259,10 @@ fn usable(
 fn check_kind(material: &KeyMaterial, kind: ProtectionKind) -> Result<()> {
     let found = material.kind();
     if found == TransformKind::None || found.is_encrypted() != kind.is_encrypted() {
-        return Err(refused(format!("key of kind {found:?}, the governance says {}", kind.name())));
+        return Err(refused(format!("key of kind {found:?}, the governance requires {}", kind.name())));
     }
     if kind.has_origin_authentication() && material.receiver_key_id().is_none() {
-        return Err(refused(format!("key without one for its receiver, the governance says {}", kind.name())));
+        return Err(refused(format!("key without a receiver-specific key, the governance requires {}", kind.name())));
     }
     Ok(())
 }

@@ -37,7 +37,7 @@ impl Plugin {
     fn try_open_whole(&mut self, message: &[u8], memory: &mut [u8]) -> Result<Opened, OpenError> {
         let header = peek_message(message)?;
         let prefix = message.get(PREFIX_AT..HEADER_LEN).and_then(|octets| octets.first_chunk()).copied();
-        let sender = GuidPrefix(prefix.ok_or(TransformError::Malformed("message ends early"))?);
+        let sender = GuidPrefix(prefix.ok_or(TransformError::Malformed("message is truncated"))?);
         let place = (sender, header.key_id);
         let open = |opener: &mut Opener| opener.open_message(message, memory);
         self.keyring.open(place, Uses::MESSAGES, Some(PARTICIPANT), open).map(|(opened, _)| opened)
@@ -69,7 +69,7 @@ impl Plugin {
         let open = |opener: &mut Opener| opener.open_submessage(octets, memory);
         let (opened, owner) = self.keyring.open(place, Uses::SUBMESSAGES, None, open)?;
         if opened.end != octets.len() {
-            return Err(TransformError::Malformed("octets behind the postfix").into());
+            return Err(TransformError::Malformed("octets after the postfix").into());
         }
         Ok((opened, owner))
     }

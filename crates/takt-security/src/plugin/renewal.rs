@@ -84,7 +84,7 @@ impl Renewer {
         let settings = Settings { prefix: self.prefix, domain_id: self.domain_id, ..settings.clone() };
         let documents = Documents::read(&settings, now)?;
         if *documents.access.domain_rule() != self.rule {
-            let reason = "the governance of a participant that runs cannot change: restart it";
+            let reason = "the governance of a running participant cannot change: restart it";
             return Err(SecurityError::new(ErrorKind::Document, reason));
         }
         *self.slot.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(documents));
@@ -118,7 +118,7 @@ impl Plugin {
         }
         self.events.push_back(SecurityEvent::PermissionsChanged(self.prefix));
         let text = format!(
-            "this participant has another certificate of \"{}\", valid until {}",
+            "this participant uses another certificate of \"{}\", valid until {}",
             self.own_subject(),
             format_date_time(self.local.identity().certificate().not_after())
         );
@@ -212,7 +212,7 @@ impl Plugin {
         }
         self.send_volatile(CLASS_RENEWAL_ACCEPTED, None, participant_guid(from), Vec::new());
         self.events.push_back(SecurityEvent::PermissionsChanged(from));
-        let text = format!("{} has another certificate", describe(from, self.remotes.get(&from)));
+        let text = format!("{} uses another certificate", describe(from, self.remotes.get(&from)));
         self.log(Severity::Notice, text);
         self.set_check_due();
         Ok(())

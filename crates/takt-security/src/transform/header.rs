@@ -53,7 +53,7 @@ impl CryptoHeader {
 /// # Errors
 /// The payload is shorter than a header, or its kind is unknown.
 pub fn peek_payload(payload: &[u8]) -> Result<CryptoHeader> {
-    let header = payload.first_chunk().ok_or(TransformError::Malformed("payload ends early"))?;
+    let header = payload.first_chunk().ok_or(TransformError::Malformed("payload is truncated"))?;
     CryptoHeader::parse(header)
 }
 
@@ -70,19 +70,19 @@ pub fn peek_submessage(octets: &[u8]) -> Result<CryptoHeader> {
 /// # Errors
 /// There is no SRTPS_PREFIX, or its kind is unknown.
 pub fn peek_message(message: &[u8]) -> Result<CryptoHeader> {
-    let submessages = message.get(RTPS_HEADER_LEN..).ok_or(TransformError::Malformed("message ends early"))?;
+    let submessages = message.get(RTPS_HEADER_LEN..).ok_or(TransformError::Malformed("message is truncated"))?;
     prefix(submessages, SMID_SRTPS_PREFIX).map(|(header, _)| header)
 }
 
 /// Returns the crypto header in a prefix submessage, and the flags of the submessage.
 pub(super) fn prefix(octets: &[u8], id: u8) -> Result<(CryptoHeader, u8)> {
-    let found: &[u8; PREFIX_LEN] = octets.first_chunk().ok_or(TransformError::Malformed("prefix ends early"))?;
+    let found: &[u8; PREFIX_LEN] = octets.first_chunk().ok_or(TransformError::Malformed("prefix is truncated"))?;
     let (submessage, header) = found.split_at(SUBMESSAGE_HEADER_LEN);
     let flags = submessage[1];
     let len = super::layout::length(submessage, flags);
     if submessage[0] != id || flags > 1 || usize::from(len) != CRYPTO_HEADER_LEN {
         return Err(TransformError::Malformed("no prefix"));
     }
-    let header = header.first_chunk().ok_or(TransformError::Malformed("prefix ends early"))?;
+    let header = header.first_chunk().ok_or(TransformError::Malformed("prefix is truncated"))?;
     Ok((CryptoHeader::parse(header)?, flags))
 }

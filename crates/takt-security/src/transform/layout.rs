@@ -88,7 +88,7 @@ pub(super) fn be32(value: usize) -> [u8; 4] {
 
 /// Returns the content range of the body submessage at `start`, and its end. Padding must be zero.
 pub(super) fn body(octets: &[u8], start: usize, flags: u8) -> Result<(Range<usize>, usize)> {
-    let early = TransformError::Malformed("body ends early");
+    let early = TransformError::Malformed("body is truncated");
     let head: &[u8; BODY_HEAD_LEN] = octets.get(start..).and_then(|rest| rest.first_chunk()).ok_or(early)?;
     let len = usize::from(length(head, flags));
     let end = start + SUBMESSAGE_HEADER_LEN + len;
@@ -97,7 +97,7 @@ pub(super) fn body(octets: &[u8], start: usize, flags: u8) -> Result<(Range<usiz
     let content = start + BODY_HEAD_LEN;
     let is_body = head[0] == SMID_SEC_BODY && head[1] == flags;
     if !is_body || len < 4 || content_len == 0 || content_len.checked_next_multiple_of(4) != Some(len - 4) {
-        return Err(TransformError::Malformed("no body, or lengths that contradict each other"));
+        return Err(TransformError::Malformed("no body, or inconsistent lengths"));
     }
     let padding = octets.get(content + content_len..end).ok_or(early)?;
     if padding.iter().any(|octet| *octet != 0) {
@@ -132,7 +132,7 @@ pub(super) struct Postfix<'a> {
 
 impl<'a> Postfix<'a> {
     pub(super) fn parse(octets: &'a [u8], start: usize, id: u8, flags: u8) -> Result<Self> {
-        let early = TransformError::Malformed("postfix ends early");
+        let early = TransformError::Malformed("postfix is truncated");
         let rest = octets.get(start..).ok_or(early)?;
         let head: &[u8; SUBMESSAGE_HEADER_LEN + FOOTER_LEN] = rest.first_chunk().ok_or(early)?;
         let len = usize::from(length(head, flags));
@@ -140,7 +140,7 @@ impl<'a> Postfix<'a> {
         let count = head.last_chunk().map_or(0, |count| u32::from_be_bytes(*count));
         let codes_len = usize::try_from(count).ok().and_then(|count| count.checked_mul(RECEIVER_CODE_LEN));
         if head[0] != id || head[1] != flags || codes_len.and_then(|codes| codes.checked_add(FOOTER_LEN)) != Some(len) {
-            return Err(TransformError::Malformed("no postfix, or lengths that contradict each other"));
+            return Err(TransformError::Malformed("no postfix, or inconsistent lengths"));
         }
         let end = SUBMESSAGE_HEADER_LEN + len;
         let receiver_codes = rest.get(head.len()..end).ok_or(early)?;

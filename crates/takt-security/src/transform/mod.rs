@@ -64,12 +64,12 @@ impl fmt::Display for TransformError {
         f.write_str(match self {
             Self::Malformed(what) => return write!(f, "malformed: {what}"),
             Self::WrongKey => "protected with another key",
-            Self::Authentication => "authentication code does not fit",
+            Self::Authentication => "authentication code does not match",
             Self::ReceiverCode => "no valid authentication code for this receiver",
             Self::Replay => "seen before, or older than the replay window",
             Self::NoRoom => "no room in the buffer for protection",
             Self::TooLong => "too long for an encrypted submessage",
-            Self::KeyExhausted => "every session of the master key is used up",
+            Self::KeyExhausted => "all sessions of the master key are used",
             Self::Library => "OpenSSL failed",
         })
     }

@@ -43,7 +43,7 @@ impl Opener {
     /// The payload is malformed, of another key, not authentic, or replayed, or the memory is too
     /// short.
     pub fn open_payload(&mut self, payload: &[u8], memory: &mut [u8]) -> Result<Opened> {
-        let early = TransformError::Malformed("payload ends early");
+        let early = TransformError::Malformed("payload is truncated");
         let header = peek_payload(payload)?;
         let (start, len) = if header.kind.is_encrypted() {
             let len = payload[CRYPTO_HEADER_LEN..].first_chunk().map(|len| u32::from_be_bytes(*len)).ok_or(early)?;
@@ -57,7 +57,7 @@ impl Opener {
         // INTEROP(Fast DDS 2.9): aligns the count of receiver-specific codes, which is zero.
         let is_end = (4..=4 + PADDING_LEN_MAX).contains(&rest.len()) && rest.iter().all(|octet| *octet == 0);
         if len == 0 || !is_end {
-            return Err(TransformError::Malformed("payload is empty, or does not end with its code"));
+            return Err(TransformError::Malformed("payload is empty or ends before its authentication code"));
         }
         let protection = Protection { header, code: *code, postfix: None };
         self.open(&protection, payload, memory, (start..start + len, payload.len()), |_| Ok(()))
@@ -67,7 +67,7 @@ impl Opener {
 /// Returns the range that the protected form of `plain` occupies.
 pub(super) fn room(frame: &[u8], plain: &Range<usize>, headroom: usize, tailroom: usize) -> Result<Range<usize>> {
     if plain.is_empty() || !plain.len().is_multiple_of(4) {
-        return Err(TransformError::Malformed("plain octets are none, or no multiple of four"));
+        return Err(TransformError::Malformed("plaintext is empty or its length is not a multiple of four"));
     }
     let start = plain.start.checked_sub(headroom).ok_or(TransformError::NoRoom)?;
     let end = plain.end.checked_add(tailroom).filter(|end| *end <= frame.len()).ok_or(TransformError::NoRoom)?;

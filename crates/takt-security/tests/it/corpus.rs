@@ -21,7 +21,7 @@ fn directory(target: &str) -> PathBuf {
 }
 
 fn inputs(target: &str) -> Vec<Vec<u8>> {
-    let entries = fs::read_dir(directory(target)).expect("the corpus is committed");
+    let entries = fs::read_dir(directory(target)).expect("the corpus is in the repository");
     entries.map(|entry| fs::read(entry.expect("it can be read").path()).expect("it can be read")).collect()
 }
 

@@ -95,6 +95,6 @@ impl<'a> Identity<'a> {
         let (prefix, plugin) = self.plugin(rule);
         let config = config(node, prefix);
         let participant = Participant::with_security(config, Box::new(plugin), network.now);
-        network.join(participant.expect("the configuration is good"))
+        network.join(participant.expect("the configuration is valid"))
     }
 }

@@ -113,7 +113,7 @@ impl Network {
             let sent_before = self.sent.len();
             while let Some(transmit) = node.poll_transmit_gathering(self.now, &mut frame) {
                 assert!(self.sent.len() - sent_before < AT_ONCE_MAX, "node {index} sends without end");
-                assert!(transmit.payload.is_empty(), "what is protected is sent from one place");
+                assert!(transmit.payload.is_empty(), "protected messages are sent from one place");
                 let len = transmit.len;
                 let destinations: Vec<_> = transmit.destinations.to_vec();
                 for to in destinations {
@@ -161,8 +161,8 @@ impl Network {
     /// Runs until writer and reader are matched; returns whether they are.
     pub fn match_within(&mut self, ms: u64, writer: (usize, WriterHandle), reader: (usize, ReaderHandle)) -> bool {
         self.run_until(ms, |network| {
-            let readers = network.nodes[writer.0].matched_subscriptions(writer.1).expect("the writer lives");
-            let writers = network.nodes[reader.0].matched_publications(reader.1).expect("the reader lives");
+            let readers = network.nodes[writer.0].matched_subscriptions(writer.1).expect("the writer exists");
+            let writers = network.nodes[reader.0].matched_publications(reader.1).expect("the reader exists");
             !readers.is_empty() && !writers.is_empty()
         })
     }
@@ -179,12 +179,12 @@ impl Network {
             slot[..payload.len()].copy_from_slice(payload);
             Some(payload.len())
         });
-        written.expect("there is room");
+        written.expect("write accepted");
     }
 
     pub fn take(&mut self, node: usize, reader: ReaderHandle) -> Option<Vec<u8>> {
         let sample = self.nodes[node].read_next(self.now, reader, Selector::TAKE, &mut ReadCursor::default());
-        sample.expect("the reader lives").map(|sample| sample.payload.to_vec())
+        sample.expect("the reader exists").map(|sample| sample.payload.to_vec())
     }
 
     /// Reports whether any datagram sent since index `from` contains these octets.

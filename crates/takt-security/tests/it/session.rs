@@ -129,7 +129,7 @@ fn heartbeat_fits_after_initial_messages_with_origin_authentication() {
         assert!(network.match_within(20_000, (0, writer), (node, *reader)), "{node}");
     }
     let has_all = network.run_until(20_000, |network| {
-        network.nodes[0].matched_subscriptions(writer).expect("the writer lives").len() == readers.len()
+        network.nodes[0].matched_subscriptions(writer).expect("the writer exists").len() == readers.len()
     });
     assert!(has_all, "the writer has all readers");
     network.write(0, writer, &sample);
@@ -151,7 +151,7 @@ fn writer_with_a_hundred_readers_delivers_with_origin_authentication() {
     let writer = network.writer(0, writer_spec(TOPIC));
     let readers: Vec<_> = (0..100).map(|_| network.reader(1, reader_spec(TOPIC))).collect();
     let has_all = network.run_until(20_000, |network| {
-        network.nodes[0].matched_subscriptions(writer).expect("the writer lives").len() == readers.len()
+        network.nodes[0].matched_subscriptions(writer).expect("the writer exists").len() == readers.len()
     });
     assert!(has_all, "the writer has all readers");
     for (number, len) in [(1, 60), (2, 5_000)] {
@@ -283,7 +283,7 @@ fn participant_without_security_is_refused_or_allowed_by_the_governance() {
         };
         Identity::new("talker").join(&mut network, &rule);
         let config = config(1, GuidPrefix([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]));
-        let plain = Participant::new(config, network.now).expect("the configuration is good");
+        let plain = Participant::new(config, network.now).expect("the configuration is valid");
         network.join(plain);
         let writer = network.writer(0, writer_spec(TOPIC));
         let reader = network.reader(1, reader_spec(TOPIC));

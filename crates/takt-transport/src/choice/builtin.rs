@@ -24,7 +24,7 @@ impl TransportFactory for Udp {
     }
 
     fn summary(&self) -> &'static str {
-        "UDP by the kernel's sockets, as every other DDS"
+        "UDP over kernel sockets, interoperable with every DDS"
     }
 
     fn needs(&self) -> &'static str {
@@ -53,11 +53,11 @@ impl TransportFactory for Tcp {
     }
 
     fn summary(&self) -> &'static str {
-        "TCP to peers that are named, with or without TLS"
+        "TCP to configured peers, with or without TLS"
     }
 
     fn needs(&self) -> &'static str {
-        "a peer of the form tcp/HOST:PORT, or where to listen"
+        "a peer tcp/HOST:PORT, or an address to listen on"
     }
 
     fn form(&self) -> &'static str {
@@ -87,13 +87,13 @@ impl TransportFactory for Shm {
     }
 
     fn form(&self) -> &'static str {
-        "shm, together with another one"
+        "shm, combined with another transport"
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Opened, TransportError> {
         request.options(&[])?;
         if let Some(target) = &request.spec.target {
-            return Err(request.refused(&format!("shared memory has no interface, and so no {target}")));
+            return Err(request.refused(&format!("found interface {target}; shared memory has none")));
         }
         ShmTransport::open(request.shm).map(Opened::plain)
     }
@@ -108,11 +108,11 @@ impl TransportFactory for Daemon {
     }
 
     fn summary(&self) -> &'static str {
-        "the daemon of this host, which has the network"
+        "the daemon of this host, which sends and receives for its applications"
     }
 
     fn needs(&self) -> &'static str {
-        "takt daemon run, by the same user; Linux 5.14"
+        "a running `takt daemon run` of the same user; Linux 5.14"
     }
 
     fn form(&self) -> &'static str {
@@ -137,7 +137,7 @@ impl TransportFactory for Packet {
     }
 
     fn summary(&self) -> &'static str {
-        "RTPS on Ethernet without IP, by AF_PACKET"
+        "RTPS on Ethernet without IP, over AF_PACKET"
     }
 
     fn needs(&self) -> &'static str {
@@ -160,10 +160,10 @@ impl TransportFactory for Packet {
                 ("qdisc", "bypass") => config.bypass_qdisc = true,
                 ("vlan", _) => {
                     let vlan = value.parse();
-                    let wrong = |_| request.refused(&format!("vlan {value:?} is no number from 0 to 4,094"));
+                    let wrong = |_| request.refused(&format!("vlan {value:?}: expected a number from 0 to 4,094"));
                     config.vlan = Some(vlan.map_err(wrong)?);
                 }
-                _ => return Err(request.refused(&format!("qdisc {value:?} is not bypass"))),
+                _ => return Err(request.refused(&format!("qdisc {value:?}: expected bypass"))),
             }
         }
         let port = PacketPort::open(&config)?;

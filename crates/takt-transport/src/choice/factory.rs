@@ -43,8 +43,8 @@ impl Request<'_> {
     pub fn options(&self, known: &[&str]) -> Result<&[(String, String)], TransportError> {
         match self.spec.options.iter().find(|(key, _)| !known.contains(&key.as_str())) {
             None => Ok(&self.spec.options),
-            Some((key, _)) if known.is_empty() => Err(self.refused(&format!("it has no options, and so no {key}"))),
-            Some((key, _)) => Err(self.refused(&format!("it has no option {key}, but {}", known.join(", ")))),
+            Some((key, _)) if known.is_empty() => Err(self.refused(&format!("unknown option {key}; it takes none"))),
+            Some((key, _)) => Err(self.refused(&format!("unknown option {key}; expected one of {}", known.join(", ")))),
         }
     }
 

@@ -91,7 +91,7 @@ impl Link {
         let answer = route.get(GET_LINK, &body)?;
         let cut_off = || io::Error::from(io::ErrorKind::InvalidData);
         let (fixed, rest) = answer.split_at_checked(LINK_LEN).ok_or_else(cut_off)?;
-        let [index, flags] = [4, 8].map(|at| number(&fixed[at..]).expect("it is within the header"));
+        let [index, flags] = [4, 8].map(|at| number(&fixed[at..]).expect("the offset is within the header"));
         let kind = find(rest, LINK_INFO).and_then(|info| find(info, INFO_KIND)).map(text).unwrap_or_default();
         let attached = find(rest, LINK_XDP).and_then(|xdp| find(xdp, XDP_ATTACHED)?.first().copied());
         let mut link = Self {

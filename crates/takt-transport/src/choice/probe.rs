@@ -76,7 +76,7 @@ pub fn capabilities_finding(needed: &[&str]) -> Finding {
         false => Finding::new(
             "capabilities",
             Grade::Missing,
-            format!("{} missing; as root, or by `setcap`", missing.join(", ")),
+            format!("{} missing; run as root or grant it with `setcap`", missing.join(", ")),
         ),
     }
 }
@@ -89,7 +89,7 @@ pub fn kernel_finding(major: u32, minor: u32, for_what: &str) -> Finding {
     let found = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
     match found >= (major, minor) {
         true => Finding::new("kernel", Grade::Good, format!("Linux {release}")),
-        false => Finding::new("kernel", Grade::Missing, format!("Linux {release}; {for_what} takes {major}.{minor}")),
+        false => Finding::new("kernel", Grade::Missing, format!("Linux {release}; {for_what} needs {major}.{minor}")),
     }
 }
 
@@ -109,19 +109,19 @@ pub fn interface_finding(name: &str, needs: Needs) -> (Finding, Option<Link>) {
         Ok(link) => link,
         Err(error) => {
             let detail = match error.raw_os_error() {
-                Some(libc::ENODEV | libc::EINVAL | libc::ERANGE) => format!("there is no {name}"),
+                Some(libc::ENODEV | libc::EINVAL | libc::ERANGE) => format!("no interface {name}"),
                 _ => format!("{name}: {error}"),
             };
             return (Finding::new("interface", Grade::Missing, detail), None);
         }
     };
     let addresses: Vec<String> = link.ipv4.iter().map(ToString::to_string).collect();
-    let what = format!("{}, MTU {}", if link.driver.is_empty() { "no known driver" } else { &link.driver }, link.mtu);
+    let what = format!("{}, MTU {}", if link.driver.is_empty() { "unknown driver" } else { &link.driver }, link.mtu);
     let (grade, detail) = match () {
         () if needs.ethernet && !link.is_ethernet => (Grade::Missing, format!("{what}; it is not Ethernet")),
         () if !link.is_up => (Grade::Missing, format!("{what}; it is down: `ip link set {name} up`")),
         () if needs.ipv4 && addresses.is_empty() => (Grade::Missing, format!("{what}; it has no IPv4 address")),
-        () if !link.has_carrier => (Grade::Lesser, format!("{what}; nobody is at the other end")),
+        () if !link.has_carrier => (Grade::Lesser, format!("{what}; no carrier")),
         () if addresses.is_empty() => (Grade::Good, what),
         () => (Grade::Good, format!("{what}, {}", addresses.join(", "))),
     };

@@ -55,15 +55,18 @@ impl FromStr for TransportSpec {
         let head = parts.next().unwrap_or_default();
         let (name, target) = head.split_once(':').map_or((head, None), |(name, target)| (name, Some(target)));
         if !super::KNOWN_NAMES.contains(&name) {
-            return Err(wrong(format!("there is no {name:?}, but {}", super::KNOWN_NAMES.join(", "))));
+            return Err(wrong(format!(
+                "unknown transport {name:?}; expected one of {}",
+                super::KNOWN_NAMES.join(", ")
+            )));
         }
         if target.is_some_and(|target| target.is_empty() || target.contains(char::is_whitespace)) {
-            return Err(wrong(format!("an interface is expected after {name}:")));
+            return Err(wrong(format!("expected an interface after {name}:")));
         }
         let mut options: Vec<(String, String)> = Vec::new();
         for part in parts {
             let pair = part.split_once('=').filter(|(key, value)| !key.is_empty() && !value.is_empty());
-            let (key, value) = pair.ok_or_else(|| wrong(format!("{part:?} where KEY=VALUE is expected")))?;
+            let (key, value) = pair.ok_or_else(|| wrong(format!("found {part:?}; expected KEY=VALUE")))?;
             if options.iter().any(|(known, _)| known == key) {
                 return Err(wrong(format!("{key} is given twice")));
             }
@@ -144,16 +147,16 @@ mod tests {
     #[test]
     fn malformed_specification_is_reported_with_its_reason() {
         for (text, part) in [
-            ("", "there is no \"\", but udp, tcp"),
-            ("pigeon", "there is no \"pigeon\""),
-            ("UDP", "there is no \"UDP\""),
-            ("xdp:", "an interface is expected after xdp:"),
-            ("xdp:eth0 eth1", "an interface is expected"),
-            ("xdp:eth0/queue", "\"queue\" where KEY=VALUE"),
-            ("xdp:eth0/queue=", "where KEY=VALUE"),
+            ("", "unknown transport \"\"; expected one of udp, tcp"),
+            ("pigeon", "unknown transport \"pigeon\""),
+            ("UDP", "unknown transport \"UDP\""),
+            ("xdp:", "expected an interface after xdp:"),
+            ("xdp:eth0 eth1", "expected an interface"),
+            ("xdp:eth0/queue", "found \"queue\"; expected KEY=VALUE"),
+            ("xdp:eth0/queue=", "expected KEY=VALUE"),
             ("xdp:eth0/queue=1/queue=2", "queue is given twice"),
-            ("udp||tcp", "there is no \"\""),
-            ("udp+", "there is no \"\""),
+            ("udp||tcp", "unknown transport \"\""),
+            ("udp+", "unknown transport \"\""),
         ] {
             let error = text.parse::<TransportChoice>().expect_err(text).to_string();
             assert!(error.contains(part) && error.starts_with("transport \""), "{error}");

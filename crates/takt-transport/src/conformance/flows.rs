@@ -22,12 +22,12 @@ pub fn a_flow_has_its_own_port<T: Transport>(open: impl Fn() -> T) {
     for (n, (flow, at)) in (0..).zip([(one, at_one), (two, at_two), (FlowId::DEFAULT, at_default)]) {
         assert_eq!(a.source_of(flow, &at_b), Some(at));
         commit(&mut a, &marked, n, 64, flow, &[at_b]);
-        a.flush().expect("flushing works");
+        a.flush().expect("flush succeeds");
         let (number, _, meta) = receive(&mut b, &marked, Scan::All);
-        assert_eq!((number, meta.source), (n, at), "sent from its own port");
+        assert_eq!((number, meta.source), (n, at), "the flow sends from its own port");
         send(&mut b, &marked, n, at);
         let (number, _, meta) = receive(&mut a, &marked, Scan::All);
-        assert_eq!((number, meta.flow), (n, flow), "reached at its own port");
+        assert_eq!((number, meta.flow), (n, flow), "the flow receives at its own port");
         assert_eq!(meta.local.port, at.port);
     }
 }
@@ -37,11 +37,11 @@ pub fn a_flow_without_demands_is_the_default_one<T: Transport>(open: impl Fn() -
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     for transport_priority in [0, -1, i32::MIN] {
         let spec = FlowSpec { own_port: false, transport_priority };
-        let (flow, locators) = a.open_flow(&spec).expect("it is open");
+        let (flow, locators) = a.open_flow(&spec).expect("the flow is opened");
         assert_eq!((flow, locators.len()), (FlowId::DEFAULT, 0));
     }
     for _ in 0..4 {
-        a.close_flow(FlowId::DEFAULT).expect("closing it does nothing");
+        a.close_flow(FlowId::DEFAULT).expect("closing the default flow has no effect");
     }
     let to = first(&b.locators().default_unicast);
     send(&mut a, &marked, 1, to);
@@ -58,11 +58,11 @@ pub fn a_closed_flow_is_no_more<T: Transport>(open: impl Fn() -> T) {
         commit(&mut a, &marked, n, 64, flow, &[to]);
         // Sent to the flow but never received: the datagram is dropped with the flow.
         send(&mut b, &marked, 7000, first(&at));
-        a.close_flow(flow).expect("it is open");
+        a.close_flow(flow).expect("the flow is open");
         assert_eq!(receive(&mut b, &marked, Scan::All).0, n);
         assert!(a.close_flow(flow).is_err(), "closed twice");
-        a.loan().expect("a frame is lent");
-        assert!(a.commit(64, flow, &[to]).is_err(), "no such flow");
+        a.loan().expect("a frame is loaned");
+        assert!(a.commit(64, flow, &[to]).is_err(), "an unknown flow is refused");
     }
     assert!(a.close_flow(FlowId(999)).is_err(), "never opened");
     assert_nothing_before(&mut b, &mut a, &marked, back);
@@ -76,13 +76,13 @@ pub fn urgent_flows_are_carried<T: Transport>(open: impl Fn() -> T) {
     for (n, transport_priority) in (0..).zip([1, 46, 63, i32::MAX]) {
         let spec = FlowSpec { own_port: false, transport_priority };
         let (flow, locators) = a.open_flow(&spec).expect("a port is free");
-        assert!(locators.is_empty(), "nobody needs to know its port");
+        assert!(locators.is_empty(), "a flow without a port has no locator");
         let (again, _) = a.open_flow(&spec).expect("a port is free");
-        a.close_flow(again).expect("it is open");
+        a.close_flow(again).expect("the flow is open");
         commit(&mut a, &marked, n, 64, flow, &[to]);
-        a.flush().expect("flushing works");
+        a.flush().expect("flush succeeds");
         assert_eq!(receive(&mut b, &marked, Scan::All).0, n);
-        a.close_flow(flow).expect("it is open");
+        a.close_flow(flow).expect("the flow is open");
         assert!(a.close_flow(flow).is_err(), "closed as often as opened");
     }
     drop((a, b));
@@ -115,11 +115,11 @@ fn what_is_urgent_comes_first<T: Transport>(open: impl Fn() -> T) {
             let above = if n == 1003 { 45 } else { 30 };
             assert_eq!(receive_urgent(&mut b, &marked, above), (n, flow), "round {round}");
         }
-        assert!(b.recv_urgent(30).expect("receiving works").is_none());
+        assert!(b.recv_urgent(30).expect("receive succeeds").is_none());
         let (n, _, meta) = receive(&mut b, &marked, Scan::All);
         assert_eq!((n, meta.flow), (1000, steering), "before what is not urgent");
         assert_eq!(receive_urgent(&mut b, &marked, 0), (1002, steering));
-        assert!(b.recv_urgent(0).expect("receiving works").is_none());
+        assert!(b.recv_urgent(0).expect("receive succeeds").is_none());
         let mut order = [Vec::new(), Vec::new()];
         for _ in 0..FLOOD {
             let (n, _, meta) = receive(&mut b, &marked, Scan::All);
@@ -129,12 +129,12 @@ fn what_is_urgent_comes_first<T: Transport>(open: impl Fn() -> T) {
         let expected = [false, true].map(|is_log| (0..FLOOD).filter(|n| (n % 3 == 0) == is_log).collect::<Vec<_>>());
         assert_eq!(order, expected);
     }
-    b.close_flow(brake).expect("it is open");
-    b.close_flow(steering).expect("it is open");
+    b.close_flow(brake).expect("the flow is open");
+    b.close_flow(steering).expect("the flow is open");
     send(&mut a, &marked, 1, to_brake);
     send(&mut a, &marked, 2, to_log);
     let (n, _, meta) = receive(&mut b, &marked, Scan::All);
-    assert_eq!((n, meta.flow), (2, log), "what is closed is not urgent");
+    assert_eq!((n, meta.flow), (2, log), "datagrams of a closed flow are not urgent");
     assert_nothing_before(&mut a, &mut b, &marked, user);
 }
 
@@ -142,9 +142,9 @@ fn what_is_urgent_comes_first<T: Transport>(open: impl Fn() -> T) {
 fn receive_urgent(transport: &mut impl Transport, marked: &Marked, above: i32) -> (u32, FlowId) {
     let since = Instant::now();
     loop {
-        let frame = transport.recv_urgent(above).expect("receiving works");
+        let frame = transport.recv_urgent(above).expect("receive succeeds");
         if let Some(found) = frame.map(|frame| (marked.number(&frame), frame.meta.flow)) {
-            return (found.0.expect("nobody else sends there"), found.1);
+            return (found.0.expect("only expected datagrams arrive"), found.1);
         }
         assert!(since.elapsed() < PATIENCE, "nothing urgent arrives");
         std::thread::yield_now();
@@ -159,7 +159,7 @@ pub fn many_flows_are_all_heard<T: Transport>(open: impl Fn() -> T) {
         for (n, (_, at)) in (0..).zip(&flows) {
             commit(&mut a, &marked, n, 64, FlowId::DEFAULT, &[first(at)]);
         }
-        a.flush().expect("flushing works");
+        a.flush().expect("flush succeeds");
         let got: BTreeSet<FlowId> = flows
             .iter()
             .map(|_| {

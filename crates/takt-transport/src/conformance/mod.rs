@@ -151,29 +151,29 @@ pub(crate) fn commit(
     flow: FlowId,
     to: &[Locator],
 ) {
-    let frame = transport.loan().expect("a frame is lent");
+    let frame = transport.loan().expect("a frame is loaned");
     marked.write(n, &mut frame[..len]);
-    transport.commit(len, flow, to).expect("the frame is taken");
+    transport.commit(len, flow, to).expect("the frame is accepted");
 }
 
 /// Sends datagram number `n` of 64 bytes by the default flow.
 pub(crate) fn send(transport: &mut impl Transport, marked: &Marked, n: u32, to: Locator) {
     commit(transport, marked, n, 64, FlowId::DEFAULT, &[to]);
-    transport.flush().expect("flushing works");
+    transport.flush().expect("flush succeeds");
 }
 
 /// Waits for the next datagram of this test and returns its number, length and origin.
 pub(crate) fn receive(transport: &mut impl Transport, marked: &Marked, scan: Scan) -> (u32, usize, RxMeta) {
     let since = Instant::now();
     loop {
-        let frame = transport.recv(scan).expect("receiving works");
+        let frame = transport.recv(scan).expect("receive succeeds");
         let found = frame.map(|f| marked.number(&f).map(|n| (n, f.len(), f.meta)));
         match found {
             Some(Some(found)) => return found,
             Some(None) => {}
             None if scan == Scan::All && !transport.descriptors().is_empty() => {
                 let left = PATIENCE.saturating_sub(since.elapsed());
-                readiness::wait(transport.descriptors(), Some(left)).expect("waiting works");
+                readiness::wait(transport.descriptors(), Some(left)).expect("wait succeeds");
             }
             None => std::thread::yield_now(),
         }

@@ -12,7 +12,7 @@ pub fn what_is_carried_is_counted<T: Transport>(open: impl Fn() -> T) {
     for n in 0..50 {
         commit(&mut a, &marked, n, 100 + n as usize, FlowId::DEFAULT, &[to, to]);
     }
-    a.flush().expect("flushing works");
+    a.flush().expect("flush succeeds");
     for _ in 0..100 {
         receive(&mut b, &marked, Scan::All);
     }
@@ -35,12 +35,12 @@ pub fn descriptors_tell_when_to_look<T: Transport>(open: impl Fn() -> T) {
     for (n, place) in (0..).zip(places.into_iter().cycle().take(9)) {
         send(&mut a, &marked, n, first(place));
         if !b.descriptors().is_empty() {
-            assert!(readiness::wait(b.descriptors(), Some(PATIENCE)).expect("waiting works"));
+            assert!(readiness::wait(b.descriptors(), Some(PATIENCE)).expect("wait succeeds"));
         }
         assert_eq!(receive(&mut b, &marked, Scan::All).0, n);
-        while b.recv(Scan::All).expect("receiving works").is_some() {}
+        while b.recv(Scan::All).expect("receive succeeds").is_some() {}
         let ready = readiness::wait(b.descriptors(), Some(Duration::ZERO));
-        assert!(!ready.expect("waiting works"), "nothing is left");
+        assert!(!ready.expect("wait succeeds"), "no datagram is left");
     }
 }
 
@@ -56,7 +56,7 @@ pub fn what_is_not_taken_yet_makes_a_descriptor_readable<T: Transport>(open: imp
             send(&mut a, &marked, n, to);
         }
         while expected < end {
-            while let Some(frame) = b.recv(Scan::Taken).expect("receiving works") {
+            while let Some(frame) = b.recv(Scan::Taken).expect("receive succeeds") {
                 if let Some(number) = marked.number(&frame) {
                     assert_eq!(number, expected);
                     expected += 1;
@@ -64,14 +64,14 @@ pub fn what_is_not_taken_yet_makes_a_descriptor_readable<T: Transport>(open: imp
             }
             if expected < end {
                 if !b.descriptors().is_empty() {
-                    assert!(readiness::wait(b.descriptors(), Some(PATIENCE)).expect("waiting works"));
+                    assert!(readiness::wait(b.descriptors(), Some(PATIENCE)).expect("wait succeeds"));
                 }
                 assert_eq!(receive(&mut b, &marked, Scan::All).0, expected);
                 expected += 1;
             }
         }
     }
-    assert!(b.recv(Scan::Taken).expect("receiving works").is_none());
+    assert!(b.recv(Scan::Taken).expect("receive succeeds").is_none());
 }
 
 /// Two threads that sleep whenever no datagram is pending keep answering each other.
@@ -81,15 +81,15 @@ pub fn whoever_sleeps_is_woken<T: Transport>(open: impl Fn() -> T) {
     let (at_a, at_b) = (first(&a.locators().default_unicast), first(&b.locators().default_unicast));
     let next = |transport: &mut T| {
         loop {
-            let frame = transport.recv(Scan::Taken).expect("receiving works");
+            let frame = transport.recv(Scan::Taken).expect("receive succeeds");
             if let Some(number) = frame.and_then(|frame| marked.number(&frame)) {
                 return number;
             }
             if transport.descriptors().is_empty() {
                 return receive(transport, &marked, Scan::All).0;
             }
-            assert!(readiness::wait(transport.descriptors(), Some(PATIENCE)).expect("waiting works"), "woken");
-            let frame = transport.recv(Scan::All).expect("receiving works");
+            assert!(readiness::wait(transport.descriptors(), Some(PATIENCE)).expect("wait succeeds"), "woken");
+            let frame = transport.recv(Scan::All).expect("receive succeeds");
             if let Some(number) = frame.and_then(|frame| marked.number(&frame)) {
                 return number;
             }
@@ -130,7 +130,7 @@ pub fn a_hot_scan_finds_everything_in_the_end<T: Transport>(open: impl Fn() -> T
         send(&mut a, &marked, n % 1000, user);
         receive(&mut b, &marked, Scan::Hot).0 == 1000
     });
-    assert!(heard, "the metatraffic port is never looked at");
+    assert!(heard, "the metatraffic port is never polled");
 }
 
 /// A received frame stays unchanged until the next call.
@@ -142,7 +142,7 @@ pub fn a_received_frame_is_lent_until_the_next<T: Transport>(open: impl Fn() -> 
         let since = Instant::now();
         let frame = loop {
             assert!(since.elapsed() < PATIENCE, "datagram {} does not arrive", n - 1);
-            if let Some(frame) = b.recv(Scan::All).expect("receiving works") {
+            if let Some(frame) = b.recv(Scan::All).expect("receive succeeds") {
                 break frame;
             }
         };

@@ -16,7 +16,7 @@ pub fn more_than_a_batch_is_carried<T: Transport>(open: impl Fn() -> T) {
         for n in 0..count {
             commit(&mut a, &marked, n, 100, FlowId::DEFAULT, &[to]);
         }
-        a.flush().expect("flushing works");
+        a.flush().expect("flush succeeds");
         let got: BTreeSet<u32> = (0..count).map(|_| receive(&mut b, &marked, Scan::All).0).collect();
         assert!(got.into_iter().eq(0..count), "{count} datagrams");
     }
@@ -32,20 +32,20 @@ pub(super) fn a_datagram_in_two_parts_is_carried_whole<T: Transport>(open: impl 
     for (n, len, head) in [(1, longest, 64), (3, 1_000, 999), (5, 1_000, 1)] {
         commit(&mut a, &marked, n - 1, 100, FlowId::DEFAULT, &[to_b]);
         marked.write(n, &mut whole[..len]);
-        a.loan().expect("a frame is lent")[..head].copy_from_slice(&whole[..head]);
-        a.commit_gathered(head, &whole[head..len], FlowId::DEFAULT, &[to_b]).expect("it is taken");
-        a.flush().expect("flushing works");
+        a.loan().expect("a frame is loaned")[..head].copy_from_slice(&whole[..head]);
+        a.commit_gathered(head, &whole[head..len], FlowId::DEFAULT, &[to_b]).expect("the frame is accepted");
+        a.flush().expect("flush succeeds");
         assert_eq!(receive(&mut b, &marked, Scan::All).0, n - 1);
         assert_eq!(receive(&mut b, &marked, Scan::All).0, n);
     }
     marked.write(6, &mut whole);
-    a.loan().expect("a frame is lent")[..100].copy_from_slice(&whole[..100]);
-    a.commit_gathered(100, &whole[100..], FlowId::DEFAULT, &[to_b, to_c]).expect("it is taken");
-    a.flush().expect("flushing works");
+    a.loan().expect("a frame is loaned")[..100].copy_from_slice(&whole[..100]);
+    a.commit_gathered(100, &whole[100..], FlowId::DEFAULT, &[to_b, to_c]).expect("the frame is accepted");
+    a.flush().expect("flush succeeds");
     assert_eq!((receive(&mut b, &marked, Scan::All).0, receive(&mut c, &marked, Scan::All).0), (6, 6));
     let beyond = vec![0; a.max_message_len()];
-    a.loan().expect("a frame is lent");
-    assert!(a.commit_gathered(1, &beyond, FlowId::DEFAULT, &[to_b]).is_err(), "longer than any frame");
+    a.loan().expect("a frame is loaned");
+    assert!(a.commit_gathered(1, &beyond, FlowId::DEFAULT, &[to_b]).is_err(), "longer than the frame");
     assert_nothing_before(&mut a, &mut b, &marked, to_b);
 }
 
@@ -57,7 +57,7 @@ pub fn one_frame_goes_to_many<T: Transport>(open: impl Fn() -> T) {
     for n in 0..40 {
         commit(&mut a, &marked, n, 200, FlowId::DEFAULT, &to);
     }
-    a.flush().expect("flushing works");
+    a.flush().expect("flush succeeds");
     for (other, to) in others.iter_mut().zip(to) {
         let got: BTreeSet<u32> = (0..40).map(|_| receive(other, &marked, Scan::All).0).collect();
         assert!(got.into_iter().eq(0..40));
@@ -84,7 +84,7 @@ pub fn a_bad_destination_costs_the_others_nothing<T: Transport>(open: impl Fn() 
         commit(&mut a, &marked, 999, 64, FlowId::DEFAULT, &[b1]);
     }
     commit(&mut a, &marked, 10, 64, FlowId::DEFAULT, &[to]);
-    a.flush().expect("flushing works");
+    a.flush().expect("flush succeeds");
     for n in 0..=10 {
         assert_eq!(receive(&mut b, &marked, Scan::All).0, n);
     }
@@ -100,19 +100,19 @@ pub fn a_frame_is_kept_until_it_is_committed<T: Transport>(open: impl Fn() -> T)
         for n in 0..before {
             commit(&mut a, &marked, 100 + n, 64, FlowId::DEFAULT, &[to]);
         }
-        marked.write(before, &mut a.loan().expect("a frame is lent")[..64]);
-        a.flush().expect("flushing works");
-        assert_eq!(marked.number(&a.loan().expect("a frame is lent")[..64]), Some(before));
-        a.commit(64, FlowId::DEFAULT, &[to]).expect("the frame is taken");
-        a.flush().expect("flushing works");
+        marked.write(before, &mut a.loan().expect("a frame is loaned")[..64]);
+        a.flush().expect("flush succeeds");
+        assert_eq!(marked.number(&a.loan().expect("a frame is loaned")[..64]), Some(before));
+        a.commit(64, FlowId::DEFAULT, &[to]).expect("the frame is accepted");
+        a.flush().expect("flush succeeds");
         for n in 0..before {
             assert_eq!(receive(&mut b, &marked, Scan::All).0, 100 + n);
         }
         assert_eq!(receive(&mut b, &marked, Scan::All).0, before);
     }
     // Committing without destinations drops the frame.
-    marked.write(50, &mut a.loan().expect("a frame is lent")[..64]);
-    a.commit(64, FlowId::DEFAULT, &[]).expect("the frame is taken");
+    marked.write(50, &mut a.loan().expect("a frame is loaned")[..64]);
+    a.commit(64, FlowId::DEFAULT, &[]).expect("the frame is accepted");
     assert_nothing_before(&mut a, &mut b, &marked, to);
 }
 
@@ -120,17 +120,17 @@ pub fn a_frame_is_kept_until_it_is_committed<T: Transport>(open: impl Fn() -> T)
 pub fn misuse_of_frames_is_an_error<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     let to = first(&b.locators().default_unicast);
-    assert!(a.commit(1, FlowId::DEFAULT, &[to]).is_err(), "no frame is loaned");
-    let room = a.loan().expect("a frame is lent").len();
+    assert!(a.commit(1, FlowId::DEFAULT, &[to]).is_err(), "commit without a loaned frame fails");
+    let room = a.loan().expect("a frame is loaned").len();
     assert!(a.commit(room + 1, FlowId::DEFAULT, &[to]).is_err(), "too long");
-    assert!(a.commit(64, FlowId(777), &[to]).is_err(), "no such flow");
+    assert!(a.commit(64, FlowId(777), &[to]).is_err(), "an unknown flow is refused");
     // The loaned frame is still available.
-    marked.write(1, &mut a.loan().expect("a frame is lent")[..64]);
-    a.commit(64, FlowId::DEFAULT, &[to]).expect("the frame is taken");
-    a.flush().expect("flushing works");
-    a.flush().expect("flushing nothing works");
+    marked.write(1, &mut a.loan().expect("a frame is loaned")[..64]);
+    a.commit(64, FlowId::DEFAULT, &[to]).expect("the frame is accepted");
+    a.flush().expect("flush succeeds");
+    a.flush().expect("flush without data succeeds");
     assert_eq!(receive(&mut b, &marked, Scan::All).0, 1);
-    assert!(a.commit(64, FlowId::DEFAULT, &[to]).is_err(), "it was committed");
+    assert!(a.commit(64, FlowId::DEFAULT, &[to]).is_err(), "a second commit fails");
     send(&mut a, &marked, 2, to);
     assert_eq!(receive(&mut b, &marked, Scan::All).0, 2);
 }

@@ -75,20 +75,20 @@ pub fn every_size_is_carried<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     let to = first(&b.locators().default_unicast);
     let most = a.max_message_len();
-    assert!(a.loan().expect("a frame is lent").len() >= most);
+    assert!(a.loan().expect("a frame is loaned").len() >= most);
     let around = (4..17).flat_map(|bit| [(1 << bit) - 1, 1 << bit, (1 << bit) + 1]);
     let sizes = (12..16).chain(around).chain([most - 1, most]);
     for (n, size) in (0..).zip(sizes.filter(|s| *s <= most)) {
         commit(&mut a, &marked, n, size, FlowId::DEFAULT, &[to]);
-        a.flush().expect("flushing works");
+        a.flush().expect("flush succeeds");
         let (number, len, _) = receive(&mut b, &marked, Scan::All);
         assert_eq!((number, len), (n, size));
     }
     // Too short for a mark: sent to the port that only this test knows.
     for size in 1..12 {
-        let frame = a.loan().expect("a frame is lent");
+        let frame = a.loan().expect("a frame is loaned");
         frame[..size].fill(size as u8);
-        a.commit(size, FlowId::DEFAULT, &[to]).expect("the frame is taken");
+        a.commit(size, FlowId::DEFAULT, &[to]).expect("the frame is accepted");
         assert_nothing_before_but(&mut a, &mut b, &marked, to, size);
     }
     let stats = b.stats();
@@ -104,7 +104,7 @@ fn assert_nothing_before_but<T: Transport>(a: &mut T, b: &mut T, marked: &Marked
     let since = Instant::now();
     loop {
         assert!(since.elapsed() < PATIENCE, "the marked datagram does not arrive");
-        let Some(frame) = b.recv(Scan::All).expect("receiving works") else {
+        let Some(frame) = b.recv(Scan::All).expect("receive succeeds") else {
             std::thread::yield_now();
             continue;
         };

@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn outbound_header_round_trips_and_malformed_one_is_refused() {
-        let to = [udp(1, 7410), Locator::udp_v6("2001:db8::1".parse().expect("an address"), 7411)];
+        let to = [udp(1, 7410), Locator::udp_v6("2001:db8::1".parse().expect("a valid address"), 7411)];
         let mut frame = vec![0; OUT_LEN + 3];
         Outbound::write(&mut frame, -5, &to);
         frame[OUT_LEN..].copy_from_slice(b"abc");

@@ -32,7 +32,7 @@ pub(super) fn address(name: Option<&str>, user: u32) -> io::Result<SocketAddr> {
     let name = name.unwrap_or(DEFAULT_NAME);
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if name.is_empty() || name.len() > 64 || !name.chars().all(is_plain) {
-        let why = format!("{name:?} is no name of a daemon: 1 to 64 letters, digits, '-', '_' and '.'");
+        let why = format!("invalid daemon name {name:?}: expected 1 to 64 letters, digits, '-', '_' and '.'");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
     SocketAddr::from_abstract_name(format!("takt-daemon/{user}/{name}"))
@@ -97,7 +97,7 @@ impl Request {
                 let domain = domain.ok_or_else(|| missing("domain"))?;
                 Ok(Self::Join { domain, shm: shm.ok_or_else(|| missing("shm"))?, prefix })
             }
-            _ => Err(format!("the request is not one of {VERSION}")),
+            _ => Err(format!("the request is not {VERSION}")),
         }
     }
 }
@@ -141,11 +141,11 @@ impl Welcome {
             return Err(why.to_owned());
         }
         if first.strip_prefix(VERSION).map(str::trim) != Some("welcome") {
-            return Err(format!("its reply is not one of {VERSION}"));
+            return Err(format!("the reply is not {VERSION}"));
         }
         let mut welcome = Self::default();
         for (key, value) in rest.lines().filter_map(|line| line.split_once(' ')) {
-            let wrong = || format!("its reply has a {key} that is {value:?}");
+            let wrong = || format!("the reply has an invalid {key}: {value:?}");
             let Locators { metatraffic_unicast, metatraffic_multicast, default_unicast, default_multicast } =
                 &mut welcome.locators;
             let list = match key {
@@ -189,7 +189,7 @@ fn interface(text: &str) -> Option<Interface> {
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         let written = write!(text, "{byte:02x}");
-        debug_assert!(written.is_ok(), "a String takes all");
+        debug_assert!(written.is_ok(), "writing to a String cannot fail");
         text
     })
 }
@@ -227,8 +227,8 @@ mod tests {
         }
         assert_eq!(Request::parse(&Request::Status.to_text()), Ok(Request::Status));
         for (wrong, why) in [
-            ("GET / HTTP/1.1\n\n", "not one of"),
-            ("takt-daemon 2 join\n\n", "not one of"),
+            ("GET / HTTP/1.1\n\n", "the request is not"),
+            ("takt-daemon 2 join\n\n", "the request is not"),
             ("takt-daemon 1 join\ndomain 1\nshm 00\n\n", "no shm"),
             ("takt-daemon 1 join\ndomain x\n\n", "no domain"),
         ] {
@@ -243,7 +243,7 @@ mod tests {
         let interface = Interface {
             name: "eth0".into(),
             index: 2,
-            addresses: vec![(Ipv4Addr::new(192, 0, 2, 1).into(), 24), ("fe80::1".parse().expect("an address"), 64)],
+            addresses: vec![(Ipv4Addr::new(192, 0, 2, 1).into(), 24), ("fe80::1".parse().expect("valid"), 64)],
             mtu: 1500,
             loopback: false,
             multicast: true,

@@ -46,7 +46,7 @@ fn ask(name: Option<&str>, request: &Request) -> io::Result<UnixStream> {
     let user = shm::own_user();
     let mut stream = UnixStream::connect_addr(&address(name, user)?)?;
     if shm::peer(stream.as_fd())?.user != user {
-        let why = "another user listens at the name of the daemon";
+        let why = "a process of another user listens under the name of the daemon";
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
     }
     stream.set_write_timeout(Some(ANSWER_TIME))?;
@@ -61,7 +61,7 @@ pub(super) fn converse(name: Option<&str>, request: &Request) -> io::Result<Stri
     let mut text = String::new();
     match stream.take(TEXT_LEN_MAX as u64).read_to_string(&mut text) {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-            Err(io::Error::new(io::ErrorKind::TimedOut, "it does not answer within a second"))
+            Err(io::Error::new(io::ErrorKind::TimedOut, "no reply within one second"))
         }
         result => result.map(|_| text),
     }
@@ -71,7 +71,7 @@ pub(super) fn converse(name: Option<&str>, request: &Request) -> io::Result<Stri
 fn understand(text: &str) -> io::Result<(Locator, Welcome)> {
     let refused = |why: String| io::Error::new(io::ErrorKind::ConnectionRefused, why);
     let welcome = Welcome::parse(text).map_err(refused)?;
-    let inbox = welcome.inbox.ok_or_else(|| refused("its reply has no inbox".into()))?;
+    let inbox = welcome.inbox.ok_or_else(|| refused("the reply has no inbox".into()))?;
     Ok((inbox, welcome))
 }
 

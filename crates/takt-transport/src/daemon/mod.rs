@@ -1,5 +1,5 @@
 //! Daemon of a host that owns network and discovery for its applications, which reach it through
-//! shared memory. See `docs/daemon.md`.
+//! shared memory. See `docs/guide/daemon.md`.
 //!
 //! A participant keeps the protocol engine. [`DaemonTransport`] is its transport: it announces the
 //! daemon's UDP locators, hands messages with their destinations to the daemon, and receives the
@@ -134,7 +134,7 @@ impl DaemonTransport {
         };
         transport.adopt(welcome);
         if !transport.reach_daemon() {
-            return Err(failed(io::Error::other("its shared memory cannot be reached")));
+            return Err(failed(io::Error::other("the shared memory of the daemon cannot be attached")));
         }
         transport.stats.connections.opened = 1;
         Ok(transport)

@@ -165,7 +165,7 @@ impl Daemon {
         let address = address(config.name.as_deref(), user).map_err(failed)?;
         let listener = UnixListener::bind_addr(&address).map_err(|error| match error.kind() {
             io::ErrorKind::AddrInUse => {
-                failed(io::Error::new(error.kind(), "one runs already in this network namespace"))
+                failed(io::Error::new(error.kind(), "a daemon of this name already runs in this network namespace"))
             }
             _ => failed(error),
         })?;
@@ -374,23 +374,24 @@ impl Daemon {
         at: Locator,
         prefix: Option<GuidPrefix>,
     ) -> Result<String, String> {
-        let peer = shm::peer(stream.as_fd()).map_err(|error| format!("the caller is unknown: {error}"))?;
+        let peer =
+            shm::peer(stream.as_fd()).map_err(|error| format!("cannot read the caller's credentials: {error}"))?;
         if peer.user != self.user {
-            return Err(format!("user {} is not that of the daemon, {}", peer.user, self.user));
+            return Err(format!("the caller runs as user {}, expected the daemon's user, {}", peer.user, self.user));
         }
         if let Some(domains) = self.config.domains.as_ref().filter(|domains| !domains.contains(&domain)) {
-            return Err(format!("domain {domain} is not one of those that the daemon serves: {domains:?}"));
+            return Err(format!("domain {domain} is not served; the daemon serves {domains:?}"));
         }
         if self.known.len() >= self.config.applications_max {
-            return Err(format!("the daemon serves {} applications already", self.known.len()));
+            return Err(format!("the daemon already serves {} applications, its maximum", self.known.len()));
         }
         if self.known.contains_key(&at) {
-            return Err("the application is served already".into());
+            return Err("the application is already served".into());
         }
         self.open_domain(domain)?;
         if !self.outputs.outbox.shm.reach(&at) {
-            return Err("the caller's shared memory cannot be reached, or the daemon has no descriptors left: \
-                        ulimit -n, four for each application"
+            return Err("the caller's shared memory cannot be attached, or the daemon has no file descriptors left: \
+                        raise ulimit -n, four per application"
                 .into());
         }
         let now = self.now();
@@ -419,7 +420,7 @@ impl Daemon {
             return Ok(());
         }
         if self.outputs.sockets.len() == DOMAINS_MAX {
-            return Err(format!("the daemon serves {DOMAINS_MAX} domains already"));
+            return Err(format!("the daemon already serves {DOMAINS_MAX} domains, its maximum"));
         }
         let config = UdpConfig { domain_id: domain, ..self.config.udp.clone() };
         let mut udp = UdpTransport::open(&config).map_err(|error| error.to_string())?;

@@ -192,7 +192,7 @@ fn messages_to_a_daemon_share_a_datagram_and_others_do_not() {
     };
     assert_eq!(all(&mut router, &mut out), 3);
     from_network(&mut router, &mut out, &marked, true);
-    assert_eq!(out.delivered[0].1, heard, "applications do not see the mark");
+    assert_eq!(out.delivered[0].1, heard, "applications do not receive the mark");
     assert_eq!(all(&mut router, &mut out), 1);
 }
 
@@ -223,7 +223,7 @@ fn joining_application_receives_earlier_announcements() {
     let expected = [1, 9].map(|n| (application(2), announcement(n)));
     assert_eq!(std::mem::take(&mut out.delivered), expected);
     router.join(60 * SECOND, application(3), DOMAIN, None, &mut out);
-    assert_eq!(out.delivered, [(application(3), announcement(1))], "the other one may have gone");
+    assert_eq!(out.delivered, [(application(3), announcement(1))], "the other end may be gone");
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn announcements_of_all_applications_share_one_datagram_per_period() {
     }
     // The periods are known after the first round.
     assert_eq!(out.sent.len(), 3 + 3);
-    assert_eq!(out.delivered.len(), 4 * 3 * 3, "those of the host hear each");
+    assert_eq!(out.delivered.len(), 4 * 3 * 3, "each participant of the host receives each");
 }
 
 #[test]

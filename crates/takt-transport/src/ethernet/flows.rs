@@ -137,7 +137,7 @@ mod tests {
         let mut flows = Flows::new(7411);
         let of = [i32::MIN, -1, 0, 7, 8, 46, 63, i32::MAX].map(|priority| {
             let flow = flows.share(priority).expect("a flow");
-            flows.exit(flow).expect("it is open").pcp
+            flows.exit(flow).expect("the flow is open").pcp
         });
         assert_eq!(of, [0, 0, 0, 0, 1, 5, 7, 7]);
     }
@@ -146,10 +146,10 @@ mod tests {
     fn flows_of_one_priority_are_shared() {
         let mut flows = Flows::new(7411);
         let spec = crate::FlowSpec::default();
-        assert_eq!(flows.share(spec.transport_priority).expect("it is open"), FlowId::DEFAULT);
+        assert_eq!(flows.share(spec.transport_priority).expect("the flow is open"), FlowId::DEFAULT);
         let urgent = flows.share(46).expect("a flow");
         assert_eq!(flows.share(46).expect("a flow"), urgent);
-        assert_eq!(flows.exit(urgent).expect("it is open"), Exit { port: 7411, pcp: 5 });
+        assert_eq!(flows.exit(urgent).expect("the flow is open"), Exit { port: 7411, pcp: 5 });
         assert!(flows.close(urgent).is_ok() && flows.exit(urgent).is_ok());
         assert!(flows.close(urgent).is_ok() && flows.exit(urgent).is_err() && flows.close(urgent).is_err());
     }

@@ -90,14 +90,14 @@ impl<P: FramePort> EthernetTransport<P> {
     pub fn open(port: P, config: &EthernetConfig) -> Result<Self, TransportError> {
         let interface = port.interface().clone();
         if port.mtu() < MTU_MIN {
-            let why = format!("an MTU of {}; at least {MTU_MIN} is needed", port.mtu());
+            let why = format!("the MTU is {}; expected at least {MTU_MIN}", port.mtu());
             let why = io::Error::new(io::ErrorKind::Unsupported, why);
             return Err(TransportError::new("use interface", interface.name, why));
         }
         let mut names = PortNames::new(&interface.name);
         let (index, own) = names.take_participant(config)?;
         let group = MacAddress::of_group(IpAddr::V4(config.multicast_group)).ok_or_else(|| {
-            let why = io::Error::new(io::ErrorKind::InvalidInput, "no multicast group");
+            let why = io::Error::new(io::ErrorKind::InvalidInput, "not a multicast group");
             TransportError::new("use", config.multicast_group, why)
         })?;
         let mut transport = Self {
@@ -367,7 +367,7 @@ impl<P: FramePort> Transport for EthernetTransport<P> {
             return Err(misuse("no frame is loaned"));
         }
         if len > self.max_message_len {
-            return Err(misuse("it is longer than the frame"));
+            return Err(misuse("the message is longer than the frame"));
         }
         self.is_loaned = false;
         // The last destination gets the frame itself, after the copies for the others.

@@ -60,14 +60,14 @@ impl PortNames {
         match config.participant_index {
             ParticipantIndex::Ephemeral => {}
             ParticipantIndex::Metatraffic(port) => {
-                let metatraffic = self.take(port)?.ok_or_else(|| taken("take port", port))?;
+                let metatraffic = self.take(port)?.ok_or_else(|| taken("reserve port", port))?;
                 return Ok((None, [metatraffic, self.take_any()?]));
             }
             ParticipantIndex::Fixed(index) => {
                 let own = self.take_index(config, index)?;
                 return match own {
                     Some(own) => Ok((Some(index), own)),
-                    None => Err(taken("take the ports of participant index", index)),
+                    None => Err(taken("reserve the ports of participant index", index)),
                 };
             }
             ParticipantIndex::Auto => {
@@ -137,30 +137,30 @@ mod tests {
         let interface = format!("test-{}", std::process::id());
         let (mut one, mut two) = (PortNames::new(&interface), PortNames::new(&interface));
         let auto = config(ParticipantIndex::Auto);
-        let (first, own) = one.take_participant(&auto).expect("nobody has any");
+        let (first, own) = one.take_participant(&auto).expect("no ports are in use");
         assert_eq!((first, numbers(&own)), (Some(0), [8160, 8161]));
         let (second, other) = two.take_participant(&auto).expect("119 are free");
         assert_eq!((second, numbers(&other)), (Some(1), [8162, 8163]));
         let fixed = config(ParticipantIndex::Fixed(0));
-        let why = two.take_participant(&fixed).expect_err("it is taken").to_string();
+        let why = two.take_participant(&fixed).expect_err("the ports are in use").to_string();
         assert!(why.contains("participant index 0"), "{why}");
         let (elsewhere, _) = PortNames::new("elsewhere").take_participant(&fixed).expect("another interface");
         assert_eq!(elsewhere, Some(0));
         drop(own);
-        assert_eq!(two.take_participant(&fixed).expect("it is free").0, Some(0));
+        assert_eq!(two.take_participant(&fixed).expect("the ports are free").0, Some(0));
     }
 
     #[test]
     fn ports_beyond_the_indices_are_high_and_distinct() {
         let mut names = PortNames::new(&format!("high-{}", std::process::id()));
-        let (index, own) = names.take_participant(&config(ParticipantIndex::Ephemeral)).expect("some are free");
+        let (index, own) = names.take_participant(&config(ParticipantIndex::Ephemeral)).expect("some ports are free");
         assert!(index.is_none() && own[0].number() != own[1].number());
         let named = config(ParticipantIndex::Metatraffic(9000));
-        let (index, asked) = names.take_participant(&named).expect("it is free");
+        let (index, asked) = names.take_participant(&named).expect("the ports are free");
         assert_eq!((index, asked[0].number()), (None, 9000));
         assert!(names.take_participant(&named).is_err(), "twice");
         names.next = u16::MAX;
-        let around: Vec<Taken> = (0..3).map(|_| names.take_any().expect("some are free")).collect();
+        let around: Vec<Taken> = (0..3).map(|_| names.take_any().expect("some ports are free")).collect();
         assert!(around.iter().chain(&own).all(|port| port.number() >= FIRST_FREE));
     }
 }

@@ -55,7 +55,7 @@ impl ShmConfig {
         ];
         let wrong = bounds.into_iter().find(|(_, value, bounds)| !bounds.contains(value));
         wrong.map_or(Ok(()), |(name, value, bounds)| {
-            Err(format!("{name} of shared memory is {value}, not within {} to {}", bounds.start(), bounds.end()))
+            Err(format!("{name} of shared memory is {value}, expected {} to {}", bounds.start(), bounds.end()))
         })
     }
 

@@ -21,7 +21,10 @@ impl Descriptor {
         let one_more = |ends: usize| (ends < most).then_some(ends + 1);
         match ENDS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more) {
             Ok(_) => Ok(Self(())),
-            Err(_) => Err(io::Error::new(io::ErrorKind::QuotaExceeded, "a quarter of all descriptors are lanes")),
+            Err(_) => Err(io::Error::new(
+                io::ErrorKind::QuotaExceeded,
+                "shared-memory connections already use a quarter of the file descriptors; raise ulimit -n",
+            )),
         }
     }
 }

@@ -130,7 +130,7 @@ mod tests {
     }
 
     fn value(lent: &Lent) -> u64 {
-        *lent.object().and_then(|object| object.downcast_ref::<u64>()).expect("a number was put")
+        *lent.object().and_then(|object| object.downcast_ref::<u64>()).expect("the number was stored")
     }
 
     #[test]
@@ -142,10 +142,10 @@ mod tests {
         for number in [3, 1, 2] {
             assert_eq!(handover.take(&pieces[number]).as_ref().map(value), Some(number as u64));
         }
-        assert!(handover.take(&pieces[1]).is_none() && handover.take(&pieces[3]).is_none(), "these are gone");
+        assert!(handover.take(&pieces[1]).is_none() && handover.take(&pieces[3]).is_none(), "the pieces are gone");
         handover.take_back();
         assert!(handover.take(&pieces[4]).is_none());
-        assert_eq!(handover.put(&lent(9)), pieces[4], "a datagram that could not go out leaves no trace");
+        assert_eq!(handover.put(&lent(9)), pieces[4], "a datagram that could not be sent leaves no object");
         assert!(handover.take(&Piece { slot: 3, ..pieces[4] }).is_none(), "no object");
         assert_eq!(handover.take(&pieces[4]).as_ref().map(value), Some(9));
     }
@@ -158,7 +158,7 @@ mod tests {
         let here = offer(from, to);
         here[1].put(&shared);
         drop(shared);
-        let there = accept(from, to).expect("it was offered");
+        let there = accept(from, to).expect("the object was offered");
         assert!(accept(from, to).is_none());
         assert_eq!(Arc::strong_count(&object), 2);
         drop((here, there));

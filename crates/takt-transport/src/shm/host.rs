@@ -25,8 +25,7 @@ impl Host {
     pub(super) fn of(socket: impl AsFd) -> io::Result<Self> {
         let user = syscall::own_user();
         if user == OVERFLOW_USER {
-            let why =
-                "the process runs as user 65534 (nobody), which stands for every user that a namespace does not know";
+            let why = "the process runs as user 65534 (nobody), to which a user namespace maps every unknown user";
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
         }
         let boot = fs::read("/proc/sys/kernel/random/boot_id")?;
@@ -89,7 +88,7 @@ mod tests {
 
     #[test]
     fn all_sockets_of_this_process_are_on_one_host() {
-        let socket = || syscall::listen_at(syscall::random().expect("randomness")).expect("the name is free");
+        let socket = || syscall::listen_at(syscall::random().expect("randomness")).expect("the name is not in use");
         assert_eq!(Host::of(socket()).expect("Linux"), Host::of(socket()).expect("Linux"));
     }
 }

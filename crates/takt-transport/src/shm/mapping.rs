@@ -89,7 +89,7 @@ impl Mapping {
     pub(super) fn adopt(file: BorrowedFd<'_>, rings: [usize; 2], slots: usize) -> io::Result<Self> {
         let are_rings = rings.iter().all(|words| ring::is_ring(*words) && *words <= ADOPTED_WORDS_MAX);
         if !are_rings || !segment::are_slots(slots) {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "no size of a lane"));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "invalid size of a ring"));
         }
         examine(file, lane_words(rings, slots), SEALS)?;
         Self::map_lane(file, rings, slots)
@@ -99,7 +99,7 @@ impl Mapping {
     /// under the same conditions as a lane.
     pub(super) fn adopt_segment(file: BorrowedFd<'_>, words: usize, slots: usize) -> io::Result<Self> {
         if !segment::is_segment(words, slots) {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "no size of a segment"));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "invalid size of a segment"));
         }
         examine(file, words, SEGMENT_SEALS)?;
         Self::map(file, words, libc::PROT_READ)
@@ -111,7 +111,7 @@ impl Mapping {
         if at == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        let words_at = NonNull::new(at.cast()).expect("the kernel maps nothing at 0 unasked");
+        let words_at = NonNull::new(at.cast()).expect("mmap without a hint never returns address 0");
         Ok(Self { words: words_at, len: words, holds: 0, urgent: 0 })
     }
 
@@ -176,20 +176,20 @@ fn examine(file: BorrowedFd<'_>, words: usize, sealed: libc::c_int) -> io::Resul
     // SAFETY: no pointers.
     let seals = check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) })?;
     if seals & sealed != sealed || seals & libc::F_SEAL_WRITE != 0 {
-        return refused("not sealed as it should be");
+        return refused("the memory file lacks the required seals");
     }
     // SAFETY: all-zero is a valid value of this C structure.
     let mut status: libc::stat = unsafe { std::mem::zeroed() };
     // SAFETY: `status` is alive and written by the call.
     check(unsafe { libc::fstat(file.as_raw_fd(), &mut status) })?;
     if usize::try_from(status.st_size) != Ok(words * 8) {
-        return refused("not of the size that was said");
+        return refused("the memory file does not have the announced size");
     }
     // Huge pages may be unavailable when they are touched.
     // SAFETY: no pointers.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     if i128::from(status.st_blksize) != i128::from(page) {
-        return refused("not of ordinary pages");
+        return refused("the memory file does not use ordinary pages");
     }
     Ok(())
 }
@@ -292,7 +292,7 @@ mod tests {
         }
         let unsealed = anonymous_file(c"takt-shm", lane_words(RINGS, SLOTS)).expect("memory");
         assert!(Mapping::adopt(unsealed.as_fd(), RINGS, SLOTS).is_err());
-        let other = File::open("/dev/zero").expect("it is there");
+        let other = File::open("/dev/zero").expect("the file exists");
         assert!(Mapping::adopt(other.as_fd(), RINGS, SLOTS).is_err());
     }
 
@@ -302,12 +302,12 @@ mod tests {
     fn segment_is_writable_by_its_creator_alone() {
         let (ours, file) = Mapping::create_segment(SEGMENT).expect("memory");
         let theirs = Mapping::adopt_segment(file.as_fd(), SEGMENT, SLOTS).expect("a segment");
-        assert!(Mapping::map(file.as_fd(), SEGMENT, READ_WRITE).is_err(), "nobody else maps it to write");
+        assert!(Mapping::map(file.as_fd(), SEGMENT, READ_WRITE).is_err(), "a second writable mapping is refused");
         ours.words(0..1)[0].store(7, Ordering::Relaxed);
         let file = File::from(file);
         assert!((&file).write_all(b"x").is_err() && file.set_len(0).is_err());
         drop((ours, file));
-        assert_eq!(theirs.words(0..1)[0].load(Ordering::Relaxed), 7, "it outlives its maker");
+        assert_eq!(theirs.words(0..1)[0].load(Ordering::Relaxed), 7, "the mapping outlives its creator");
     }
 
     #[test]
@@ -321,7 +321,7 @@ mod tests {
         }
         let writable = anonymous_file(c"takt-segment", SEGMENT).expect("memory");
         assert!(Mapping::adopt_segment(writable.as_fd(), SEGMENT, SLOTS).is_err());
-        seal(writable.as_fd(), SEALS).expect("it can be sealed");
+        seal(writable.as_fd(), SEALS).expect("the file can be sealed");
         assert!(Mapping::adopt_segment(writable.as_fd(), SEGMENT, SLOTS).is_err());
     }
 }

@@ -410,7 +410,7 @@ impl Transport for ShmTransport {
         lent: &Lent,
     ) -> Result<(), TransportError> {
         if lent.object().is_none() && !self.outgoing.owns(lent) {
-            return Err(TransportError::new("commit", "a lent payload", io::ErrorKind::InvalidInput.into()));
+            return Err(TransportError::new("commit", "a loaned payload", io::ErrorKind::InvalidInput.into()));
         }
         self.send(len, flow, destinations, Some(lent))
     }

@@ -87,7 +87,7 @@ impl Ports {
         if let Some(port) = port {
             let next = self.next_port + 1;
             self.next_port =
-                Some(next).filter(|next| *next < URGENT).ok_or_else(|| exhausted("all ports were used"))?;
+                Some(next).filter(|next| *next < URGENT).ok_or_else(|| exhausted("all flow ids are used up"))?;
             let at = self.open.partition_point(|open| open.port < port);
             self.open.insert(at, Open { port, flow: id, urgency });
         }

@@ -253,8 +253,7 @@ impl Segment {
             let (free, out) = (Vec::with_capacity(self.slots_max), VecDeque::with_capacity(self.slots_max));
             self.classes.insert(class, Class { len: size, free, out });
         }
-        let slot =
-            Arc::get_mut(&mut self.slots[self.cut]).expect("one that is not cut was never given out, or is free");
+        let slot = Arc::get_mut(&mut self.slots[self.cut]).expect("an uncut slot was never loaned, or is free");
         (slot.start, slot.len) = (self.fresh, size);
         self.classes[class].out.push_back(self.cut as u32);
         self.fresh += size;
@@ -325,7 +324,7 @@ mod tests {
             assert_eq!((lent.len(), lent.bytes()), (99_999, Some(&vec![n as u8; 99_999][..])));
             let mut some = [1, 1, 77];
             lent.copy_to(99_997, &mut some);
-            assert_eq!(some, [n as u8, n as u8, 77], "what is beyond the end is left");
+            assert_eq!(some, [n as u8, n as u8, 77], "octets beyond the end are unchanged");
             assert!(segment.owns(lent) && !self::segment().owns(lent));
         }
     }
@@ -333,7 +332,7 @@ mod tests {
     #[test]
     fn slot_is_free_when_neither_process_nor_lane_holds_it() {
         let mut segment = segment();
-        let lent = segment.loan(1 << 20, NOBODY).expect("all of it").finish(5);
+        let lent = segment.loan(1 << 20, NOBODY).expect("the whole segment is free").finish(5);
         let first = lent.piece();
         let other = lent.clone();
         assert!(segment.loan(1, NOBODY).is_none());
@@ -352,7 +351,7 @@ mod tests {
         let mut seen = std::collections::BTreeSet::new();
         let mut last = None;
         for _ in 0..100 {
-            let lent = segment.loan(5000, NOBODY).expect("there is room").finish(5000);
+            let lent = segment.loan(5000, NOBODY).expect("the segment has free space").finish(5000);
             seen.insert(lent.piece().slot);
             last = Some(lent);
         }
@@ -367,7 +366,7 @@ mod tests {
         assert_eq!(small.len(), (1 << 20) / SLOT_LEN_MIN);
         assert!(segment.loan(1 << 20, NOBODY).is_none());
         drop(small);
-        assert!(segment.loan(1 << 20, |slot| slot == 7).is_none(), "one is held");
+        assert!(segment.loan(1 << 20, |slot| slot == 7).is_none(), "one slot is held");
         assert!(segment.loan(1 << 20, NOBODY).is_some());
         assert!(segment.loan((1 << 20) + 1, NOBODY).is_none() && segment.loan(0, NOBODY).is_none());
     }

@@ -271,18 +271,18 @@ mod tests {
 
     fn pair() -> (OwnedFd, OwnedFd, OwnedFd) {
         let name = random().expect("randomness");
-        let listener = listen_at(name).expect("the name is free");
-        let caller = connect_to(name).expect("somebody listens");
-        let answerer = accept(listener.as_fd()).expect("somebody called");
+        let listener = listen_at(name).expect("the name is not in use");
+        let caller = connect_to(name).expect("the peer listens");
+        let answerer = accept(listener.as_fd()).expect("the caller connected");
         (listener, caller, answerer)
     }
 
     #[test]
     fn name_is_exclusive_and_free_after_its_owner() {
         let name = random().expect("randomness");
-        let refused = |result: io::Result<OwnedFd>| result.map(drop).expect_err("nobody is there").kind();
+        let refused = |result: io::Result<OwnedFd>| result.map(drop).expect_err("the peer is gone").kind();
         assert_eq!(refused(connect_to(name)), io::ErrorKind::ConnectionRefused);
-        let listener = listen_at(name).expect("the name is free");
+        let listener = listen_at(name).expect("the name is not in use");
         assert_eq!(refused(listen_at(name)), io::ErrorKind::AddrInUse);
         assert_eq!(refused(accept(listener.as_fd())), io::ErrorKind::WouldBlock);
         drop(listener);
@@ -300,28 +300,28 @@ mod tests {
     #[test]
     fn descriptors_are_handed_over() {
         let (_listener, caller, answerer) = pair();
-        let file = File::open("/proc/self/comm").expect("it is there");
-        send(caller.as_fd(), b"hello", &[file.as_fd(), caller.as_fd()]).expect("there is room");
+        let file = File::open("/proc/self/comm").expect("the file exists");
+        send(caller.as_fd(), b"hello", &[file.as_fd(), caller.as_fd()]).expect("the write succeeds");
         let mut message = [0; 16];
-        let received = receive(answerer.as_fd(), &mut message).expect("it is there");
+        let received = receive(answerer.as_fd(), &mut message).expect("a message is available");
         assert_eq!((received.len, received.truncated), (5, false));
         let mut text = String::new();
-        let [Some(first), Some(_)] = received.descriptors else { panic!("both are handed over") };
+        let [Some(first), Some(_)] = received.descriptors else { panic!("expected two descriptors") };
         File::from(first).read_to_string(&mut text).expect("readable");
         assert!(!text.is_empty());
-        send(caller.as_fd(), &[7; 17], &[]).expect("there is room");
-        let received = receive(answerer.as_fd(), &mut message).expect("it is there");
+        send(caller.as_fd(), &[7; 17], &[]).expect("the buffer has space");
+        let received = receive(answerer.as_fd(), &mut message).expect("a message is available");
         assert!(received.truncated && received.descriptors.iter().all(Option::is_none));
     }
 
     #[test]
     fn end_of_a_connection_is_detected() {
         let (_listener, caller, answerer) = pair();
-        let error = receive(answerer.as_fd(), &mut [0; 4]).expect_err("nothing was sent");
+        let error = receive(answerer.as_fd(), &mut [0; 4]).expect_err("no message was sent");
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
         drop(caller);
-        assert_eq!(receive(answerer.as_fd(), &mut [0; 4]).expect("it is the end").len, 0);
-        let error = send(answerer.as_fd(), &[1], &[]).expect_err("nobody is there");
+        assert_eq!(receive(answerer.as_fd(), &mut [0; 4]).expect("the end of the stream").len, 0);
+        let error = send(answerer.as_fd(), &[1], &[]).expect_err("the peer is gone");
         assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
     }
 

@@ -20,13 +20,13 @@ fn at(transport: &ShmTransport) -> Locator {
 }
 
 fn send(transport: &mut ShmTransport, bytes: &[u8], to: Locator) {
-    transport.loan().expect("a frame is lent")[..bytes.len()].copy_from_slice(bytes);
-    transport.commit(bytes.len(), FlowId::DEFAULT, &[to]).expect("the frame is taken");
-    transport.flush().expect("flushing works");
+    transport.loan().expect("a frame is loaned")[..bytes.len()].copy_from_slice(bytes);
+    transport.commit(bytes.len(), FlowId::DEFAULT, &[to]).expect("the frame is accepted");
+    transport.flush().expect("flush succeeds");
 }
 
 fn receive(transport: &mut ShmTransport) -> Option<Vec<u8>> {
-    transport.recv(Scan::All).expect("receiving works").map(|frame| frame.to_vec())
+    transport.recv(Scan::All).expect("receive succeeds").map(|frame| frame.to_vec())
 }
 
 /// Test participant that has a lane to `other` and can write anything to it.
@@ -42,7 +42,7 @@ impl Stranger {
     const SLOTS: usize = 512;
 
     fn of(other: &ShmTransport) -> Self {
-        let socket = syscall::connect_to(other.name).expect("it listens");
+        let socket = syscall::connect_to(other.name).expect("the peer listens");
         let (memory, file) = Mapping::create(Self::RINGS, Self::SLOTS).expect("memory");
         let segment = Segment::create(1 << 20, Self::SLOTS).expect("memory");
         Self { socket, memory, file, segment }
@@ -60,7 +60,7 @@ impl Stranger {
 
     fn say(&self, bytes: &[u8], files: bool) {
         let files = [self.file.as_fd(), self.segment.file()][..if files { 2 } else { 0 }].to_vec();
-        syscall::send(self.socket.as_fd(), bytes, &files).expect("there is room");
+        syscall::send(self.socket.as_fd(), bytes, &files).expect("the write succeeds");
     }
 
     fn ring(&self) -> &[AtomicU64] {
@@ -93,7 +93,7 @@ fn datagrams_of_an_ended_writer_are_still_read() {
     }
     assert_eq!(receive(&mut b), None);
     assert_eq!(receive(&mut b), None);
-    assert!(b.incoming.is_empty(), "its lane is gone");
+    assert!(b.incoming.is_empty(), "its ring is gone");
     assert_eq!(b.stats().receive_errors, 0);
 }
 
@@ -117,23 +117,23 @@ fn closed_reader_is_reported_and_not_served() {
 fn end_without_farewell_is_reported_as_end_of_the_process() {
     for is_accepted in [true, false] {
         let mut a = open();
-        let (name, listener) = listen().expect("a name is free");
+        let (name, listener) = listen().expect("a name is not in use");
         let to = a.host.locator(name, USER);
         assert!(a.reach(&to));
-        let connection = is_accepted.then(|| syscall::accept(listener.as_fd()).expect("it was called"));
+        let connection = is_accepted.then(|| syscall::accept(listener.as_fd()).expect("the caller connected"));
         // The peer has a lane to `a` under its name.
         let mut b = Stranger::of(&a);
         b.say(&Hello { name, ..b.hello(&a) }.to_bytes(), true);
         let mut tail = ring::Tail::default();
         for n in [1, 2] {
-            tail.push(b.ring(), ring::Ports { to: USER, from: USER }, &[n]).expect("there is room");
+            tail.push(b.ring(), ring::Ports { to: USER, from: USER }, &[n]).expect("the ring has free space");
         }
         assert_eq!(receive(&mut a), Some(vec![1]));
-        b.socket = syscall::connect_to(a.name).expect("it listens");
+        b.socket = syscall::connect_to(a.name).expect("the peer listens");
         drop((connection, listener));
         // Polls the connections, as happens regularly during a flood of data.
-        a.look().expect("looking works");
-        assert_eq!(a.poll_lost(), None, "something is left to be read");
+        a.look().expect("poll succeeds");
+        assert_eq!(a.poll_lost(), None, "unread data remains");
         assert_eq!(receive(&mut a), Some(vec![2]));
         assert_eq!(a.poll_lost(), Some(Lost { locator: to, has_ended: true }), "accepted: {is_accepted}");
         assert_eq!((receive(&mut a), a.poll_lost()), (None, None), "once");
@@ -160,16 +160,16 @@ fn participant_without_peers_has_no_segment() {
     assert!(a.outgoing.segment.is_none() && b.outgoing.segment.is_none());
     send(&mut a, &[1], at(&b));
     assert_eq!(receive(&mut b), Some(vec![1]));
-    assert!(a.outgoing.segment.is_some() && b.outgoing.segment.is_none(), "who receives needs none");
+    assert!(a.outgoing.segment.is_some() && b.outgoing.segment.is_none(), "a receiver needs no segment");
 }
 
 #[test]
 fn unused_name_is_not_reached() {
     let mut a = open();
     let to = a.host.locator(1, USER);
-    assert!(a.serves(&to), "nothing is known against it");
+    assert!(a.serves(&to), "the locator is not known to be unreachable");
     assert!(!a.reach(&to) && !a.serves(&to));
-    assert_eq!(a.poll_lost(), None, "it was never reached");
+    assert_eq!(a.poll_lost(), None, "the peer was never connected");
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn number_of_lanes_is_bounded() {
     let mut fourth = open();
     send(&mut fourth, &[4], at(&few));
     assert_eq!(receive(&mut few), Some(vec![4]));
-    assert!(!third.reach(&at(&few)), "it does not try again");
+    assert!(!third.reach(&at(&few)), "the connection is not retried");
 }
 
 /// Invalid first messages are refused and counted, without effect on other participants.
@@ -246,12 +246,12 @@ fn peers_with_an_invalid_hello_are_refused() {
         |s, hello| s.say(&Hello { segment: hello.segment - 512, ..hello }.to_bytes(), true),
         |s, hello| {
             let lanes = [s.file.as_fd(), s.file.as_fd()];
-            syscall::send(s.socket.as_fd(), &hello.to_bytes(), &lanes).expect("there is room");
+            syscall::send(s.socket.as_fd(), &hello.to_bytes(), &lanes).expect("the write succeeds");
         },
         |s, hello| {
-            let other = std::fs::File::open("/dev/zero").expect("it is there");
+            let other = std::fs::File::open("/dev/zero").expect("the file exists");
             syscall::send(s.socket.as_fd(), &hello.to_bytes(), &[other.as_fd(), s.segment.file()])
-                .expect("there is room");
+                .expect("the write succeeds");
         },
     ];
     for (n, greet) in (1..).zip(greetings) {
@@ -273,7 +273,7 @@ fn another_user_is_refused() {
     let other = std::thread::scope(|scope| {
         let other = scope.spawn(|| {
             let is_other = syscall::act_as(syscall::own_user() + 1);
-            (is_other, Stranger::of(&b), syscall::listen_at(name).expect("the name is free"))
+            (is_other, Stranger::of(&b), syscall::listen_at(name).expect("the name is not in use"))
         });
         other.join().expect("the thread ends")
     });
@@ -297,7 +297,7 @@ fn silent_peers_do_no_harm() {
     silent.say(&[9; 100], true);
     assert_eq!((receive(&mut b), receive(&mut b)), (None, None));
     let mut tail = ring::Tail::default();
-    tail.push(silent.ring(), ring::Ports { to: USER, from: 3 }, b"late").expect("there is room");
+    tail.push(silent.ring(), ring::Ports { to: USER, from: 3 }, b"late").expect("the ring has free space");
     assert_eq!(receive(&mut b), Some(b"late".to_vec()));
     assert_eq!(b.stats().receive_errors, 0);
 }
@@ -315,7 +315,7 @@ fn lane_with_invalid_contents_is_closed() {
         send(&mut honest, &[1], at(&b));
         assert_eq!((receive(&mut b), receive(&mut b)), (Some(vec![1]), None));
         assert_eq!(b.stats().receive_errors, 1, "{word:#x}");
-        let error = syscall::send(stranger.socket.as_fd(), &BELL, &[]).expect_err("it hung up");
+        let error = syscall::send(stranger.socket.as_fd(), &BELL, &[]).expect_err("the peer closed the connection");
         assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
     }
 }
@@ -324,10 +324,10 @@ fn lane_with_invalid_contents_is_closed() {
 #[test]
 fn reader_with_an_invalid_head_loses_its_lane() {
     let (mut a, b) = (open(), open());
-    let (name, listener) = listen().expect("a name is free");
+    let (name, listener) = listen().expect("a name is not in use");
     let to = a.host.locator(name, USER);
     assert!(a.reach(&to));
-    let connection = syscall::accept(listener.as_fd()).expect("it was called");
+    let connection = syscall::accept(listener.as_fd()).expect("the caller connected");
     let mut message = [0; HELLO_LEN];
     let received = syscall::receive(connection.as_fd(), &mut message).expect("a greeting");
     let hello = Hello::parse(&message).expect("a greeting");
@@ -342,7 +342,7 @@ fn reader_with_an_invalid_head_loses_its_lane() {
     assert_eq!(a.poll_lost(), Some(Lost { locator: to, has_ended: false }));
     let sent = a.stats().datagrams_out;
     send(&mut a, &[1], at(&b));
-    assert_eq!(a.stats().datagrams_out, sent + 1, "others are reached");
+    assert_eq!(a.stats().datagrams_out, sent + 1, "other peers are reached");
 }
 
 /// A flood to a closed port neither keeps a call busy nor leaves datagrams without a wake-up.
@@ -362,7 +362,7 @@ fn flood_to_a_closed_port_does_not_keep_a_call_busy() {
         if let Some(found) = receive(&mut b) {
             break found;
         }
-        assert!(crate::readiness::wait(&b.descriptors, None).expect("waiting works"), "told that there is more");
+        assert!(crate::readiness::wait(&b.descriptors, None).expect("wait succeeds"), "more data is signaled");
     };
     assert_eq!(found, [7]);
     assert!(calls > count / (STRAYS_PER_CALL * ATTEMPTS_TO_SLEEP + STRAYS_PER_CALL + 1), "{calls}");
@@ -391,20 +391,20 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
 #[test]
 fn silent_connections_are_bounded_and_end_after_a_second() {
     let (mut a, mut b) = (open(), open());
-    let silent: Vec<OwnedFd> = (0..300).map(|_| syscall::connect_to(b.name).expect("it listens")).collect();
+    let silent: Vec<OwnedFd> = (0..300).map(|_| syscall::connect_to(b.name).expect("the peer listens")).collect();
     send(&mut a, &[7], at(&b));
     let since = std::time::Instant::now();
     while receive(&mut b) != Some(vec![7]) {
-        assert!(since.elapsed() < PATIENCE, "another participant gets through");
+        assert!(since.elapsed() < PATIENCE, "another participant connects");
     }
     assert!(b.incoming.len() <= incoming::SILENT_MAX + 1, "{}", b.incoming.len());
     while b.incoming.len() > 1 {
         assert_eq!(receive(&mut b), None);
         assert!(since.elapsed() < PATIENCE, "{} are left", b.incoming.len());
     }
-    assert_eq!(b.incoming.refused, 300, "each is counted");
+    assert_eq!(b.incoming.refused, 300, "each refusal is counted");
     send(&mut a, &[8], at(&b));
-    assert_eq!(receive(&mut b), Some(vec![8]), "the lane is still there");
+    assert_eq!(receive(&mut b), Some(vec![8]), "the ring still exists");
     drop(silent);
 }
 
@@ -415,10 +415,10 @@ const LIMITS: [(&str, &str); 2] = [("-f 0", "RLIMIT_FSIZE"), ("-v 300000", "B of
 fn open_below(limit: &str) {
     let line = format!("ulimit {limit} && exec \"$0\" \"$@\"");
     let mut limited = std::process::Command::new("sh");
-    limited.arg("-c").arg(line).arg(std::env::current_exe().expect("this program")).env("TAKT_TEST_LIMIT", limit);
+    limited.arg("-c").arg(line).arg(std::env::current_exe().expect("own path")).env("TAKT_TEST_LIMIT", limit);
     limited.args(["--ignored", "--exact", "shm::tests::process_with_a_limit", "--nocapture"]);
     // Its output goes to a pipe, since the limit applies to files.
-    let output = limited.output().expect("it can be run");
+    let output = limited.output().expect("the shell can be run");
     let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && said.contains("1 passed"), "{limit}: {} {said}", output.status);
 }
@@ -437,7 +437,7 @@ fn limit_of_address_space_is_an_error_at_open() {
 #[ignore = "role: started by other tests"]
 fn process_with_a_limit() {
     let limit = std::env::var("TAKT_TEST_LIMIT").expect("another test starts this one");
-    let (_, expected) = LIMITS.into_iter().find(|(known, _)| *known == limit).expect("it is one of them");
-    let error = ShmTransport::open(&ShmConfig::default()).map(drop).expect_err("there is a limit").to_string();
+    let (_, expected) = LIMITS.into_iter().find(|(known, _)| *known == limit).expect("the limit is known");
+    let error = ShmTransport::open(&ShmConfig::default()).map(drop).expect_err("the limit applies").to_string();
     assert!(error.contains(expected), "{error}");
 }

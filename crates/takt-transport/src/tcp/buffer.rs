@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn bytes_leave_in_the_order_in_which_they_came() {
         let mut buffer = Buffer::new(8);
-        assert!(buffer.push(b"abcde") && !buffer.push(b"fghi"), "all or nothing");
+        assert!(buffer.push(b"abcde") && !buffer.push(b"fghi"), "a push is complete or fails");
         let taken = buffer.consume(3);
         assert_eq!(buffer.taken(taken), b"abc");
         assert_eq!(buffer.free(), 6);

@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(links.of_guest(who(1), Locator::KIND_TCP_V4), Some(first));
         let name = links.get(first).name;
         assert!(name.port >= FIRST_NAME && links.find(&name) == Some(first));
-        assert_eq!(links.find(&Locator { port: FIRST_NAME + 77, ..name }), None, "nobody came by that name");
+        assert_eq!(links.find(&Locator { port: FIRST_NAME + 77, ..name }), None, "no connection has that name");
     }
 
     #[test]
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(links.find(&listener(3)), Some(b));
         links.get_mut(a).connection = Some(1);
         links.get_mut(b).connection = Some(2);
-        assert_eq!(links.find(&listener(4)), None, "all are in use");
+        assert_eq!(links.find(&listener(4)), None, "all names are in use");
         assert_eq!((links.find(&listener(1)), links.find(&listener(3))), (Some(a), Some(b)));
     }
 

@@ -144,7 +144,7 @@ impl TcpTransport {
         };
         #[cfg(not(feature = "tls"))]
         if let Some(tls) = &transport.config.tls {
-            let why = io::Error::new(io::ErrorKind::Unsupported, "this was built without the feature `tls`");
+            let why = io::Error::new(io::ErrorKind::Unsupported, "this build lacks the feature `tls`");
             return Err(TransportError::new("use TLS with", tls.certificate.display(), why));
         }
         transport.listen()?;
@@ -320,10 +320,10 @@ impl Transport for TcpTransport {
             TransportError::new("commit", "a message", io::Error::new(io::ErrorKind::InvalidInput, why))
         };
         if !self.is_loaned || len > MESSAGE_MAX {
-            return Err(wrong("longer than the frame, or no frame was lent"));
+            return Err(wrong("the message is longer than the frame, or no frame is loaned"));
         }
         let message = &self.frame[LENGTH..LENGTH + len];
-        let (_, prefix) = framing::sender(message).ok_or_else(|| wrong("it does not begin with a header of RTPS"))?;
+        let (_, prefix) = framing::sender(message).ok_or_else(|| wrong("it does not begin with an RTPS header"))?;
         self.own = Some(prefix);
         self.is_loaned = false;
         framing::wrap(&mut self.frame[..LENGTH + len]);

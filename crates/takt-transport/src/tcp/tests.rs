@@ -52,14 +52,14 @@ fn framed(message: &[u8]) -> Vec<u8> {
 
 fn send(transport: &mut TcpTransport, participant: u8, text: &[u8], to: Locator) {
     let message = message(participant, text);
-    transport.loan().expect("a frame is lent")[..message.len()].copy_from_slice(&message);
-    transport.commit(message.len(), FlowId::DEFAULT, &[to]).expect("the frame is taken");
-    transport.flush().expect("flushing works");
+    transport.loan().expect("a frame is loaned")[..message.len()].copy_from_slice(&message);
+    transport.commit(message.len(), FlowId::DEFAULT, &[to]).expect("the frame is accepted");
+    transport.flush().expect("flush succeeds");
 }
 
 /// Receives a message, and returns it without its header, with its source.
 fn taken(transport: &mut TcpTransport) -> Option<(Vec<u8>, Locator)> {
-    let frame = transport.recv(Scan::All).expect("receiving works")?;
+    let frame = transport.recv(Scan::All).expect("receive succeeds")?;
     Some((frame[framing::HEADER..].to_vec(), frame.meta.source))
 }
 
@@ -70,9 +70,9 @@ fn until<T>(transports: &mut [&mut TcpTransport], mut find: impl FnMut(&mut [&mu
         if let Some(found) = find(transports) {
             return found;
         }
-        assert!(since.elapsed() < PATIENCE, "waited in vain");
+        assert!(since.elapsed() < PATIENCE, "the wait timed out");
         let all: Vec<RawFd> = transports.iter().flat_map(|transport| transport.descriptors().to_vec()).collect();
-        readiness::wait(&all, Some(Duration::from_millis(20))).expect("waiting works");
+        readiness::wait(&all, Some(Duration::from_millis(20))).expect("wait succeeds");
     }
 }
 
@@ -116,10 +116,10 @@ fn lost_connection_is_reopened_and_keeps_its_locator() {
     send(&mut b, 2, b"answer", at_a);
     receive(&mut [&mut b, &mut a]);
     for round in 0..3 {
-        let token = b.connections.iter().next().expect("one is open").token;
+        let token = b.connections.iter().next().expect("a connection is open").token;
         b.close(token, Instant::now());
         send(&mut b, 2, b"lost", at_a);
-        assert_eq!(b.stats().send_errors.host_unreachable, round + 1, "there is no connection");
+        assert_eq!(b.stats().send_errors.host_unreachable, round + 1, "no connection exists");
         // No message is sent: A reconnects without being asked, and B recognizes it by its first
         // message.
         until_counted(&mut a, |counts| counts.opened == round + 2 && counts.lost == round + 1);
@@ -133,7 +133,7 @@ fn lost_connection_is_reopened_and_keeps_its_locator() {
 #[test]
 fn attempts_become_rarer_at_a_closed_port() {
     let gone = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
-    let to = Locator { kind: Locator::KIND_TCP_V4, ..gone.local_addr().expect("it is bound").into() };
+    let to = Locator { kind: Locator::KIND_TCP_V4, ..gone.local_addr().expect("the socket is bound").into() };
     drop(gone);
     let mut a = open(&nobody());
     for _ in 0..1000 {
@@ -166,7 +166,7 @@ fn two_connections_are_merged() {
             all.iter().all(|one| one.connections.len() == 1).then_some(())
         });
         let merged = (a.stats().connections.merged, b.stats().connections.merged);
-        assert_eq!(merged, if lower_first { (0, 1) } else { (1, 0) }, "the higher lets its own go");
+        assert_eq!(merged, if lower_first { (0, 1) } else { (1, 0) }, "the higher address closes");
         // Both links still work.
         for to in [at_b, guest_b] {
             send(&mut a, a_is, b"still", to);
@@ -193,14 +193,14 @@ fn invalid_stream_closes_its_connection() {
     {
         let bytes =
             if bytes.len() < 28 && bytes.starts_with(b"RTPS") { [bytes, &[0; 28]].concat() } else { bytes.to_vec() };
-        let mut liar = TcpStream::connect(address(at_of(&b))).expect("it listens");
-        liar.write_all(&bytes).expect("it takes some");
+        let mut liar = TcpStream::connect(address(at_of(&b))).expect("the peer listens");
+        liar.write_all(&bytes).expect("the write succeeds");
         let mut texts = 0;
         until(&mut [&mut b], |all| {
             texts += u64::from(taken(all[0]).is_some());
             (all[0].stats().connections.malformed == count).then_some(())
         });
-        assert_eq!(texts, whole, "what came before is whole");
+        assert_eq!(texts, whole, "earlier messages are complete");
         assert_eq!(b.connections.len(), 0);
         liar.set_read_timeout(Some(PATIENCE)).expect("a timeout");
         assert!(!matches!(liar.read(&mut [0; 8]), Ok(1..)), "closed");
@@ -210,9 +210,9 @@ fn invalid_stream_closes_its_connection() {
 #[test]
 fn connection_without_a_message_expires() {
     let mut b = open(&TcpConfig { patience: Duration::from_millis(50), ..listener() });
-    let mut silent = TcpStream::connect(address(at_of(&b))).expect("it listens");
+    let mut silent = TcpStream::connect(address(at_of(&b))).expect("the peer listens");
     // An incomplete message is not enough.
-    silent.write_all(&framed(&message(7, b"late"))[..27]).expect("it takes some");
+    silent.write_all(&framed(&message(7, b"late"))[..27]).expect("the write succeeds");
     until_counted(&mut b, |counts| counts.expired == 1);
     assert_eq!((b.connections.len(), b.stats().datagrams_in), (0, 0));
 }
@@ -220,11 +220,11 @@ fn connection_without_a_message_expires() {
 #[test]
 fn connection_with_a_message_may_be_silent() {
     let mut b = open(&TcpConfig { patience: Duration::from_millis(20), ..listener() });
-    let mut quiet = TcpStream::connect(address(at_of(&b))).expect("it listens");
-    quiet.write_all(&framed(&message(7, b"hello"))).expect("it takes it");
+    let mut quiet = TcpStream::connect(address(at_of(&b))).expect("the peer listens");
+    quiet.write_all(&framed(&message(7, b"hello"))).expect("the write succeeds");
     receive(&mut [&mut b]);
-    let mut silent = TcpStream::connect(address(at_of(&b))).expect("it listens");
-    silent.write_all(b"RTPS").expect("it takes some");
+    let mut silent = TcpStream::connect(address(at_of(&b))).expect("the peer listens");
+    silent.write_all(b"RTPS").expect("the write succeeds");
     until_counted(&mut b, |counts| counts.expired == 1);
     assert_eq!(b.connections.len(), 1);
 }
@@ -233,20 +233,20 @@ fn connection_with_a_message_may_be_silent() {
 fn connections_are_bounded() {
     let config = TcpConfig { connections_max: 4, unproven_max: 2, connections_per_address_max: 3, ..listener() };
     let mut b = open(&config);
-    let connect = || TcpStream::connect(address(at_of(&b))).expect("the kernel accepts");
+    let connect = || TcpStream::connect(address(at_of(&b))).expect("the connection is accepted");
     let silent: Vec<TcpStream> = (0..2).map(|_| connect()).collect();
     let speaking = connect();
     until_counted(&mut b, |counts| counts.opened == 3);
-    assert_eq!((b.stats().connections.expired, b.connections.len()), (1, 2), "the oldest that is silent gave way");
+    assert_eq!((b.stats().connections.expired, b.connections.len()), (1, 2), "the oldest silent connection was closed");
     let mut speak = |mut who: TcpStream, participant| {
-        who.write_all(&framed(&message(participant, b"me"))).expect("it takes it");
+        who.write_all(&framed(&message(participant, b"me"))).expect("the write succeeds");
         receive(&mut [&mut b]);
         who
     };
     let speaking = speak(speaking, 1);
     let mut more: Vec<TcpStream> = Vec::new();
     for participant in 2..4 {
-        let one = TcpStream::connect(speaking.peer_addr().expect("it is open")).expect("the kernel accepts");
+        let one = TcpStream::connect(speaking.peer_addr().expect("the stream is open")).expect("accepted");
         if participant == 2 {
             more.push(speak(one, participant));
         } else {
@@ -261,21 +261,21 @@ fn connections_are_bounded() {
 #[test]
 fn queue_is_bounded_and_lost_messages_are_counted() {
     let never_reads = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
-    let to = Locator { kind: Locator::KIND_TCP_V4, ..never_reads.local_addr().expect("it is bound").into() };
+    let to = Locator { kind: Locator::KIND_TCP_V4, ..never_reads.local_addr().expect("the socket is bound").into() };
     let mut a = open(&TcpConfig { send_queue_bytes: 0, ..nobody() });
     let mut sent = 0_u64;
     while a.stats().send_errors.would_block < 10 {
         send(&mut a, 1, &[7; 60_000], to);
         sent += 1;
-        assert!(sent < 10_000, "the kernel's buffers have an end");
+        assert!(sent < 10_000, "the kernel buffers are finite");
     }
     assert_eq!(a.stats().datagrams_out, sent - 10);
     // Queued messages arrive whole, as soon as there is a receiver.
-    let (mut reader, _) = never_reads.accept().expect("it is there");
+    let (mut reader, _) = never_reads.accept().expect("the connection is accepted");
     let expected = a.stats().datagrams_out as usize * (LENGTH + framing::HEADER + 60_000);
     let drained = std::thread::spawn(move || {
         let mut bytes = vec![0; expected];
-        reader.read_exact(&mut bytes).expect("all that was taken");
+        reader.read_exact(&mut bytes).expect("all accepted octets arrive");
         let mut at = 0;
         while let Ok(Some(len)) = framing::next(&bytes[at..]) {
             at += len;
@@ -286,22 +286,22 @@ fn queue_is_bounded_and_lost_messages_are_counted() {
         assert_eq!(taken(all[0]), None);
         drained.is_finished().then_some(())
     });
-    assert_eq!(drained.join().expect("it read all"), expected);
+    assert_eq!(drained.join().expect("the reader received everything"), expected);
 }
 
 #[test]
 fn only_rtps_messages_are_carried() {
     let (mut a, b) = (open(&nobody()), open(&listener()));
-    a.loan().expect("a frame is lent")[..24].fill(b'x');
+    a.loan().expect("a frame is loaned")[..24].fill(b'x');
     let error = a.commit(24, FlowId::DEFAULT, &[at_of(&b)]).expect_err("no header").to_string();
-    assert!(error.contains("header of RTPS"), "{error}");
+    assert!(error.contains("RTPS header"), "{error}");
     // The frame is still loaned.
     send(&mut a, 1, b"", at_of(&b));
 }
 
 /// Opens a connection that carries nothing.
 fn silent(to: Locator) -> TcpStream {
-    TcpStream::connect(address(to)).expect("the kernel accepts")
+    TcpStream::connect(address(to)).expect("the connection is accepted")
 }
 
 #[test]
@@ -317,7 +317,7 @@ fn flood_of_silent_connections_leaves_room_for_a_participant() {
     assert_eq!(
         (b.connections.len(), counts.expired, counts.refused),
         (16, 184, 0),
-        "unproven_max, the oldest gave way"
+        "above unproven_max, the oldest connection was closed"
     );
     let mut a = open(&nobody());
     send(&mut a, 1, b"let me in", at_of(&b));
@@ -347,15 +347,15 @@ fn slow_sender_delays_no_other() {
     let mut b = open(&listener());
     let frame = framed(&message(7, &[1; 60_000]));
     let mut slow = silent(at_of(&b));
-    slow.write_all(&framed(&message(7, b"proven"))).expect("it takes it");
+    slow.write_all(&framed(&message(7, b"proven"))).expect("the write succeeds");
     assert_eq!(receive(&mut [&mut b]).0, b"proven");
-    slow.write_all(&frame[..frame.len() - 1]).expect("it takes it");
+    slow.write_all(&frame[..frame.len() - 1]).expect("the write succeeds");
     let mut a = open(&nobody());
     for _ in 0..100 {
         send(&mut a, 1, b"meanwhile", at_of(&b));
         assert_eq!(receive(&mut [&mut a, &mut b]).0, b"meanwhile");
     }
-    slow.write_all(&frame[frame.len() - 1..]).expect("it takes it");
+    slow.write_all(&frame[frame.len() - 1..]).expect("the write succeeds");
     assert_eq!(receive(&mut [&mut b]).0.len(), 60_000);
 }
 
@@ -363,8 +363,8 @@ fn slow_sender_delays_no_other() {
 fn half_closed_connection_delivers_its_messages_and_ends() {
     let mut b = open(&listener());
     let mut half = silent(at_of(&b));
-    half.write_all(&framed(&message(7, b"last words"))).expect("it takes it");
-    half.shutdown(std::net::Shutdown::Write).expect("it is open");
+    half.write_all(&framed(&message(7, b"last words"))).expect("the write succeeds");
+    half.shutdown(std::net::Shutdown::Write).expect("the stream is open");
     assert_eq!(receive(&mut [&mut b]).0, b"last words");
     until_counted(&mut b, |counts| counts.lost == 1);
     assert_eq!(b.connections.len(), 0);

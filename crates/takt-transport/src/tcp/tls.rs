@@ -87,7 +87,7 @@ fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, TransportEr
     let failed = |error| unusable("read the certificates of", file, error);
     let all: Vec<_> = CertificateDer::pem_file_iter(file).map_err(failed)?.collect::<Result<_, _>>().map_err(failed)?;
     if all.is_empty() {
-        return Err(unusable("read the certificates of", file, "there is none in PEM"));
+        return Err(unusable("read the certificates of", file, "no certificate in PEM format"));
     }
     Ok(all)
 }

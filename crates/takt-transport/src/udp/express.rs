@@ -123,9 +123,9 @@ mod tests {
         let (mut express, exit) = (Express::new(), exit());
         let sends = (1..).find(|_| express.socket_to(&to(9), Family::V4, exit.as_raw_fd()).is_some());
         assert_eq!(sends, Some(SENDS_TO_OPEN));
-        let fd = express.socket_to(&to(9), Family::V4, exit.as_raw_fd()).expect("it stays open");
-        let socket = express.lanes[0].socket.as_ref().expect("it is open");
-        let bound = syscall::local_address(socket.as_fd()).expect("it is bound");
+        let fd = express.socket_to(&to(9), Family::V4, exit.as_raw_fd()).expect("the socket stays open");
+        let socket = express.lanes[0].socket.as_ref().expect("the socket is open");
+        let bound = syscall::local_address(socket.as_fd()).expect("the socket is bound");
         assert_eq!(bound.with_port(0).to_locator(), address(0).to_locator());
         express.give_up(fd);
         assert!((0..1000).all(|_| express.socket_to(&to(9), Family::V4, exit.as_raw_fd()).is_none()));

@@ -20,8 +20,8 @@ pub(crate) fn choose(config: &UdpConfig) -> Result<Vec<Interface>, TransportErro
     };
     if chosen.is_empty() {
         let why = match (config.ipv4, config.ipv6) {
-            (true, false) => "none is up with an address of IPv4, and IPv6 is off (TAKT_IPV6=1 switches it on)",
-            _ => "none is up with an address of the chosen protocols",
+            (true, false) => "no interface is up with an IPv4 address, and IPv6 is off (TAKT_IPV6=1 enables it)",
+            _ => "no interface is up with an address of the selected protocols",
         };
         let why = io::Error::new(io::ErrorKind::AddrNotAvailable, why);
         return Err(TransportError::new("find", "a network interface", why));
@@ -75,15 +75,15 @@ pub(super) fn ipv6_off(config: &UdpConfig, chosen: &[Interface]) -> Option<Warni
         ("", "") => None,
         ("", names) => Some(Warning {
             what: format!(
-                "{names} has link-local IPv6 addresses only, and IPv6 is off: no participant of another host is found"
+                "{names} has link-local IPv6 addresses only, and IPv6 is off: other hosts are not discovered"
             ),
-            remedy: "give it an address (ip address add, DHCP), or switch IPv6 on at all hosts of the link: \
+            remedy: "give it an IPv4 address (ip address add, DHCP), or enable IPv6 on all hosts of the link: \
                      DomainParticipantBuilder::ipv6(true), or TAKT_IPV6=1"
                 .into(),
         }),
         (names, _) => Some(Warning {
-            what: format!("{names} has IPv6 addresses only, and IPv6 is off: no participant there is found"),
-            remedy: "switch IPv6 on: DomainParticipantBuilder::ipv6(true), or TAKT_IPV6=1".into(),
+            what: format!("{names} has IPv6 addresses only, and IPv6 is off: participants there are not discovered"),
+            remedy: "enable IPv6: DomainParticipantBuilder::ipv6(true), or TAKT_IPV6=1".into(),
         }),
     }
 }
@@ -161,7 +161,7 @@ fn named(present: Vec<Interface>, names: &[String]) -> Result<Vec<Interface>, Tr
     for name in names {
         let found = find(&present, name).ok_or_else(|| {
             let there: Vec<&str> = present.iter().map(|i| i.name.as_str()).collect();
-            let why = format!("not up with an address; there are: {}", there.join(", "));
+            let why = format!("not up with an address; available: {}", there.join(", "));
             let why = io::Error::new(io::ErrorKind::NotFound, why);
             TransportError::new("use network interface", name, why)
         })?;
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn loopback_is_selected_by_name_and_by_address() {
         for name in ["lo", "127.0.0.1"] {
-            let chosen = choose(&config(&[name])).expect("lo is up");
+            let chosen = choose(&config(&[name])).expect("lo exists");
             let [lo] = &chosen[..] else { panic!("{chosen:?}") };
             assert_eq!(lo.name, "lo");
             assert!(lo.loopback && lo.multicast && lo.index > 0 && lo.mtu >= 1500);
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn address_selects_itself_alone_and_once() {
-        let chosen = choose(&config(&["127.0.0.1", "127.0.0.1"])).expect("lo is up");
+        let chosen = choose(&config(&["127.0.0.1", "127.0.0.1"])).expect("lo exists");
         assert_eq!(chosen.len(), 1);
         assert_eq!(chosen[0].addresses, [(Ipv4Addr::LOCALHOST.into(), 8)]);
         let bind = BindAddresses::new(&config(&["127.0.0.1"]).interfaces, &chosen);
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn link_local_addresses_count_as_ipv6_alone_only_where_no_interface_has_another_address() {
-        let address = |text: &str| -> IpAddr { text.parse().expect("an address") };
+        let address = |text: &str| -> IpAddr { text.parse().expect("a valid address") };
         let [ipv4, link_local, routable] = ["192.0.2.1", "fe80::1", "fd00::1"].map(address);
         let (none, both) = (vec![], vec![link_local, routable]);
         for (addresses, expected) in [
@@ -293,8 +293,8 @@ mod tests {
 
     #[test]
     fn link_local_addresses_are_the_last_resort() {
-        let link_local: (IpAddr, u8) = ("fe80::1".parse().expect("an address"), 64);
-        let global: (IpAddr, u8) = ("fd00::1".parse().expect("an address"), 64);
+        let link_local: (IpAddr, u8) = ("fe80::1".parse().expect("a valid address"), 64);
+        let global: (IpAddr, u8) = ("fd00::1".parse().expect("a valid address"), 64);
         let mut only = vec![link_local];
         drop_link_local(&mut only);
         assert_eq!(only, [link_local]);

@@ -216,8 +216,8 @@ impl UdpTransport {
     fn watch_interfaces(&mut self) {
         if let Err(e) = watch::Watch::new().and_then(|watch| self.receiver.watch(watch)) {
             self.warnings.add(Warning {
-                what: format!("interfaces that come and go are not noticed: {e}"),
-                remedy: "permit netlink sockets (NETLINK_ROUTE)".into(),
+                what: format!("changes of network interfaces are not detected: {e}"),
+                remedy: "allow netlink sockets (NETLINK_ROUTE)".into(),
             });
         }
     }
@@ -227,7 +227,7 @@ impl UdpTransport {
         match sockets.iter().try_for_each(|socket| syscall::knows_segments(socket.as_fd())) {
             Ok(()) => self.sender.set_trains(Trains::ANY.beyond_packets(&self.interfaces)),
             Err(e) => self.warnings.add(Warning {
-                what: format!("datagrams leave one by one: the kernel does not segment them ({e})"),
+                what: format!("datagrams are sent one by one: the kernel has no UDP segmentation offload ({e})"),
                 remedy: "use Linux 4.18 or later".into(),
             }),
         }
@@ -269,9 +269,9 @@ fn no_multicast(name: &str, loopback: bool, group: IpAddr, why: &io::Error) -> W
     Warning {
         what: format!("no multicast to {group} through {name}: {why}"),
         remedy: if group.is_ipv6() && loopback {
-            format!("name unicast peers, or as root: ip -6 route add local ff00::/8 dev {name} table local")
+            format!("configure unicast peers, or run as root: ip -6 route add local ff00::/8 dev {name} table local")
         } else {
-            "name unicast peers, or choose other interfaces".into()
+            "configure unicast peers, or select other interfaces".into()
         },
     }
 }

@@ -28,7 +28,7 @@ pub(super) fn take(config: &UdpConfig, addresses: &[IpAddr]) -> Result<UnicastSo
     match config.participant_index {
         ParticipantIndex::Ephemeral => {}
         ParticipantIndex::Metatraffic(port) => {
-            let taken = || TransportError::new("take port", port, io::Error::from(io::ErrorKind::AddrInUse));
+            let taken = || TransportError::new("bind port", port, io::Error::from(io::ErrorKind::AddrInUse));
             return Ok(UnicastSockets {
                 index: None,
                 metatraffic: take_port(config, addresses, port)?.ok_or_else(taken)?,
@@ -39,7 +39,7 @@ pub(super) fn take(config: &UdpConfig, addresses: &[IpAddr]) -> Result<UnicastSo
             return match take_index(config, addresses, index)? {
                 Some(sockets) => Ok(sockets),
                 None => Err(TransportError::new(
-                    "take the ports of participant index",
+                    "bind the ports of participant index",
                     index,
                     io::Error::from(io::ErrorKind::AddrInUse),
                 )),
@@ -64,11 +64,11 @@ pub(super) fn take(config: &UdpConfig, addresses: &[IpAddr]) -> Result<UnicastSo
 pub(super) fn all_taken(domain_id: u32) -> Warning {
     Warning {
         what: format!(
-            "the well-known unicast ports of all {} participant indices of domain {domain_id} are taken, so the kernel chose \
-             others: participants that look for this one by unicast alone do not find it",
+            "the well-known unicast ports of all {} participant indices of domain {domain_id} are taken, so the \
+             kernel chose others: participants that search by unicast only do not discover this one",
             u32::from(LAST_INDEX) + 1
         ),
-        remedy: "end participants that are not needed, or name this one's port to the others (takt ls shows it)".into(),
+        remedy: "stop unneeded participants, or add this one's port to the others' peers (takt ls shows it)".into(),
     }
 }
 

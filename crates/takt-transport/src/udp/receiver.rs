@@ -342,7 +342,7 @@ impl Receiver {
         let Self { listeners, urgent, urgent_batch, interfaces, names, .. } = self;
         for at in urgent {
             let Some(listener) = &mut listeners[*at] else {
-                unreachable!("who is removed is removed from the urgent ones too");
+                unreachable!("a removed socket is removed from the urgent set");
             };
             if listener.urgency <= above {
                 return None;
@@ -403,7 +403,7 @@ impl Receiver {
             }
             let at = self.hot[self.turn];
             let Some(listener) = &mut self.listeners[at] else {
-                unreachable!("who is removed is removed from the hot ones too");
+                unreachable!("a removed socket is removed from the hot set");
             };
             if listener.ask(&mut self.batch, self.names, stats) {
                 self.batch.from = at;
@@ -593,6 +593,6 @@ mod tests {
         for each in [0, -1, i32::MIN] {
             assert_eq!(parts(250, each, false), [(1, 0..250)]);
         }
-        assert_eq!(parts(250, 100, true), [(1, 0..250)], "a train that did not fit is dropped whole");
+        assert_eq!(parts(250, 100, true), [(1, 0..250)], "a GSO batch that does not fit is dropped whole");
     }
 }

@@ -156,7 +156,7 @@ impl Sender {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         if len > MAX_MESSAGE_LEN {
-            let why = format!("{len} bytes; a datagram carries {MAX_MESSAGE_LEN}");
+            let why = format!("{len} bytes exceed the maximum of a datagram ({MAX_MESSAGE_LEN} bytes)");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         self.loaned = false;

@@ -290,12 +290,12 @@ mod tests {
             let mut warnings = Warnings::default();
             for (value, so_priority) in [(0, 0), (46, 5), (48, 6), (1, 0), (63, 7)] {
                 let priority = Priority::of(value);
-                socket.set_priority(priority, &mut warnings).expect("a socket option");
+                socket.set_priority(priority, &mut warnings).expect("the socket option is set");
                 let level = libc::SOL_SOCKET;
                 let now = syscall::int_option(socket.as_fd(), level, libc::SO_PRIORITY);
                 // Without the privilege for 7, there is a warning, and 6 is set.
                 let refused = libc::c_int::from(so_priority == 7 && !warnings.as_slice().is_empty());
-                assert_eq!(now.expect("a socket option"), so_priority - refused);
+                assert_eq!(now.expect("the socket option is set"), so_priority - refused);
             }
         }
     }

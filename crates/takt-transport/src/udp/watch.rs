@@ -154,6 +154,6 @@ mod tests {
         assert!(news.concern(1000));
         let mut news = News::none();
         news.read(&[0; 64]);
-        assert!(news.is_some(), "a length of nothing does not read for ever");
+        assert!(news.is_some(), "a length of 0 does not loop");
     }
 }

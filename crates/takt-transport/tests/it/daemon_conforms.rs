@@ -22,15 +22,15 @@ fn open(realm: u32, bundling: Bundling) -> WithHeader<DaemonTransport> {
     // Datagrams to well-known ports of an earlier daemon could still be in transit.
     let udp = UdpConfig { interfaces, participant_index: ParticipantIndex::Ephemeral, ..UdpConfig::new(0) };
     let config = DaemonConfig { name: Some(name.clone()), udp, bundling, ..DaemonConfig::default() };
-    let mut daemon = Daemon::open(config).expect("the name is free");
+    let mut daemon = Daemon::open(config).expect("the name is not in use");
     std::thread::spawn(move || {
         let mut had_one = false;
         while !had_one || daemon.applications() > 0 {
-            daemon.run_once(Duration::from_millis(10)).expect("it can wait");
+            daemon.run_once(Duration::from_millis(10)).expect("the runtime can wait");
             had_one |= daemon.applications() > 0;
         }
     });
-    WithHeader::new(DaemonTransport::open(Some(&name), domain_id, true).expect("it is served"))
+    WithHeader::new(DaemonTransport::open(Some(&name), domain_id, true).expect("the domain is served"))
 }
 
 mod by_default {

@@ -22,11 +22,11 @@ fn start(name: &str) {
     let interfaces = InterfaceSelection::Named(vec!["lo".into()]);
     let udp = UdpConfig { interfaces, ..UdpConfig::new(0) };
     let mut daemon = Daemon::open(DaemonConfig { name: Some(name.into()), udp, ..DaemonConfig::default() })
-        .expect("the name is free");
+        .expect("the name is not in use");
     std::thread::spawn(move || {
         let mut had_one = false;
         while !had_one || daemon.applications() > 0 {
-            daemon.run_once(Duration::from_millis(10)).expect("it can wait");
+            daemon.run_once(Duration::from_millis(10)).expect("the runtime can wait");
             had_one |= daemon.applications() > 0;
         }
     });
@@ -34,17 +34,17 @@ fn start(name: &str) {
 
 /// Joins without the library. Returns the locator where the daemon receives frames.
 fn join(name: &str, domain: u32, shm: &ShmTransport) -> Locator {
-    let user = std::fs::metadata("/proc/self").expect("proc is mounted").uid();
+    let user = std::fs::metadata("/proc/self").expect("/proc is mounted").uid();
     let address = SocketAddr::from_abstract_name(format!("takt-daemon/{user}/{name}")).expect("a name");
-    let mut stream = UnixStream::connect_addr(&address).expect("it listens");
+    let mut stream = UnixStream::connect_addr(&address).expect("the peer listens");
     let hex = |locator: &Locator| {
         locator.to_bytes(Endianness::Little).iter().map(|byte| format!("{byte:02x}")).collect::<String>()
     };
     let own = hex(&shm.locators().default_unicast[0]);
-    write!(stream, "takt-daemon 1 join\ndomain {domain}\nshm {own}\n\n").expect("it reads");
+    write!(stream, "takt-daemon 1 join\ndomain {domain}\nshm {own}\n\n").expect("the daemon reads");
     let mut reply = String::new();
-    stream.read_to_string(&mut reply).expect("it answers");
-    let inbox = reply.lines().find_map(|line| line.strip_prefix("inbox ")).expect("it is served");
+    stream.read_to_string(&mut reply).expect("the daemon answers");
+    let inbox = reply.lines().find_map(|line| line.strip_prefix("inbox ")).expect("the domain is served");
     let octets: Vec<u8> = (0..24).map(|at| u8::from_str_radix(&inbox[2 * at..2 * at + 2], 16).expect("hex")).collect();
     let word = |at: usize| octets[at..at + 4].try_into().expect("four octets");
     Locator {
@@ -60,8 +60,8 @@ fn invalid_frames_are_counted_and_other_applications_are_served() {
     start(&name);
     let mut stranger = ShmTransport::open(&ShmConfig::default()).expect("Linux 5.14");
     let inbox = join(&name, domain_id, &stranger);
-    let mut one = WithHeader::new(DaemonTransport::open(Some(&name), domain_id, true).expect("it is served"));
-    let mut two = WithHeader::new(DaemonTransport::open(Some(&name), domain_id, true).expect("it is served"));
+    let mut one = WithHeader::new(DaemonTransport::open(Some(&name), domain_id, true).expect("the domain is served"));
+    let mut two = WithHeader::new(DaemonTransport::open(Some(&name), domain_id, true).expect("the domain is served"));
     let to_all = one.locators().default_unicast[0];
     // The header of a frame to this destination, followed by octets that are no message.
     let mut framed = vec![0; 200 + 40];
@@ -82,19 +82,19 @@ fn invalid_frames_are_counted_and_other_applications_are_served() {
     ];
     for frame in &frames {
         stranger.loan().expect("a frame")[..frame.len()].copy_from_slice(frame);
-        stranger.commit(frame.len(), FlowId::DEFAULT, &[inbox]).expect("it is taken");
-        stranger.flush().expect("it is sent");
+        stranger.commit(frame.len(), FlowId::DEFAULT, &[inbox]).expect("the frame is accepted");
+        stranger.flush().expect("the datagram is sent");
     }
     let refused = format!("refused {}", frames.len());
-    until("all are counted", || status(Some(&name)).expect("it runs").contains(&refused));
-    assert!(stranger.recv(Scan::All).expect("it can receive").is_none(), "nothing came back");
+    until("all are counted", || status(Some(&name)).expect("a daemon runs").contains(&refused));
+    assert!(stranger.recv(Scan::All).expect("receive succeeds").is_none(), "no reply arrived");
     for transport in [&mut one, &mut two] {
         let frame = transport.loan().expect("a frame");
         frame[..5].copy_from_slice(b"hello");
-        transport.commit(5, FlowId::DEFAULT, &[to_all]).expect("it is taken");
-        transport.flush().expect("it is sent");
+        transport.commit(5, FlowId::DEFAULT, &[to_all]).expect("the frame is accepted");
+        transport.flush().expect("the datagram is sent");
         until("a message", || {
-            transport.recv(Scan::All).expect("it can receive").is_some_and(|frame| frame.bytes() == b"hello")
+            transport.recv(Scan::All).expect("receive succeeds").is_some_and(|frame| frame.bytes() == b"hello")
         });
     }
 }

@@ -15,10 +15,10 @@ fn run(domain: u32, config: FaultConfig) -> (Vec<u32>, FaultCounts, FaultCounts)
     let to = user_locator(&b);
     let mut arrived = Vec::new();
     for n in 0..COUNT {
-        a.loan().expect("a frame is lent")[..4].copy_from_slice(&n.to_le_bytes());
-        a.commit(4, FlowId::DEFAULT, &[to]).expect("the frame is taken");
+        a.loan().expect("a frame is loaned")[..4].copy_from_slice(&n.to_le_bytes());
+        a.commit(4, FlowId::DEFAULT, &[to]).expect("the frame is accepted");
         if n % 50 == 49 {
-            a.flush().expect("flushing works");
+            a.flush().expect("flush succeeds");
             arrived.extend(drain_until(a.stats().datagrams_out, &mut b));
         }
     }
@@ -96,10 +96,10 @@ fn destinations_are_lost_independently() {
     let mut others = [open(&loopback(74)), open(&loopback(74))];
     let to = [user_locator(&others[0]), user_locator(&others[1])];
     for n in 0..100u8 {
-        a.loan().expect("a frame is lent")[0] = n;
-        a.commit(1, FlowId::DEFAULT, &to).expect("the frame is taken");
+        a.loan().expect("a frame is loaned")[0] = n;
+        a.commit(1, FlowId::DEFAULT, &to).expect("the frame is accepted");
     }
-    a.flush().expect("flushing works");
+    a.flush().expect("flush succeeds");
     let sent = a.stats().datagrams_out;
     assert_eq!(sent, 200 - a.tx_counts().lost);
     let (mut x, mut y) = (Vec::new(), Vec::new());

@@ -27,7 +27,7 @@ fn a_buffer_smaller_than_asked_for_is_a_warning_with_a_remedy() {
     let config = UdpConfig { receive_buffer_bytes: most, send_buffer_bytes: most, ..loopback(61) };
     let transport = open(&config);
     let texts: Vec<String> = transport.warnings().iter().map(|w| w.to_string()).collect();
-    assert_eq!(texts.len(), 2, "each said once: {texts:?}");
+    assert_eq!(texts.len(), 2, "each warning is reported once: {texts:?}");
     assert!(texts[0].contains("net.core.rmem_max") && texts[0].contains("receive buffer"));
     assert!(texts[1].contains("net.core.wmem_max") && texts[1].contains("send buffer"));
     let content = open(&UdpConfig { receive_buffer_bytes: 50_000, send_buffer_bytes: 50_000, ..loopback(61) });

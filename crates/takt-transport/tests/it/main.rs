@@ -52,15 +52,15 @@ fn user_locator(transport: &impl Transport) -> Locator {
 
 /// Commits and flushes.
 fn send(transport: &mut impl Transport, bytes: &[u8], flow: FlowId, to: &[Locator]) {
-    transport.loan().expect("a frame is lent")[..bytes.len()].copy_from_slice(bytes);
-    transport.commit(bytes.len(), flow, to).expect("the frame is taken");
-    transport.flush().expect("flushing works");
+    transport.loan().expect("a frame is loaned")[..bytes.len()].copy_from_slice(bytes);
+    transport.commit(bytes.len(), flow, to).expect("the frame is accepted");
+    transport.flush().expect("flush succeeds");
 }
 
 /// Receives all queued datagrams.
 fn drain(transport: &mut impl Transport) -> Vec<(Vec<u8>, RxMeta)> {
     let mut all = Vec::new();
-    while let Some(frame) = transport.recv(Scan::All).expect("receiving works") {
+    while let Some(frame) = transport.recv(Scan::All).expect("receive succeeds") {
         all.push((frame.to_vec(), frame.meta));
     }
     all
@@ -79,6 +79,6 @@ fn drain_until(count: u64, transport: &mut impl Transport) -> Vec<(Vec<u8>, RxMe
 /// Waits for the next datagram.
 fn receive(transport: &mut impl Transport) -> (Vec<u8>, RxMeta) {
     until_some("a datagram arrives", || {
-        transport.recv(Scan::All).expect("receiving works").map(|frame| (frame.to_vec(), frame.meta))
+        transport.recv(Scan::All).expect("receive succeeds").map(|frame| (frame.to_vec(), frame.meta))
     })
 }

@@ -78,7 +78,7 @@ fn missing_route_is_counted_without_effect_on_other_destinations() {
     let mut config = config(&[], false);
     config.interfaces = InterfaceSelection::All;
     let (mut a, mut b) = (open(&config), open(&config));
-    assert_eq!(a.interfaces()[0].name, "lo", "for want of anything else");
+    assert_eq!(a.interfaces()[0].name, "lo", "for lack of another interface");
     let (here, away) = (user_locator(&b), Locator::udp_v4([192, 0, 2, 1].into(), 7411));
     send(&mut a, b"x", FlowId::DEFAULT, &[away, here, away, here]);
     send(&mut a, b"x", FlowId::DEFAULT, &[away]);
@@ -109,7 +109,7 @@ fn two_links(ipv6: bool) {
     let (go, gone) = mpsc::channel();
     std::thread::scope(|scope| {
         let far_side = scope.spawn(move || {
-            assert!(enter_namespace(), "it worked a moment ago");
+            assert!(enter_namespace(), "the step succeeded before");
             // SAFETY: no pointers.
             tell.send(unsafe { libc::gettid() }).expect("the near side waits");
             gone.recv_timeout(Duration::from_secs(60)).expect("the near side has made the links");
@@ -137,7 +137,7 @@ fn two_links(ipv6: bool) {
         }
         let stats = near.stats();
         assert_eq!(stats.datagrams_out + stats.send_errors.total(), 2 * sent, "{stats:?}");
-        let (both, one) = far_side.join().expect("the far side heard it");
+        let (both, one) = far_side.join().expect("the far side received the datagram");
         let address = |link| net(link, 1).split('/').next().expect("an address").to_string();
         assert_eq!(both, BTreeSet::from([address(1), address(2)]));
         assert_eq!(one, BTreeSet::from([address(2)]));
@@ -150,7 +150,7 @@ fn listen(mut both: UdpTransport, mut one: UdpTransport) -> (BTreeSet<String>, B
     let hear = |t: &mut UdpTransport, heard: &mut BTreeSet<String>| {
         for (bytes, meta) in drain(t) {
             assert_eq!((&bytes[..], meta.local, meta.multicast), (&b"to all"[..], group, true));
-            heard.insert(meta.source.ip().expect("it is UDP").to_string());
+            heard.insert(meta.source.ip().expect("a UDP source").to_string());
         }
     };
     let (mut by_both, mut by_one) = (BTreeSet::new(), BTreeSet::new());

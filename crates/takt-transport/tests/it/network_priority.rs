@@ -28,7 +28,7 @@ impl Observer {
     }
 
     fn locator(&self) -> Locator {
-        self.0.local_addr().expect("it is bound").into()
+        self.0.local_addr().expect("the socket is bound").into()
     }
 
     /// Returns the traffic class of the next datagram: DSCP and ECN.
@@ -65,7 +65,7 @@ fn receiver_sees_the_dscp() {
                 let (flow, _) = transport.open_flow(&spec).expect("a port is free");
                 send(&mut transport, b"?", flow, &[observer.locator()]);
                 assert_eq!(observer.traffic_class(), dscp << 2, "priority {priority}");
-                transport.close_flow(flow).expect("it is open");
+                transport.close_flow(flow).expect("the flow is open");
             }
         }
         send(&mut transport, b"?", FlowId::DEFAULT, &[observer.locator()]);

@@ -13,18 +13,18 @@ fn traffic(a: &mut impl Transport, b: &mut impl Transport, flow: FlowId, to: &[L
     let mut received = 0;
     for round in 0..200 {
         for _ in 0..round % 70 {
-            a.loan().expect("a frame is lent")[..100].fill(1);
-            a.commit(100, flow, to).expect("the frame is taken");
-            a.loan().expect("a frame is lent")[..1000].fill(2);
-            a.commit(1000, FlowId::DEFAULT, &to[..1]).expect("the frame is taken");
+            a.loan().expect("a frame is loaned")[..100].fill(1);
+            a.commit(100, flow, to).expect("the frame is accepted");
+            a.loan().expect("a frame is loaned")[..1000].fill(2);
+            a.commit(1000, FlowId::DEFAULT, &to[..1]).expect("the frame is accepted");
         }
-        a.flush().expect("flushing works");
+        a.flush().expect("flush succeeds");
         for scan in [Scan::Hot, Scan::All] {
-            while b.recv(scan).expect("receiving works").is_some() {
+            while b.recv(scan).expect("receive succeeds").is_some() {
                 received += 1;
             }
         }
-        while a.recv(Scan::All).expect("receiving works").is_some() {}
+        while a.recv(Scan::All).expect("receive succeeds").is_some() {}
     }
     received
 }
@@ -64,9 +64,9 @@ fn shared_memory_transport_does_not_allocate() {
     let to = [known.default_unicast, known.metatraffic_unicast, own, nowhere].concat();
     let mut received = 0;
     // A lane is kernel memory, and one allocation when it is accepted.
-    a.loan().expect("a frame is lent");
-    a.commit(1, FlowId::DEFAULT, &to[..1]).expect("the frame is taken");
-    while b.recv(Scan::All).expect("receiving works").is_some() {}
+    a.loan().expect("a frame is loaned");
+    a.commit(1, FlowId::DEFAULT, &to[..1]).expect("the frame is accepted");
+    while b.recv(Scan::All).expect("receive succeeds").is_some() {}
     assert_eq!(allocations(|| received = traffic(&mut a, &mut b, flow, &to)), 0);
     assert!(received > 10_000, "{received}");
     let errors = a.stats().send_errors;
@@ -74,10 +74,10 @@ fn shared_memory_transport_does_not_allocate() {
     drop(a.lend(10_000));
     let lent = allocations(|| {
         for round in 0..1000 {
-            let lent = a.lend(10_000).expect("there is memory").finish(10_000);
-            a.loan().expect("a frame is lent");
-            a.commit_lent(4, FlowId::DEFAULT, &to[..1], &lent).expect("the frame is taken");
-            let held = b.recv(Scan::All).expect("receiving works").and_then(|frame| frame.lent().cloned());
+            let lent = a.lend(10_000).expect("memory is available").finish(10_000);
+            a.loan().expect("a frame is loaned");
+            a.commit_lent(4, FlowId::DEFAULT, &to[..1], &lent).expect("the frame is accepted");
+            let held = b.recv(Scan::All).expect("receive succeeds").and_then(|frame| frame.lent().cloned());
             assert!(held.is_some_and(|held| held.is_intact()), "{round}");
         }
     });

@@ -14,15 +14,15 @@ use super::{receive, send, user_locator};
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn raw(host: &Host, vlan: Option<u16>) -> PacketPort {
-    host.run(|| PacketPort::open(&PacketConfig { vlan, ..PacketConfig::new("eth0") })).expect("root may")
+    host.run(|| PacketPort::open(&PacketConfig { vlan, ..PacketConfig::new("eth0") })).expect("root has the permission")
 }
 
 /// Makes a frame to a port of `destination`.
 fn frame(source: MacAddress, destination: MacAddress, port: u16) -> Vec<u8> {
     let mut bytes = vec![7; 100];
     let header = EthernetHeader { destination, source, tag: None, ether_type: EtherType::TAKT };
-    let at = header.emit(&mut bytes).expect("it fits");
-    TaktHeader { destination_port: port, source_port: 1 }.emit(&mut bytes[at..]).expect("it fits");
+    let at = header.emit(&mut bytes).expect("the buffer is large enough");
+    TaktHeader { destination_port: port, source_port: 1 }.emit(&mut bytes[at..]).expect("the buffer is large enough");
     bytes
 }
 
@@ -73,7 +73,7 @@ fn invalid_frames_are_counted_and_valid_ones_arrive() {
     assert_eq!((bytes, meta.source.mac()), (good[22..].to_vec(), Some(raw.mac().0)));
     let malformed = (bad.len() + 80) as u64;
     assert_eq!(transport.counters(), EthernetCounters { malformed, foreign: 1, ..EthernetCounters::default() });
-    assert!(transport.recv(Scan::All).expect("receiving works").is_none());
+    assert!(transport.recv(Scan::All).expect("receive succeeds").is_none());
 }
 
 #[test]
@@ -87,10 +87,10 @@ fn other_traffic_of_the_interface_is_unaffected() {
         let (a, mut b) = (open_on(&here, &config, 0), open_on(&there, &config, 0));
         let mut buffer = [0; 2000];
         for _ in 0..100 {
-            udp.send_to(&[5; 1400], "10.77.0.2:7411").expect("there is a route");
-            assert_eq!(other.recv(&mut buffer).expect("it arrives"), 1400);
+            udp.send_to(&[5; 1400], "10.77.0.2:7411").expect("a route exists");
+            assert_eq!(other.recv(&mut buffer).expect("the datagram arrives"), 1400);
         }
-        assert!(b.recv(Scan::All).expect("receiving works").is_none());
+        assert!(b.recv(Scan::All).expect("receive succeeds").is_none());
         assert_eq!((b.counters(), a.counters()), (EthernetCounters::default(), EthernetCounters::default()));
     }
 }
@@ -104,21 +104,21 @@ fn vlan_tag_contains_the_priority() {
     let mut tagged = raw(&there, Some(42));
     let mut plain = raw(&there, None);
     for port in [&mut tagged, &mut plain] {
-        port.listen_at(9000).expect("it can be listened at");
+        port.listen_at(9000).expect("the port can be opened");
     }
     let to = takt_wire::Locator::takt_ethernet(tagged.mac().0, 9000);
     for (transport_priority, pcp) in [(0, 0), (46, 5), (63, 7)] {
         let spec = FlowSpec { own_port: true, transport_priority };
         let (flow, own) = transport.open_flow(&spec).expect("a port is free");
         send(&mut transport, b"urgent", flow, &[to]);
-        while !tagged.recv(Scan::All).expect("receiving works") {
-            assert!(readiness::wait(tagged.descriptors(), Some(PATIENCE)).expect("waiting works"), "nothing arrives");
+        while !tagged.recv(Scan::All).expect("receive succeeds") {
+            assert!(readiness::wait(tagged.descriptors(), Some(PATIENCE)).expect("wait succeeds"), "nothing arrives");
         }
         let frame = EthernetFrame::parse(tagged.received()).expect("a frame");
         assert_eq!(frame.header().tag, Some(VlanTag { pcp, dei: false, vid: 42 }));
         assert_eq!(frame.payload()[6..8], (own[0].port as u16).to_be_bytes(), "from its own port");
     }
-    assert!(!plain.recv(Scan::All).expect("receiving works"), "other VLANs do not hear it");
+    assert!(!plain.recv(Scan::All).expect("receive succeeds"), "other VLANs do not receive it");
 }
 
 #[test]
@@ -155,14 +155,14 @@ fn frames_dropped_at_a_full_ring_are_counted() {
     send(&mut a, b"again", FlowId::DEFAULT, &[to]);
     assert_eq!(receive(&mut b).0, b"again");
     assert_eq!((b.stats().kernel_drops, a.stats().send_errors.total()), (136, 0));
-    assert_eq!(a.port().stats().in_place_out, 201, "written where it is sent from");
+    assert_eq!(a.port().stats().in_place_out, 201, "the datagram is written in place");
 }
 
 #[test]
 fn invalid_configuration_is_an_error() {
     let Some(network) = Network::new() else { return };
     let host = network.host(true);
-    let why = |config: PacketConfig| host.run(|| PacketPort::open(&config)).expect_err("it cannot be").to_string();
+    let why = |config: PacketConfig| host.run(|| PacketPort::open(&config)).expect_err("refused").to_string();
     let good = PacketConfig::new("eth0");
     for (config, what) in [
         (PacketConfig { interface: "eth7".into(), ..good.clone() }, "eth7"),

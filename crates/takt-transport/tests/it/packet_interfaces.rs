@@ -20,7 +20,7 @@ fn reaches(a: &mut Packet, b: &mut Packet) -> Option<Locator> {
     let since = Instant::now();
     while since.elapsed() < PATIENCE {
         send(a, b"there?", FlowId::DEFAULT, &[user_locator(b)]);
-        if let Some(frame) = b.recv(Scan::All).expect("receiving works") {
+        if let Some(frame) = b.recv(Scan::All).expect("receive succeeds") {
             assert_eq!(frame[..], *b"there?");
             return Some(frame.meta.source);
         }
@@ -32,8 +32,8 @@ fn reaches(a: &mut Packet, b: &mut Packet) -> Option<Locator> {
 fn follow(transport: &mut Packet) {
     let since = Instant::now();
     while !transport.may_have_moved() {
-        assert!(since.elapsed() < PATIENCE, "no news");
-        while transport.recv(Scan::All).expect("receiving works").is_some() {}
+        assert!(since.elapsed() < PATIENCE, "no event arrives");
+        while transport.recv(Scan::All).expect("receive succeeds").is_some() {}
     }
     transport.refresh().expect("the interface can be looked at");
 }
@@ -64,8 +64,8 @@ fn interface_continues_after_it_was_down() {
     }
     assert_eq!(a.stats().send_errors.network_unreachable - before.send_errors.network_unreachable, 10);
     // No descriptor stays readable.
-    while a.recv(Scan::All).expect("receiving works").is_some() {}
-    assert!(!readiness::wait(a.descriptors(), Some(Duration::ZERO)).expect("waiting works"));
+    while a.recv(Scan::All).expect("receive succeeds").is_some() {}
+    assert!(!readiness::wait(a.descriptors(), Some(Duration::ZERO)).expect("wait succeeds"));
     host.run(|| ip("link set x0 up"));
     // Refused datagrams do not arrive later.
     assert_eq!(reaches(&mut a, &mut b), Some(user_locator(&a)));
@@ -92,7 +92,7 @@ fn recreated_interface_is_followed() {
             follow(transport);
         }
     }
-    assert_eq!(user_locator(&a).port, before[0].port, "ports stay what they were");
+    assert_eq!(user_locator(&a).port, before[0].port, "the ports are unchanged");
     assert_eq!(reaches(&mut a, &mut b), Some(user_locator(&a)));
     assert_eq!(reaches(&mut b, &mut a), Some(user_locator(&b)));
     // The group memberships are restored.
@@ -119,7 +119,7 @@ fn victim() {
     if std::env::var_os(VICTIM).is_none() {
         return;
     }
-    let port = takt_transport::ethernet::PacketPort::open(&PacketConfig::new("x0")).expect("root may");
+    let port = takt_transport::ethernet::PacketPort::open(&PacketConfig::new("x0")).expect("root has the permission");
     let config = takt_transport::ethernet::EthernetConfig::new(0);
     let transport = takt_transport::ethernet::EthernetTransport::open(port, &config).expect("an index is free");
     println!("\nvictim: {:?}", transport.participant_index());
@@ -130,7 +130,7 @@ fn victim() {
 
 fn victim_on(host: &Host) -> (Child, String) {
     let mut child = host.run(|| {
-        Command::new(std::env::current_exe().expect("this program"))
+        Command::new(std::env::current_exe().expect("the path of this program is known"))
             .args(["--ignored", "--exact", "packet_interfaces::victim", "--nocapture"])
             .env(VICTIM, "1")
             .stdout(Stdio::piped())
@@ -138,10 +138,10 @@ fn victim_on(host: &Host) -> (Child, String) {
             .spawn()
             .expect("this program can be started")
     });
-    let said = BufReader::new(child.stdout.take().expect("it is piped"));
+    let said = BufReader::new(child.stdout.take().expect("stdout is piped"));
     let mut lines = said.lines().map_while(Result::ok);
     let line = lines.find_map(|line| line.strip_prefix("victim: ").map(str::to_owned));
-    (child, line.expect("it says how it went"))
+    (child, line.expect("the child reports its result"))
 }
 
 #[test]
@@ -153,8 +153,8 @@ fn killed_process_leaves_nothing() {
         let (mut child, index) = victim_on(&host);
         assert_eq!(index, "Some(0)", "round {round}");
         assert!(host_says(&host, "x0").contains("01:00:5e:7f:00:01"));
-        child.kill().expect("it lives");
-        child.wait().expect("it ends");
+        child.kill().expect("the endpoint exists");
+        child.wait().expect("the process ends");
         assert!(!host_says(&host, "x0").contains("01:00:5e:7f:00:01"), "round {round}");
     }
 }

@@ -20,7 +20,7 @@ fn ports(transport: &UdpTransport) -> (u32, u32) {
 fn wait_until_free(port: u16) {
     let end = Instant::now() + Duration::from_secs(20);
     let bound = format!(":{port:04X} ");
-    while std::fs::read_to_string("/proc/net/udp").expect("the kernel lists its sockets").contains(&bound) {
+    while std::fs::read_to_string("/proc/net/udp").expect("the kernel lists the sockets").contains(&bound) {
         assert!(Instant::now() < end, "port {port} was not given back");
         // tidy-allow(sleep): interval between two checks of the condition.
         std::thread::sleep(Duration::from_millis(1));
@@ -75,7 +75,7 @@ fn fixed_index_is_taken_or_refused() {
     let config = UdpConfig { participant_index: ParticipantIndex::Fixed(7), ..loopback(54) };
     let transport = open(&config);
     assert_eq!(transport.participant_index(), Some(7));
-    let error = UdpTransport::open(&config).expect_err("it is taken");
+    let error = UdpTransport::open(&config).expect_err("the queue is in use");
     assert_eq!(error.source.kind(), std::io::ErrorKind::AddrInUse);
     assert!(error.to_string().contains('7'), "{error}");
 }
@@ -100,7 +100,7 @@ fn more_participants_than_indices_fit_on_a_host() {
     let distinct: BTreeSet<u32> = all.iter().flat_map(|t| [ports(t).0, ports(t).1]).collect();
     assert_eq!(distinct.len(), 260);
     // All receive the last one's multicast, and all can reply.
-    let mut last = all.pop().expect("there are 130");
+    let mut last = all.pop().expect("130 participants exist");
     let group = last.locators().metatraffic_multicast[0];
     send(&mut last, b"here I am", FlowId::DEFAULT, &[group]);
     let back = user_locator(&last);
@@ -151,6 +151,6 @@ fn group_with_an_interface_is_reached_through_it() {
 fn unknown_interface_is_refused() {
     let mut config = loopback(58);
     config.interfaces = takt_transport::udp::InterfaceSelection::Named(vec!["no-such".into()]);
-    let error = UdpTransport::open(&config).expect_err("there is no such interface");
+    let error = UdpTransport::open(&config).expect_err("the interface does not exist");
     assert!(error.to_string().contains("no-such"), "{error}");
 }

@@ -17,13 +17,13 @@ impl TemporaryFile {
 
 impl Drop for TemporaryFile {
     fn drop(&mut self) {
-        std::fs::remove_file(&self.0).expect("it was written");
+        std::fs::remove_file(&self.0).expect("the file was written");
     }
 }
 
 /// Returns source port, destination port and payload of each record.
 fn records(file: &TemporaryFile) -> Vec<(u16, u16, Vec<u8>)> {
-    let bytes = std::fs::read(&file.0).expect("it was written");
+    let bytes = std::fs::read(&file.0).expect("the file was written");
     let (header, mut rest) = bytes.split_at(24);
     assert_eq!(header[..4], 0xa1b2_3c4d_u32.to_le_bytes());
     assert_eq!(header[20..], 101u32.to_le_bytes());
@@ -85,7 +85,7 @@ fn size_limit_is_kept() {
     let to = user_locator(&b);
     for _ in 0..100 {
         send(&mut a, &[1; 1000], FlowId::DEFAULT, &[to]);
-        assert_eq!(receive(&mut b).0.len(), 1000, "the transport is not disturbed");
+        assert_eq!(receive(&mut b).0.len(), 1000, "the transport is unaffected");
     }
     let (recorded, omitted) = (a.observer().recorded(), a.observer().omitted());
     assert_eq!((recorded, omitted), (9, 91));

@@ -9,7 +9,7 @@ use takt_transport::tcp::{TcpConfig, TcpTransport};
 use super::with_header::WithHeader;
 
 pub(super) fn open(listen: &str) -> WithHeader<TcpTransport> {
-    let listen = vec![listen.parse().expect("an address")];
+    let listen = vec![listen.parse().expect("a valid address")];
     let config = TcpConfig { listen, connections_per_address_max: 64, ..TcpConfig::default() };
     WithHeader::new(TcpTransport::open(&config).expect("loopback can be used"))
 }
@@ -29,7 +29,7 @@ mod v6 {
 #[test]
 fn listening_at_the_unspecified_address_announces_all_addresses() {
     let config = TcpConfig { listen: vec![(Ipv4Addr::UNSPECIFIED, 0).into()], ..TcpConfig::default() };
-    let transport = TcpTransport::open(&config).expect("all addresses can be listened at");
+    let transport = TcpTransport::open(&config).expect("all addresses can be bound");
     let announced = &transport.locators().default_unicast;
     assert!(!announced.is_empty() && announced.iter().all(|locator| transport.serves(locator)), "{announced:?}");
 }

@@ -15,8 +15,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 fn follow(transport: &mut UdpTransport, count: usize) {
     let since = Instant::now();
     while transport.interfaces().iter().map(|interface| interface.addresses.len()).sum::<usize>() != count {
-        assert!(since.elapsed() < PATIENCE, "no news");
-        while transport.recv(Scan::All).expect("receiving works").is_some() {}
+        assert!(since.elapsed() < PATIENCE, "no event arrives");
+        while transport.recv(Scan::All).expect("receive succeeds").is_some() {}
         if transport.may_have_moved() {
             transport.refresh().expect("the sockets are bound to the new address");
         }

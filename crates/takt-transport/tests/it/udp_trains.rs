@@ -10,10 +10,10 @@ use super::{drain_until, open, own_loopback, user_locator};
 /// the others.
 fn commit(from: &mut UdpTransport, lens: &[usize], to: &[Locator]) {
     for (n, len) in lens.iter().enumerate() {
-        let frame = from.loan().expect("a frame is lent");
+        let frame = from.loan().expect("a frame is loaned");
         frame[..*len].fill(*len as u8);
         frame[0] = n as u8;
-        from.commit(*len, FlowId::DEFAULT, to).expect("the frame is taken");
+        from.commit(*len, FlowId::DEFAULT, to).expect("the frame is accepted");
     }
 }
 
@@ -35,7 +35,7 @@ fn datagrams_to_a_group_by_one_interface_are_segmented() {
     let expected: Vec<_> = lens.iter().copied().enumerate().collect();
     for burst in 1..=3 {
         commit(&mut a, &lens, &[group]);
-        a.flush().expect("flushing works");
+        a.flush().expect("flush succeeds");
         assert_eq!(received(30 * burst, &mut b), expected);
         assert_eq!(received(30 * burst, &mut c), expected);
     }
@@ -72,7 +72,7 @@ fn bursts(config: &UdpConfig) -> (u64, u64) {
                 sent_b += lens.len() as u64;
                 sent_c += lens.len() as u64;
             }
-            a.flush().expect("flushing works");
+            a.flush().expect("flush succeeds");
             let twice = if round > 0 { [&expected[..], &expected].concat() } else { expected.clone() };
             assert_eq!(received(sent_b, &mut b), twice, "in order, none joined, none cut");
             if round > 0 {
@@ -90,7 +90,7 @@ fn bursts(config: &UdpConfig) -> (u64, u64) {
 fn segmented_datagrams_arrive_as_they_were_sent() {
     for config in [own_loopback(), UdpConfig { ipv4: false, ipv6: true, ..own_loopback() }] {
         let (out, joined) = bursts(&config);
-        assert!(out > 300 && joined > 200, "trains are used: {out} sent, {joined} received");
+        assert!(out > 300 && joined > 200, "GSO and GRO are used: {out} sent, {joined} received");
     }
 }
 
@@ -108,7 +108,7 @@ fn receiver_without_gro_gets_single_datagrams() {
     let to = user_locator(&b);
     for burst in 1..=5 {
         commit(&mut a, &[1000; 20], &[to]);
-        a.flush().expect("flushing works");
+        a.flush().expect("flush succeeds");
         let expected: Vec<_> = (0..20).map(|n| (n, 1000)).collect();
         assert_eq!(received(20 * burst, &mut b), expected);
     }

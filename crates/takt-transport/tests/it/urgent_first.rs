@@ -13,12 +13,12 @@ fn urgent(transport: &mut impl Transport, transport_priority: i32) -> (FlowId, L
 
 /// Returns the first octet of the next datagram, and its flow.
 fn next(transport: &mut impl Transport, scan: Scan) -> Option<(u8, FlowId)> {
-    let frame = transport.recv(scan).expect("receiving works")?;
+    let frame = transport.recv(scan).expect("receive succeeds")?;
     Some((frame[0], frame.meta.flow))
 }
 
 fn next_urgent(transport: &mut impl Transport, above: i32) -> Option<(u8, FlowId)> {
-    let frame = transport.recv_urgent(above).expect("receiving works")?;
+    let frame = transport.recv_urgent(above).expect("receive succeeds")?;
     Some((frame[0], frame.meta.flow))
 }
 
@@ -49,7 +49,7 @@ fn urgent_datagram_overtakes_those_already_taken_from_the_kernel() {
     send(&mut from, &[201], FlowId::DEFAULT, &[to_brake]);
     assert_eq!(next(&mut to, Scan::Hot), Some((201, brake)));
     let rest: Vec<_> = std::iter::from_fn(|| next(&mut to, Scan::All)).map(|(number, _)| number).collect();
-    assert_eq!(rest, (10..100).collect::<Vec<_>>(), "nothing is lost, and in its order");
+    assert_eq!(rest, (10..100).collect::<Vec<_>>(), "no loss, in order");
 }
 
 #[test]
@@ -61,9 +61,9 @@ fn flood_of_urgent_datagrams_lets_others_pass() {
     let mut urgent_before = 0;
     // Each received datagram is followed by another, so that an urgent one is always pending.
     send(&mut from, &[0], FlowId::DEFAULT, &[to_brake]);
-    while next(&mut to, Scan::All).expect("there is always one").1 == brake {
+    while next(&mut to, Scan::All).expect("a datagram is always queued").1 == brake {
         urgent_before += 1;
-        assert!(urgent_before < 100, "nothing else is heard");
+        assert!(urgent_before < 100, "no other datagram arrives");
         send(&mut from, &[0], FlowId::DEFAULT, &[to_brake]);
     }
     assert!(urgent_before >= 8, "{urgent_before} is not first");
@@ -71,7 +71,7 @@ fn flood_of_urgent_datagrams_lets_others_pass() {
     let urgent: Vec<_> = std::iter::from_fn(|| next(&mut to, Scan::All)).collect();
     assert!(
         !urgent.is_empty() && urgent.iter().all(|(_, flow)| *flow == brake),
-        "what has nobody before it is not kept"
+        "a datagram without predecessors is not queued"
     );
 }
 
@@ -85,7 +85,7 @@ fn call_for_common_datagrams_returns_no_urgent_ones() {
         send(&mut from, &[number], FlowId::DEFAULT, &[destination]);
     }
     let mut order = Vec::new();
-    while let Some(frame) = to.recv_common(Scan::All).expect("receiving works") {
+    while let Some(frame) = to.recv_common(Scan::All).expect("receive succeeds") {
         order.push((frame[0], frame.meta.flow));
     }
     assert_eq!(order, [(2, FlowId::DEFAULT), (4, FlowId::DEFAULT)]);
@@ -120,10 +120,10 @@ fn closed_urgent_flow_is_forgotten() {
     let (mut from, mut to) = (open(&loopback(70)), open(&loopback(70)));
     let (brake, to_brake) = urgent(&mut to, 46);
     let (steering, to_steering) = urgent(&mut to, 30);
-    to.close_flow(brake).expect("it is open");
+    to.close_flow(brake).expect("the flow is open");
     send(&mut from, &[1], FlowId::DEFAULT, &[to_brake]);
     send(&mut from, &[2], FlowId::DEFAULT, &[to_steering]);
     assert_eq!(next_urgent(&mut to, 0), Some((2, steering)));
-    to.close_flow(steering).expect("it is open");
+    to.close_flow(steering).expect("the flow is open");
     assert_eq!((next_urgent(&mut to, 0), next(&mut to, Scan::All)), (None, None));
 }

@@ -35,7 +35,7 @@ mod pcap_tap {
         let path = std::env::temp_dir().join(format!("takt-{}-{realm}.pcap", std::process::id()));
         let tap = PcapTap::create(open(&loopback(110 + realm)), &path, 1 << 20);
         // The unlinked file disappears with its last open descriptor.
-        std::fs::remove_file(&path).expect("it was just made");
+        std::fs::remove_file(&path).expect("the file exists");
         tap.expect("a temporary file can be written")
     });
 }

@@ -102,9 +102,9 @@ fn everything(endianness: Endianness) -> (Vec<u8>, Vec<usize>) {
 fn submessages_round_trip_in_both_byte_orders() {
     for endianness in ORDERS {
         let (bytes, _) = everything(endianness);
-        let view = MessageView::parse(&bytes).expect("header is good");
+        let view = MessageView::parse(&bytes).expect("the header is valid");
         assert_eq!(view.header(), HEADER);
-        let mut seen = view.submessages().map(|item| item.expect("all are good"));
+        let mut seen = view.submessages().map(|item| item.expect("all are valid"));
         let mut next = || seen.next().expect("there is one more");
         assert!(matches!(next(), Submessage::InfoTimestamp(Some(t)) if t.to_nanos() == 1_500_000_000));
         assert!(matches!(next(), Submessage::InfoTimestamp(None)));
@@ -208,7 +208,7 @@ fn data_longer_than_its_length_field_ends_the_message() {
     assert_eq!(builder.heartbeat(&heartbeat()), Err(Full), "nothing can follow");
     let bytes = builder.bytes();
     assert_eq!(bytes[HEADER_LEN + INFO_DESTINATION_LEN + 2..][..2], [0, 0]);
-    let last = MessageView::parse(bytes).expect("header is good").submessages().last();
+    let last = MessageView::parse(bytes).expect("the header is valid").submessages().last();
     let Some(Ok(Submessage::Data(data))) = last else { panic!("DATA was written") };
     assert_eq!(data.payload, Payload::Data(&payload));
 }
@@ -276,7 +276,7 @@ fn data_frag_ahead_equals_data_frag_once_its_payload_is_appended() {
     let mut ahead = MessageBuilder::new(&mut other, &HEADER).expect("fits");
     ahead.data_frag_ahead(&frag).expect("fits");
     assert_eq!([ahead.bytes(), &octets].concat(), whole.bytes());
-    assert_eq!((ahead.remaining(), ahead.heartbeat(&heartbeat())), (0, Err(Full)), "nothing comes between them");
+    assert_eq!((ahead.remaining(), ahead.heartbeat(&heartbeat())), (0, Err(Full)), "nothing is between them");
     let mut short = [0; HEADER_LEN + data_frag_overhead(0) + 39];
     let mut builder = MessageBuilder::new(&mut short, &HEADER).expect("fits");
     assert_eq!(builder.data_frag_ahead(&frag), Err(Full), "there is to be room for all of it");

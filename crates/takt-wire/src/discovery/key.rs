@@ -26,7 +26,7 @@ fn key_of_list(list: &ParameterList<'_>) -> Result<Guid, Malformed> {
     let found = [PID_ENDPOINT_GUID, PID_PARTICIPANT_GUID, PID_KEY_HASH].into_iter().find_map(|pid| list.find(pid));
     match found {
         Some(parameter) => parameter.cursor().array().map(Guid::from_bytes),
-        None => Err(Malformed { offset: 0, what: "discovery data names no entity" }),
+        None => Err(Malformed { offset: 0, what: "discovery data has no entity key" }),
     }
 }
 

@@ -85,7 +85,7 @@ fn begin_list(endianness: Endianness) -> ParameterListBuilder {
 
 /// Handles an unknown parameter: skips it, or fails if it must be understood.
 fn skip_unknown(parameter: &Parameter<'_>) -> Result<(), Malformed> {
-    if parameter.must_understand { Err(parameter.malformed("must understand an unknown parameter")) } else { Ok(()) }
+    if parameter.must_understand { Err(parameter.malformed("unknown must-understand parameter")) } else { Ok(()) }
 }
 
 #[cfg(test)]

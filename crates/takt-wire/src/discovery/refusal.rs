@@ -113,7 +113,7 @@ mod tests {
         octets.extend_from_slice(&u16::try_from(value.len()).expect("short").to_le_bytes());
         octets.extend_from_slice(value);
         octets.extend_from_slice(&[1, 0, 0, 0]);
-        PublicationData::parse(&octets).expect("the announcement is good")
+        PublicationData::parse(&octets).expect("the announcement is valid")
     }
 
     fn text(reason: &[u8]) -> alloc::vec::Vec<u8> {

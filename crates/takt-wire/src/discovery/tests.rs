@@ -57,7 +57,7 @@ fn tokens_round_trip_only_in_their_own_byte_order() {
         let (identity_token, permissions_token) = (token(b"identity"), token(b"permissions!"));
         let data = ParticipantData { identity_token, permissions_token, ..participant() };
         for order in ORDERS {
-            let parsed = ParticipantData::parse(&data.to_bytes_with(order)).expect("it is good");
+            let parsed = ParticipantData::parse(&data.to_bytes_with(order)).expect("it is valid");
             assert_eq!(parsed, if order == endianness { data.clone() } else { participant() });
         }
     }
@@ -208,7 +208,7 @@ fn absent_parameters_have_the_specified_defaults() {
     let reader = SubscriptionData::parse(&payload).expect("enough is there");
     assert_eq!(reader.participant, READER.participant());
     assert_eq!(reader.qos.reliability, Reliability::BEST_EFFORT);
-    assert_eq!(reader.qos.data_representation.0, [], "which is XCDR1 alone");
+    assert_eq!(reader.qos.data_representation.0, [], "which is only XCDR1");
     assert_eq!(reader.qos.type_consistency, TypeConsistency::default());
 
     let writer = PublicationData::parse(&payload).expect("enough is there");
@@ -258,7 +258,7 @@ fn unknown_parameters_are_skipped_unless_they_must_be_understood() {
     assert_eq!(with_parameter(0x1234, &[1, 2, 3, 4]), Ok(participant()));
     assert_eq!(with_parameter(0x8007, &[]), Ok(participant()));
     let error = with_parameter(0x1234 | FLAG_MUST_UNDERSTAND, &[1, 2, 3, 4]).expect_err("refused");
-    assert_eq!(error, Malformed { offset: 8, what: "must understand an unknown parameter" });
+    assert_eq!(error, Malformed { offset: 8, what: "unknown must-understand parameter" });
     let known = with_parameter(PID_ENTITY_NAME | FLAG_MUST_UNDERSTAND, &[1, 0, 0, 0, 0]);
     assert_eq!(known, Ok(participant()), "known ones may carry the flag");
 }

@@ -10,7 +10,7 @@ const OTHER: Guid = Guid::new(GuidPrefix([4; 12]), EntityId::user_reader(4, true
 const IDENTITY: SampleIdentity = SampleIdentity { writer: GUID, sn: SequenceNumber(1 << 33) };
 
 fn list(bytes: &[u8]) -> ParameterList<'_> {
-    ParameterList::parse(bytes, Endianness::Little).expect("list is good").0
+    ParameterList::parse(bytes, Endianness::Little).expect("the list is valid").0
 }
 
 fn parse(bytes: &[u8]) -> Result<InlineQos<'_>, Malformed> {
@@ -34,8 +34,8 @@ fn parameters_round_trip_in_both_byte_orders() {
         let len = builder.encoded_len();
         let bytes = builder.finish().expect("fits");
         assert_eq!(bytes.len(), len);
-        let (list, _) = ParameterList::parse(bytes, endianness).expect("list is good");
-        let qos = InlineQos::parse(list).expect("values are good");
+        let (list, _) = ParameterList::parse(bytes, endianness).expect("the list is valid");
+        let qos = InlineQos::parse(list).expect("the values are valid");
         assert_eq!(qos.key_hash, Some([7; 16]));
         assert_eq!(qos.status_info, Some(3));
         assert!(qos.directed_write.iter().eq([GUID, OTHER]));
@@ -69,25 +69,25 @@ fn parameter_that_exceeds_the_buffer_leaves_the_list_unchanged() {
 fn directed_write_may_be_a_sequence() {
     let guids = [GUID.to_bytes(), OTHER.to_bytes()].concat();
     let bytes = [&[0x57, 0, 36, 0, 2, 0, 0, 0][..], &guids, &[1, 0, 0, 0]].concat();
-    let qos = parse(&bytes).expect("values are good");
+    let qos = parse(&bytes).expect("the values are valid");
     assert_eq!(qos.directed_write.iter().collect::<Vec<_>>(), [GUID, OTHER]);
     assert!(qos.is_for(OTHER) && !qos.is_for(Guid::UNKNOWN));
 }
 
 #[test]
 fn change_without_directed_write_is_for_all_readers() {
-    let qos = parse(&[1, 0, 0, 0]).expect("values are good");
+    let qos = parse(&[1, 0, 0, 0]).expect("the values are valid");
     assert!(qos.directed_write.is_empty() && qos.is_for(GUID));
     let mut builder = InlineQosBuilder::<64>::new();
     builder.directed_write(GUID).expect("fits");
-    let qos = parse(builder.finish().expect("fits")).expect("values are good");
+    let qos = parse(builder.finish().expect("fits")).expect("the values are valid");
     assert!(qos.is_for(GUID) && !qos.is_for(OTHER));
 }
 
 #[test]
 fn policies_of_the_writer_are_parsed() {
     let bytes = [0x2b, 0, 8, 0, 2, 0, 0, 0, 0, 0, 0, 0, 6, 0, 4, 0, 0xfe, 0xff, 0xff, 0xff, 1, 0, 0, 0];
-    let qos = parse(&bytes).expect("values are good");
+    let qos = parse(&bytes).expect("the values are valid");
     assert_eq!(qos.lifespan, Some(Duration::from_secs(2)));
     assert_eq!(qos.ownership_strength, Some(-2));
 }
@@ -95,11 +95,11 @@ fn policies_of_the_writer_are_parsed() {
 #[test]
 fn unknown_parameters_are_skipped_unless_they_must_be_understood() {
     let unknown = [0x34, 0x12, 4, 0, 0, 0, 0, 0, 0x0f, 0x80, 0, 0, 1, 0, 0, 0];
-    assert!(!parse(&unknown).expect("values are good").must_understand_unknown);
+    assert!(!parse(&unknown).expect("the values are valid").must_understand_unknown);
     let must = [0x34, 0x52, 4, 0, 0, 0, 0, 0, 1, 0, 0, 0];
-    assert!(parse(&must).expect("values are good").must_understand_unknown);
+    assert!(parse(&must).expect("the values are valid").must_understand_unknown);
     let known = [0x71, 0x40, 4, 0, 0, 0, 0, 1, 1, 0, 0, 0];
-    let qos = parse(&known).expect("values are good");
+    let qos = parse(&known).expect("the values are valid");
     assert_eq!((qos.status_info, qos.must_understand_unknown), (Some(1), false));
 }
 

@@ -73,7 +73,7 @@ impl Heartbeat {
         let first_sn = SequenceNumber::parse_valid(&mut body)?;
         let last_sn = SequenceNumber::parse(&mut body)?;
         if last_sn < first_sn.prev() {
-            return Err(at.malformed("HEARTBEAT ends before it begins"));
+            return Err(at.malformed("HEARTBEAT lastSN is below firstSN - 1"));
         }
         let count = body.i32()?;
         let group = if envelope.flag(Self::FLAG_GROUP_INFO) { Some(GroupInfo::parse(&mut body)?) } else { None };
@@ -147,7 +147,7 @@ impl AckNack {
         let mut state = SequenceNumberSet::parse(&mut body, 0)?;
         if state.base() == SequenceNumber::ZERO {
             if state.num_bits() != 0 {
-                return Err(at.malformed("ACKNACK asks for change 0"));
+                return Err(at.malformed("ACKNACK requests change 0"));
             }
             state = SequenceNumberSet::new(SequenceNumber::FIRST);
         }

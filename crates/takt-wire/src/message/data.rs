@@ -119,11 +119,11 @@ fn behind_fixed_part<'a>(body: &mut Cursor<'a>, fixed_len: u16) -> Result<Cursor
         return Err(at.malformed("octetsToInlineQos is not a multiple of four"));
     }
     if octets_to_inline_qos < fixed_len {
-        return Err(at.malformed("octetsToInlineQos leads into the submessage's own fields"));
+        return Err(at.malformed("octetsToInlineQos points into the submessage's own fields"));
     }
     let mut rest = *body;
     if rest.skip(usize::from(octets_to_inline_qos)).is_err() {
-        return Err(at.malformed("octetsToInlineQos leads out of the submessage"));
+        return Err(at.malformed("octetsToInlineQos points beyond the submessage"));
     }
     Ok(rest)
 }
@@ -202,10 +202,10 @@ impl<'a> DataFrag<'a> {
         let start = first * size;
         let last_start = (first + count - 1) * size;
         if last_start >= u64::from(sample_size) {
-            return Err(at.malformed("fragment lies behind the end of its sample"));
+            return Err(at.malformed("fragment lies beyond the end of its sample"));
         }
         let end = u64::from(sample_size).min(last_start + size);
-        let len = usize::try_from(end - start).map_err(|_| at.malformed("input ends early"))?;
+        let len = usize::try_from(end - start).map_err(|_| at.malformed("input is truncated"))?;
         let octets = rest.rest();
         let Some(payload) = octets.get(..len) else {
             return Err(rest.malformed("DATA_FRAG is shorter than its fragments"));

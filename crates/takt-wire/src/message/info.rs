@@ -195,7 +195,7 @@ impl HeaderExtension {
             let mut list = body;
             for parameter in ParameterList::parse_from(&mut list)? {
                 if parameter.must_understand {
-                    return Err(parameter.malformed("must understand an unknown parameter"));
+                    return Err(parameter.malformed("unknown must-understand parameter"));
                 }
             }
         }

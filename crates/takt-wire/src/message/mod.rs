@@ -262,7 +262,7 @@ impl<'a> Submessages<'a> {
             return Err(at.malformed("submessage is longer than the message"));
         }
         if len % 4 != 0 && len != rest {
-            return Err(at.malformed("submessage does not end at a multiple of four"));
+            return Err(at.malformed("submessage length is not a multiple of four"));
         }
         let base = self.cursor.offset();
         let body = Cursor::with_base(self.cursor.bytes(len)?, endianness, base);

@@ -21,8 +21,8 @@ macro_rules! only {
         only!($octets, $kind(it) => it)
     };
     ($octets:expr, $pattern:pat => $value:expr) => {{
-        let mut submessages = MessageView::parse($octets).expect("header is good").submessages();
-        let submessage = submessages.next().expect("there is one").expect("it is good");
+        let mut submessages = MessageView::parse($octets).expect("the header is valid").submessages();
+        let submessage = submessages.next().expect("there is one").expect("it is valid");
         assert!(submessages.next().is_none(), "there is only one");
         match submessage {
             $pattern => $value,
@@ -34,7 +34,7 @@ macro_rules! only {
 #[test]
 fn message_header_is_parsed() {
     let bytes = message(&[]);
-    let view = MessageView::parse(&bytes).expect("header is good");
+    let view = MessageView::parse(&bytes).expect("the header is valid");
     assert_eq!(
         view.header(),
         Header {
@@ -43,14 +43,14 @@ fn message_header_is_parsed() {
             prefix: GuidPrefix([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]),
         }
     );
-    assert!(view.submessages().next().is_none(), "a message may end behind its header");
+    assert!(view.submessages().next().is_none(), "a message may end after its header");
 }
 
 #[test]
 fn malformed_message_header_is_rejected() {
     let what = |bytes: &[u8]| MessageView::parse(bytes).expect_err("malformed").what;
     for len in 0..20 {
-        assert_eq!(what(&HEADER[..len]), "input ends early");
+        assert_eq!(what(&HEADER[..len]), "input is truncated");
     }
     let mut bytes = HEADER;
     bytes[3] = b'X';
@@ -158,7 +158,7 @@ fn heartbeat_is_parsed() {
     let with_group = message(&[&[0x07, 0x09, 0x3c, 0x00][..], &body, &[7; 32]].concat());
     let heartbeat = only!(&with_group, Submessage::Heartbeat);
     assert!(!heartbeat.is_final && !heartbeat.liveliness);
-    assert_eq!(heartbeat.count, -1, "what a group adds comes behind the count");
+    assert_eq!(heartbeat.count, -1, "group information follows the count");
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn gap_is_parsed() {
     let with_group = message(&[&[0x08, 0x07, 0x34, 0x00][..], &body, &[7; 20]].concat());
     assert_eq!(only!(&with_group, Submessage::Gap), gap);
     let cut = message(&[&[0x08, 0x07, 0x30, 0x00][..], &body, &[7; 16]].concat());
-    let error = MessageView::parse(&cut).expect("header is good").submessages().next();
+    let error = MessageView::parse(&cut).expect("the header is valid").submessages().next();
     assert!(matches!(error, Some(Err(_))), "the filtered count is not there");
 }
 
@@ -281,7 +281,7 @@ fn header_extension_is_parsed() {
     let parameters = message(&[0x00, 0x81, 8, 0, 0x34, 0x12, 0, 0, 1, 0, 0, 0]);
     assert!(only!(&parameters, Submessage::HeaderExtension).checksum.is_none());
     let must_understand = message(&[0x00, 0x81, 8, 0, 0x34, 0x52, 0, 0, 1, 0, 0, 0]);
-    let next = MessageView::parse(&must_understand).expect("header is good").submessages().next();
+    let next = MessageView::parse(&must_understand).expect("the header is valid").submessages().next();
     assert!(matches!(next, Some(Err(_))));
 }
 
@@ -295,9 +295,9 @@ fn iteration_continues_after_unknown_submessages() {
         0x09, 0x03, 0, 0, // INFO_TS, no timestamp
     ]);
     let seen: Vec<_> = MessageView::parse(&bytes)
-        .expect("header is good")
+        .expect("the header is valid")
         .submessages()
-        .map(|item| match item.expect("all are good") {
+        .map(|item| match item.expect("all are valid") {
             Submessage::Pad => "pad",
             Submessage::Unknown { id: 0x80 } => "vendor",
             Submessage::Unknown { id: 0x30 } => "secure",

@@ -261,7 +261,7 @@ mod tests {
             e2e_latency: None,
         };
         assert_eq!(qos.contract(), expected);
-        assert_eq!(Contract::of(&qos.user_data, &Property::default()), expected, "USER_DATA says the same");
+        assert_eq!(Contract::of(&qos.user_data, &Property::default()), expected, "USER_DATA states the same");
         let text = String::from_utf8(qos.user_data.0.clone()).expect("text");
         assert!(text.starts_with("typehash=RIHS01_00;"), "{text}");
         assert_eq!(text.matches("rt.max_bytes").count(), 1, "{text}");
@@ -278,6 +278,6 @@ mod tests {
         assert_eq!((property("rt.priority"), property("rt.budget_ns")), (Some("46"), Some("1000000")));
         assert_eq!((property("rt.overrun"), property("takt.transport")), (Some("suspend"), Some("shm|udp")));
         assert_eq!(qos.property.0.len(), 4);
-        assert_eq!(qos.property.propagated().count(), 0, "they concern this process alone");
+        assert_eq!(qos.property.propagated().count(), 0, "they concern this process only");
     }
 }

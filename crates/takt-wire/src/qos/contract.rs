@@ -33,7 +33,7 @@ pub const BUDGET: &str = "rt.budget_ns";
 /// `suspend`.
 pub const OVERRUN: &str = "rt.overrun";
 /// Property of a writer or reader: transports of its data, in order of preference. See
-/// `docs/transports.md`.
+/// `docs/guide/transports.md`.
 pub const TRANSPORT: &str = "takt.transport";
 
 /// Treatment of a sample that is written before the minimum separation has passed.
@@ -140,22 +140,22 @@ pub fn contradictions(writer: &DataWriterQos, reader: &DataReaderQos) -> Vec<Str
     let wanted = Contract::of(&reader.user_data, &reader.property);
     let mut all = Vec::new();
     if let Some(e2e) = wanted.e2e_latency.filter(|e2e| writer.latency_budget.duration > *e2e) {
-        all.push(format!("the writer may keep samples for {}, the reader wants them within {e2e}", {
+        all.push(format!("the writer may hold samples for {}, the reader requests rt.e2e_ns {e2e}", {
             writer.latency_budget.duration
         }));
     }
     if let Some(separation) = offered.minimum_separation.filter(|separation| *separation > reader.deadline.period) {
         let period = reader.deadline.period;
-        all.push(format!("the writer writes every {separation} at most, the reader wants a sample every {period}"));
+        all.push(format!("the writer writes at most every {separation}, the reader requests a DEADLINE of {period}"));
     }
     if let (Some(offered), Some(wanted)) = (offered.max_sample_bytes, wanted.max_sample_bytes)
         && offered > wanted
     {
-        all.push(format!("the writer's samples have up to {offered} octets, the reader takes {wanted}"));
+        all.push(format!("the writer's samples have up to {offered} octets, the reader accepts {wanted}"));
     }
     if let Some(e2e) = wanted.e2e_latency.filter(|e2e| writer.lifespan.duration < *e2e) {
         let lifespan = writer.lifespan.duration;
-        all.push(format!("samples expire after {lifespan}, the reader allows {e2e} for the way"));
+        all.push(format!("samples expire after {lifespan}, the reader allows rt.e2e_ns {e2e}"));
     }
     all
 }

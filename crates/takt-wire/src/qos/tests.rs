@@ -20,7 +20,7 @@ fn encode<P: WirePolicy>(policy: &P, endianness: Endianness) -> Vec<u8> {
 }
 
 fn decode<P: WirePolicy>(bytes: &[u8], endianness: Endianness) -> Result<P, Malformed> {
-    let (list, _) = ParameterList::parse(bytes, endianness).expect("list is good");
+    let (list, _) = ParameterList::parse(bytes, endianness).expect("the list is valid");
     P::from_parameter(&list.find(P::PID).expect("policy is there"))
 }
 
@@ -104,7 +104,7 @@ fn history_round_trips_and_its_depth_is_at_least_one() {
 fn resource_limits_round_trip_and_zero_is_unlimited() {
     let policy = ResourceLimits { max_samples: Some(100), max_instances: None, max_samples_per_instance: Some(10) };
     survives(&policy, &[100, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 10, 0, 0, 0]);
-    assert_eq!(value(&[0; 12]), Ok(ResourceLimits::default()), "zero is no limit");
+    assert_eq!(value(&[0; 12]), Ok(ResourceLimits::default()), "zero means unlimited");
 }
 
 #[test]

@@ -70,7 +70,7 @@ fn bits_beyond_the_length_are_ignored() {
 fn set_wider_than_256_is_malformed() {
     let mut bytes = vec![0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 1];
     bytes.resize(12 + 36, 0xff);
-    assert_eq!(parse(&bytes).expect_err("257 bits").what, "set is wider than 256 numbers");
+    assert_eq!(parse(&bytes).expect_err("257 bits").what, "set spans more than 256 numbers");
     assert!(parse(&[0xff; 64]).is_err());
 }
 
@@ -78,7 +78,7 @@ fn set_wider_than_256_is_malformed() {
 fn set_running_past_the_last_number_is_malformed() {
     let bytes = [0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 1, 0, 0, 0, 0];
     let error = parse(&bytes).expect_err("2^63 does not exist");
-    assert_eq!(error.what, "sequence number set runs past the last number");
+    assert_eq!(error.what, "sequence number set exceeds the largest number");
 }
 
 #[test]

@@ -158,7 +158,7 @@ impl EquivalenceId {
     /// Parses a `TypeIdentifier`; `None` if it has no object.
     fn parse(cursor: &mut Cursor<'_>) -> Result<Option<Self>, Malformed> {
         const LAST_PRIMITIVE: u8 = 0x11;
-        let at = cursor.malformed("type identifier of a kind that has no object");
+        let at = cursor.malformed("type identifier kind has no type object");
         match cursor.u8()? {
             kind @ (Self::MINIMAL | Self::COMPLETE) => Ok(Some(Self::new(kind, cursor.array()?))),
             Self::STRONGLY_CONNECTED_COMPONENT => {

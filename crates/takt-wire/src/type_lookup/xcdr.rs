@@ -17,7 +17,7 @@ const ENCAPSULATION_LEN: usize = 4;
 /// Returns a cursor after the encapsulation header of a payload in plain XCDR2.
 pub(super) fn decapsulate(payload: &[u8]) -> Result<Cursor<'_>, Malformed> {
     let mut header = Cursor::new(payload, Endianness::Big);
-    let at = header.malformed("type look-up message is not in plain XCDR2");
+    let at = header.malformed("type lookup message is not in plain XCDR2");
     let endianness = match header.u16()? {
         PLAIN_CDR2_BE => Endianness::Big,
         PLAIN_CDR2_LE => Endianness::Little,

@@ -27,7 +27,7 @@ fn payload<'a>(data: &Data<'a>) -> &'a [u8] {
 #[test]
 fn captures_contain_no_malformed_submessage() {
     for datagram in cyclone().iter().chain(&fast_dds()) {
-        let view = MessageView::parse(datagram).expect("header is good");
+        let view = MessageView::parse(datagram).expect("the header is valid");
         assert!(view.submessages().count() > 1);
         for submessage in view.submessages() {
             assert!(submessage.is_ok(), "{submessage:?}");
@@ -38,7 +38,7 @@ fn captures_contain_no_malformed_submessage() {
 #[test]
 fn participant_of_cyclone_is_parsed() {
     let datagram = &cyclone()[0];
-    let header = MessageView::parse(datagram).expect("header is good").header();
+    let header = MessageView::parse(datagram).expect("the header is valid").header();
     assert_eq!((header.version, header.vendor), (ProtocolVersion::V2_1, VendorId::CYCLONE));
     let data = data_of(datagram, EntityId::SPDP_WRITER)[0];
     let participant = ParticipantData::parse(payload(&data)).expect("well formed");

@@ -42,7 +42,7 @@ pub fn build(endianness: Endianness, write: impl FnOnce(&mut MessageBuilder<'_>)
 
 /// Returns the well-formed submessages of a datagram.
 pub fn usable(datagram: &[u8]) -> Vec<Submessage<'_>> {
-    let view = MessageView::parse(datagram).expect("header is good");
+    let view = MessageView::parse(datagram).expect("the header is valid");
     view.submessages().filter_map(Result::ok).collect()
 }
 

@@ -33,7 +33,7 @@ fn number(number: i64) -> [u8; 8] {
 /// read.
 fn what(first: &[u8]) -> &'static str {
     let bytes = message(&[first, &submessage(PAD, 0, &[])].concat());
-    let mut items = MessageView::parse(&bytes).expect("header is good").submessages();
+    let mut items = MessageView::parse(&bytes).expect("the header is valid").submessages();
     let error = items.next().expect("there is one").expect_err("it is malformed");
     assert!(matches!(items.next(), Some(Ok(Submessage::Pad))), "the walk goes on");
     assert!(items.next().is_none());
@@ -43,7 +43,7 @@ fn what(first: &[u8]) -> &'static str {
 /// Returns the error of a submessage whose length is invalid. The iteration ends there.
 fn what_ends_the_walk(submessages: &[u8]) -> &'static str {
     let bytes = message(submessages);
-    let mut items = MessageView::parse(&bytes).expect("header is good").submessages();
+    let mut items = MessageView::parse(&bytes).expect("the header is valid").submessages();
     let error = loop {
         match items.next().expect("there is an error") {
             Ok(_) => {}
@@ -56,7 +56,7 @@ fn what_ends_the_walk(submessages: &[u8]) -> &'static str {
 
 fn accepted(id: u8, flags: u8, body: &[u8]) {
     let bytes = message(&submessage(id, flags, body));
-    let items: Vec<_> = MessageView::parse(&bytes).expect("header is good").submessages().collect();
+    let items: Vec<_> = MessageView::parse(&bytes).expect("the header is valid").submessages().collect();
     assert!(matches!(items[..], [Ok(_)]), "{items:?}");
 }
 
@@ -73,7 +73,7 @@ fn length_zero_reaches_to_the_end_of_the_message() {
 fn length_zero_of_pad_and_info_ts_is_zero() {
     let bytes = message(&[PAD, 1, 0, 0, INFO_TS, 3, 0, 0, PAD, 1, 0, 0]);
     assert_eq!(usable(&bytes).len(), 3);
-    assert_eq!(what(&[INFO_TS, 1, 0, 0]), "input ends early");
+    assert_eq!(what(&[INFO_TS, 1, 0, 0]), "input is truncated");
 }
 
 #[test]
@@ -88,13 +88,13 @@ fn submessage_longer_than_the_message_ends_the_iteration() {
 fn trailing_octets_shorter_than_a_header_end_the_iteration() {
     for len in 1..4 {
         let bytes = [&[PAD, 1, 0, 0][..], &[PAD, 1, 0][..len]].concat();
-        assert_eq!(what_ends_the_walk(&bytes), "input ends early");
+        assert_eq!(what_ends_the_walk(&bytes), "input is truncated");
     }
 }
 
 #[test]
 fn only_the_last_submessage_may_have_an_unaligned_end() {
-    let reason = "submessage does not end at a multiple of four";
+    let reason = "submessage length is not a multiple of four";
     assert_eq!(what_ends_the_walk(&[PAD, 1, 2, 0, 0, 0, PAD, 1, 0, 0]), reason);
     accepted(PAD, 0, &[0, 0]);
 }
@@ -117,7 +117,7 @@ fn header_extension_is_rejected_unless_it_is_first() {
     assert_eq!(usable(&message(&extension)).len(), 1);
     let late = [&submessage(PAD, 0, &[])[..], &extension].concat();
     let bytes = message(&late);
-    let last = MessageView::parse(&bytes).expect("header is good").submessages().last();
+    let last = MessageView::parse(&bytes).expect("the header is valid").submessages().last();
     assert!(matches!(last, Some(Err(error)) if error.what == "header extension is not the first submessage"));
 }
 
@@ -140,14 +140,14 @@ fn heartbeat_ends_at_most_one_before_it_begins() {
     accepted(HEARTBEAT, 0, &body(1, i64::MAX));
     for (first, last) in [(7, 5), (1, -1), (i64::MAX, 1), (1, i64::MIN)] {
         let reason = what(&submessage(HEARTBEAT, 0, &body(first, last)));
-        assert_eq!(reason, "HEARTBEAT ends before it begins");
+        assert_eq!(reason, "HEARTBEAT lastSN is below firstSN - 1");
     }
 }
 
 #[test]
 fn heartbeat_with_group_info_needs_all_of_it() {
     let body = [&ENDS[..], &number(1), &number(5), &[1, 0, 0, 0], &[0; 28]].concat();
-    assert_eq!(what(&submessage(HEARTBEAT, 0x08, &body)), "input ends early");
+    assert_eq!(what(&submessage(HEARTBEAT, 0x08, &body)), "input is truncated");
 }
 
 fn acknack(base: i64, num_bits: u32, words: usize) -> Vec<u8> {
@@ -159,7 +159,7 @@ fn acknack(base: i64, num_bits: u32, words: usize) -> Vec<u8> {
 #[test]
 fn sets_have_at_most_256_bits() {
     accepted(ACKNACK, 0, &acknack(1, 256, 8));
-    let wide = "set is wider than 256 numbers";
+    let wide = "set spans more than 256 numbers";
     assert_eq!(what(&submessage(ACKNACK, 0, &acknack(1, 257, 9))), wide);
     assert_eq!(what(&submessage(ACKNACK, 0, &acknack(1, u32::MAX, 8))), wide);
     let gap = [&ENDS[..], &number(1), &number(2), &[0xff; 4], &[0xff; 64]].concat();
@@ -171,7 +171,7 @@ fn sets_have_at_most_256_bits() {
 #[test]
 fn sets_need_the_bits_they_announce() {
     let short = acknack(1, 256, 7);
-    assert_eq!(what(&submessage(ACKNACK, 0, &short[..short.len() - 4])), "input ends early");
+    assert_eq!(what(&submessage(ACKNACK, 0, &short[..short.len() - 4])), "input is truncated");
 }
 
 #[test]
@@ -184,12 +184,12 @@ fn sets_of_all_ones_are_malformed() {
 
 #[test]
 fn sets_end_at_the_last_number() {
-    let past = "sequence number set runs past the last number";
+    let past = "sequence number set exceeds the largest number";
     assert_eq!(what(&submessage(ACKNACK, 0, &acknack(i64::MAX, 1, 1))), past);
     accepted(ACKNACK, 0, &acknack(i64::MAX, 0, 0));
     accepted(ACKNACK, 0, &acknack(i64::MAX - 256, 256, 8));
     let fragments = [&ENDS[..], &number(1), &[0xff; 4], &[1, 0, 0, 0], &[0; 8]].concat();
-    let past = "fragment number set runs past the last number";
+    let past = "fragment number set exceeds the largest number";
     assert_eq!(what(&submessage(NACK_FRAG, 0, &fragments)), past);
 }
 
@@ -205,7 +205,7 @@ fn acknack_with_base_zero_and_no_bits_acknowledges_nothing() {
 #[test]
 fn acknack_cannot_request_change_zero() {
     let reason = what(&submessage(ACKNACK, 0, &acknack(0, 1, 1)));
-    assert_eq!(reason, "ACKNACK asks for change 0");
+    assert_eq!(reason, "ACKNACK requests change 0");
     let reason = what(&submessage(ACKNACK, 0, &acknack(-1, 0, 0)));
     assert_eq!(reason, "base of a sequence number set is too low");
 }
@@ -292,11 +292,11 @@ fn data_in_an_unknown_encoding_is_refused() {
 fn octets_to_inline_qos_stays_within_the_submessage() {
     let with = |octets| what(&submessage(DATA, D, &data(octets, 1, &[0; 8])));
     assert_eq!(with(18), "octetsToInlineQos is not a multiple of four");
-    let own_fields = "octetsToInlineQos leads into the submessage's own fields";
+    let own_fields = "octetsToInlineQos points into the submessage's own fields";
     assert_eq!(with(0), own_fields);
     assert_eq!(with(12), own_fields);
-    assert_eq!(with(28), "octetsToInlineQos leads out of the submessage");
-    assert_eq!(with(0xfffc), "octetsToInlineQos leads out of the submessage");
+    assert_eq!(with(28), "octetsToInlineQos points beyond the submessage");
+    assert_eq!(with(0xfffc), "octetsToInlineQos points beyond the submessage");
     accepted(DATA, D, &data(20, 1, &[0; 8]));
     let with = |octets| {
         let mut body = frag(1, 1, 1, 4, 4, &[0; 4]);
@@ -304,7 +304,7 @@ fn octets_to_inline_qos_stays_within_the_submessage() {
         what(&submessage(DATA_FRAG, 0, &body))
     };
     assert_eq!(with(16), own_fields, "what is enough for DATA");
-    assert_eq!(with(36), "octetsToInlineQos leads out of the submessage");
+    assert_eq!(with(36), "octetsToInlineQos points beyond the submessage");
 }
 
 #[test]
@@ -315,7 +315,7 @@ fn inline_qos_ends_in_a_sentinel() {
     assert_eq!(what(&submessage(DATA, Q, &data(16, 1, &[]))), reason);
     let longer_than_the_rest = [0x71, 0, 0xfc, 0xff, 0, 0, 0, 1];
     let reason = what(&submessage(DATA, Q | D, &data(16, 1, &longer_than_the_rest)));
-    assert_eq!(reason, "input ends early");
+    assert_eq!(reason, "input is truncated");
     accepted(DATA, Q, &data(16, 1, &SENTINEL));
 }
 
@@ -326,7 +326,7 @@ fn payload_has_an_encapsulation_header() {
     assert_eq!(what(&submessage(DATA, K, &data(16, 1, &[]))), reason);
     assert_eq!(what(&submessage(DATA, Q | D, &data(16, 1, &SENTINEL))), reason);
     let last_with_three = message(&submessage(DATA, D, &data(16, 1, &[0; 3])));
-    let item = MessageView::parse(&last_with_three).expect("header is good").submessages().next();
+    let item = MessageView::parse(&last_with_three).expect("the header is valid").submessages().next();
     assert!(matches!(item, Some(Err(error)) if error.what == reason));
     accepted(DATA, D, &data(16, 1, &[0; 4]));
 }
@@ -336,7 +336,7 @@ fn data_shorter_than_its_own_fields_is_malformed() {
     for len in [0, 4, 8, 12, 16] {
         let body = &data(16, 1, &[])[..len];
         let bytes = message(&submessage(DATA, D, body));
-        let mut items = MessageView::parse(&bytes).expect("header is good").submessages();
+        let mut items = MessageView::parse(&bytes).expect("the header is valid").submessages();
         assert!(matches!(items.next(), Some(Err(_))), "{len}");
     }
 }
@@ -379,7 +379,7 @@ fn fragments_have_a_number_a_size_and_a_count() {
 
 #[test]
 fn fragments_lie_within_their_sample() {
-    let behind = "fragment lies behind the end of its sample";
+    let behind = "fragment lies beyond the end of its sample";
     assert_eq!(what_frag(3, 1, 4, 8, &[0; 4]), behind);
     assert_eq!(what_frag(2, 2, 4, 8, &[0; 8]), behind);
     assert_eq!(what_frag(u32::MAX, u16::MAX, u16::MAX, u32::MAX, &[0; 8]), behind);
@@ -394,7 +394,7 @@ fn payload_covers_the_fragments_it_claims() {
     let short = "DATA_FRAG is shorter than its fragments";
     assert_eq!(what_frag(1, 8, 65_504, 8 * 65_504, &[0; 4]), short);
     assert_eq!(what_frag(1, 1, 8, 16, &[0; 4]), short);
-    assert_eq!(what_frag(2, 1, 50_002, 50_003, &[]), short, "nothing behind the own fields");
+    assert_eq!(what_frag(2, 1, 50_002, 50_003, &[]), short, "nothing after its own fields");
     assert_eq!(what_frag(2, 1, 8, 16, &[0; 4]), short, "the last one, but not short by right");
 }
 
@@ -431,7 +431,7 @@ fn locator_count_is_bounded_by_the_submessage() {
     let reason = "sequence is longer than its input";
     assert_eq!(what(&submessage(0x0f, 0, &[0xff; 28])), reason);
     assert_eq!(what(&submessage(0x0f, 0, &[[2, 0, 0, 0].as_slice(), &[0; 24]].concat())), reason);
-    assert_eq!(what(&submessage(0x0f, 2, &[0, 0, 0, 0])), "input ends early", "M without a list");
+    assert_eq!(what(&submessage(0x0f, 2, &[0, 0, 0, 0])), "input is truncated", "M without a list");
     accepted(0x0f, 2, &[0; 8]);
 }
 

@@ -23,7 +23,7 @@ fn truncated_submessage_is_malformed() {
             let view = MessageView::parse(&datagram[..len]).expect("header is whole");
             let mut items = view.submessages();
             assert!(matches!(items.next(), Some(Err(_))), "{len} of {datagram:x?}");
-            assert!(items.next().is_none(), "nobody knows where the next one begins");
+            assert!(items.next().is_none(), "the start of the next submessage is unknown");
         }
     }
 }

@@ -16,7 +16,7 @@ pub fn play(participant: &DomainParticipant, role: &str, rest: &[String]) -> Res
     match rest.first() {
         Some(count) if role == "write" => write(participant, count.parse()?),
         None if role == "read" => read(participant),
-        _ => Err("either read, or write and a number".into()),
+        _ => Err("expected read, or write COUNT".into()),
     }
 }
 
@@ -29,7 +29,7 @@ fn write(participant: &DomainParticipant, count: u32) -> Result<(), Box<dyn Erro
     let waitset = WaitSet::new()?;
     waitset.attach(condition)?;
     if !waitset.wait_any(Duration::from_secs(30))? {
-        return Err("no reader came within 30 s".into());
+        return Err("no reader matched within 30 s".into());
     }
     for number in 1..=count {
         writer.write(&Greeting { number, text: "hello from beside the kernel".into() })?;

@@ -17,7 +17,7 @@ pub fn checked(xdp: XdpTransport, host: Host, tell: Option<Sender<XdpCounters>>)
             assert_eq!((refused, counters.no_frame_out), ([0; 4], 0), "{counters:?}");
         }
         if let Some(tell) = &tell {
-            tell.send(counters).expect("who asked waits");
+            tell.send(counters).expect("the requester waits");
         }
     })
 }

@@ -53,7 +53,7 @@ fn reader(host: &Host, participant: &DomainParticipant, topic: &str, transport: 
 fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
     let since = Instant::now();
     while !is_so() {
-        assert!(since.elapsed() < PATIENCE, "waited in vain: {what}");
+        assert!(since.elapsed() < PATIENCE, "the wait timed out: {what}");
         std::thread::yield_now();
     }
 }
@@ -70,7 +70,7 @@ fn matched(writer: &DataWriter<Blob>, reader: &DataReader<Blob>) {
 fn exchange(writer: &DataWriter<Blob>, reader: &DataReader<Blob>) {
     let blob = |number: u32| Blob { number, octets: vec![number as u8; if number == 50 { 100_000 } else { 100 }] };
     for number in 0..SAMPLES {
-        writer.write(&blob(number)).expect("there is room");
+        writer.write(&blob(number)).expect("the writer accepts the sample");
     }
     let mut expected = 0;
     wait(&format!("samples of {}", writer.topic().name()), || {
@@ -98,7 +98,7 @@ fn carried(participant: &DomainParticipant) -> Vec<(&'static str, u64, u64)> {
 /// Returns the datagrams carried by the named transport since `before`, in both directions.
 fn since(before: &[(&'static str, u64, u64)], participant: &DomainParticipant, name: &str) -> u64 {
     let now = carried(participant);
-    let place = now.iter().position(|(known, ..)| *known == name).expect("it is open");
+    let place = now.iter().position(|(known, ..)| *known == name).expect("the transport is open");
     now[place].1 - before[place].1 + now[place].2 - before[place].2
 }
 
@@ -131,7 +131,7 @@ fn topics_use_the_transports_of_their_rule_and_discovery_another() {
             }
         }
         let announced = other.discovered_publications().expect("open");
-        let announced = announced.iter().find(|data| data.guid == writer.guid()).expect("it is known");
+        let announced = announced.iter().find(|data| data.guid == writer.guid()).expect("the endpoint is announced");
         assert_eq!(announced.unicast.is_empty(), by == "udp", "{:?}", announced.unicast);
     }
 }
@@ -199,7 +199,7 @@ fn fallback_from_af_xdp_names_the_missing_capability() {
     assert!(lines[2].starts_with("  packet:eth0: refused, "), "{report}");
     let warnings: Vec<String> = participant.warnings().iter().map(ToString::to_string).collect();
     assert!(
-        warnings.iter().any(|warning| warning.contains("user data by udp:eth0, since others were refused")),
+        warnings.iter().any(|warning| warning.contains("user data by udp:eth0; other transports were refused")),
         "{warnings:?}"
     );
 }

@@ -26,9 +26,9 @@ fn in_mode(mode: Mode, mtu: usize, test: impl FnOnce(&dyn Fn() -> Resident<XdpTr
         let xdp = host.run(|| XdpTransport::open(&config(0, mode)));
         xdp.map(|xdp| checked(xdp, host, None))
     };
-    let resident = open().expect("AF_XDP opens");
+    let resident = open().expect("AF_XDP can be opened");
     assert_eq!((resident.report().mode, resident.max_message_len()), (mode, mtu - 28));
-    test(&|| open().expect("one could be opened a moment ago"));
+    test(&|| open().expect("a transport could be opened before"));
 }
 
 macro_rules! conforms {

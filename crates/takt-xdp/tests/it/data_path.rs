@@ -1,5 +1,6 @@
 //! Tests of the cost of one datagram between the caller of the transport and the kernel, in each
-//! direction: copies, system calls, allocations. The results are the table of `docs/data-path.md`.
+//! direction: copies, system calls, allocations. The results are the table of
+//! `docs/design/data-path.md`.
 
 use takt_testkit::memory::allocations;
 use takt_transport::ethernet::{EthernetConfig, EthernetTransport, FramePort, PacketConfig};
@@ -30,14 +31,14 @@ fn send_all(calls: &Calls, transport: &mut impl Transport, to: Locator, len: usi
             }
         });
     });
-    assert_eq!((made, count), (vec![libc::SYS_sendto; COUNT], 0), "one call for each");
+    assert_eq!((made, count), (vec![libc::SYS_sendto; COUNT], 0), "one system call per datagram");
     let made = calls.of(|| {
         for _ in 0..10 {
             commit(transport, &bytes, to);
         }
-        transport.flush().expect("flushing works");
+        transport.flush().expect("flush succeeds");
     });
-    assert_eq!(made, [libc::SYS_sendto], "one call for all");
+    assert_eq!(made, [libc::SYS_sendto], "one system call for all datagrams");
 }
 
 /// Receives the datagrams of `send_all`. Returns the system calls that as many calls of `recv`
@@ -47,14 +48,14 @@ fn receive_all(calls: &Calls, transport: &mut impl Transport, len: usize) -> Vec
     let made = calls.of(|| {
         count = allocations(|| {
             for _ in 0..INTERVAL {
-                if let Some(frame) = transport.recv(Scan::Hot).expect("receiving works") {
+                if let Some(frame) = transport.recv(Scan::Hot).expect("receive succeeds") {
                     assert_eq!((frame.len(), frame[5]), (len, 5 * 7 + 1));
                     received += 1;
                 }
             }
         });
     });
-    assert_eq!((received, count), (COUNT + 10, 0), "all were there, without allocation");
+    assert_eq!((received, count), (COUNT + 10, 0), "all datagrams arrive without allocation");
     made
 }
 

@@ -12,7 +12,7 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Opens two transports, on hosts that know each other's hardware addresses.
 pub fn pair_of<T: Send>(network: &Network, open: impl Fn() -> Result<T, TransportError> + Sync) -> [T; 2] {
-    [(); 2].map(|()| network.host(true).run(&open).expect("AF_XDP opens"))
+    [(); 2].map(|()| network.host(true).run(&open).expect("AF_XDP can be opened"))
 }
 
 pub fn user(transport: &impl Transport) -> Locator {
@@ -25,21 +25,21 @@ pub fn message(n: usize, len: usize) -> Vec<u8> {
 }
 
 pub fn commit(transport: &mut impl Transport, bytes: &[u8], to: Locator) {
-    transport.loan().expect("a frame is lent")[..bytes.len()].copy_from_slice(bytes);
-    transport.commit(bytes.len(), FlowId::DEFAULT, &[to]).expect("the frame is taken");
+    transport.loan().expect("a frame is loaned")[..bytes.len()].copy_from_slice(bytes);
+    transport.commit(bytes.len(), FlowId::DEFAULT, &[to]).expect("the frame is accepted");
 }
 
 pub fn send(transport: &mut impl Transport, bytes: &[u8], to: Locator) {
     commit(transport, bytes, to);
-    transport.flush().expect("flushing works");
+    transport.flush().expect("flush succeeds");
 }
 
 /// Waits for the next datagram.
 pub fn receive(transport: &mut impl Transport) -> Vec<u8> {
     loop {
-        if let Some(frame) = transport.recv(Scan::All).expect("receiving works") {
+        if let Some(frame) = transport.recv(Scan::All).expect("receive succeeds") {
             return frame.to_vec();
         }
-        assert!(readiness::wait(transport.descriptors(), Some(PATIENCE)).expect("waiting works"), "nothing arrives");
+        assert!(readiness::wait(transport.descriptors(), Some(PATIENCE)).expect("wait succeeds"), "nothing arrives");
     }
 }

@@ -24,7 +24,7 @@ fn open(host: &Host, mode: Mode, vlan: Option<u16>) -> Xdp {
     let packet = PacketConfig { vlan, ..PacketConfig::new("eth0") };
     let config = XdpPortConfig { packet, mode: Some(mode), ..XdpPortConfig::new("eth0") };
     let opened = host.run(|| EthernetTransport::open(XdpPort::open(&config)?, &EthernetConfig::new(0)));
-    opened.expect("AF_XDP opens")
+    opened.expect("AF_XDP can be opened")
 }
 
 pub fn by_packet(host: &Host, vlan: Option<u16>) -> Packet {
@@ -99,10 +99,10 @@ fn both_backends_interoperate() {
             let heard = [receive(&mut xdp), receive(&mut there), receive(&mut here)];
             assert!(heard.iter().all(|heard| *heard == [n; 9]));
         }
-        assert_eq!(xdp.port().stats().in_place_out, 7, "what left by AF_XDP was written there");
+        assert_eq!(xdp.port().stats().in_place_out, 7, "frames sent by AF_XDP are written in place");
         // A bridge strips tags, and the filter does not find them in the frame.
         if vlan.is_none() {
-            assert_eq!(xdp.port().received_by_xdp(), 7, "what came from the other host, {mode:?}");
+            assert_eq!(xdp.port().received_by_xdp(), 7, "datagrams of the other host arrive by AF_XDP, {mode:?}");
         }
         assert_eq!((xdp.stats().send_errors.total(), xdp.counters().malformed), (0, 0));
     }
@@ -144,16 +144,16 @@ fn sending_and_receiving_do_not_allocate() {
         let count = allocations(|| {
             for round in 0..100 {
                 for _ in 0..round % 70 {
-                    a.loan().expect("a frame is lent")[..100].fill(1);
-                    a.commit(100, FlowId::DEFAULT, &to).expect("the frame is taken");
+                    a.loan().expect("a frame is loaned")[..100].fill(1);
+                    a.commit(100, FlowId::DEFAULT, &to).expect("the frame is accepted");
                 }
-                a.flush().expect("flushing works");
+                a.flush().expect("flush succeeds");
                 for scan in [Scan::Hot, Scan::All] {
-                    while b.recv(scan).expect("receiving works").is_some() {
+                    while b.recv(scan).expect("receive succeeds").is_some() {
                         received += 1;
                     }
                 }
-                while a.recv(Scan::All).expect("receiving works").is_some() {}
+                while a.recv(Scan::All).expect("receive succeeds").is_some() {}
             }
         });
         assert_eq!(count, 0);

@@ -33,8 +33,8 @@ fn exchange(xdp: &mut Xdp, other: &mut impl Transport) -> (u64, u64) {
 /// Waits for changes of the interface, and refreshes, until the condition holds.
 fn follow(host: &Host, xdp: &mut Xdp, until: impl Fn(&Xdp) -> bool) {
     while !until(xdp) {
-        assert!(readiness::wait(xdp.descriptors(), Some(PATIENCE)).expect("waiting works"), "no news");
-        while xdp.recv(Scan::All).expect("receiving works").is_some() {}
+        assert!(readiness::wait(xdp.descriptors(), Some(PATIENCE)).expect("wait succeeds"), "no event arrives");
+        while xdp.recv(Scan::All).expect("receive succeeds").is_some() {}
         if xdp.may_have_moved() {
             host.run(|| xdp.refresh()).expect("interfaces can be followed");
         }
@@ -47,7 +47,7 @@ fn recreated_interface_has_a_queue_again() {
         let Some(hosts) = wire(1) else { return };
         let [here, there] = &hosts;
         let config = XdpPortConfig { mode: Some(mode), ..XdpPortConfig::new("eth0") };
-        let mut xdp = open(here, &config).expect("AF_XDP opens");
+        let mut xdp = open(here, &config).expect("AF_XDP can be opened");
         assert_eq!(exchange(&mut xdp, &mut by_packet(there, None)), (10, 10));
         for _ in 0..2 {
             let index = xdp.port().interface().index;
@@ -70,7 +70,7 @@ fn each_participant_of_an_interface_has_its_own_queue_and_frames() {
     let config = XdpPortConfig::new("eth0");
     let mut all = Vec::new();
     for _ in 0..2 {
-        all.push(open(&here, &config).expect("AF_XDP opens"));
+        all.push(open(&here, &config).expect("AF_XDP can be opened"));
     }
     let why = open(&here, &config).map(drop).expect_err("both queues are taken").to_string();
     assert!(why.contains("AF_XDP on eth0"), "{why}");
@@ -81,10 +81,10 @@ fn each_participant_of_an_interface_has_its_own_queue_and_frames() {
         assert_eq!(out, 10);
     }
     for xdp in &mut all {
-        assert!(xdp.recv(Scan::All).expect("receiving works").is_none(), "nobody hears what is for another");
+        assert!(xdp.recv(Scan::All).expect("receive succeeds").is_none(), "not for this receiver");
     }
     // Between the two, on one host.
-    let [first, second] = &mut all[..] else { unreachable!("two were opened") };
+    let [first, second] = &mut all[..] else { unreachable!("two transports were opened") };
     let (at_first, at_second) = (user(first), user(second));
     send(first, &message(7, 300), at_second);
     assert_eq!(receive(second), message(7, 300));
@@ -102,14 +102,14 @@ fn victim() {
         return;
     }
     let mut port = EthernetTransport::open(
-        XdpPort::open(&XdpPortConfig::new("eth0")).expect("the test could open one"),
+        XdpPort::open(&XdpPortConfig::new("eth0")).expect("the test opened one before"),
         &EthernetConfig::new(0),
     )
-    .expect("nobody else has the port");
+    .expect("the port is not in use");
     println!("\n{MARK}open");
     loop {
-        while port.recv(Scan::All).expect("receiving works").is_some() {}
-        readiness::wait(port.descriptors(), None).expect("waiting works");
+        while port.recv(Scan::All).expect("receive succeeds").is_some() {}
+        readiness::wait(port.descriptors(), None).expect("wait succeeds");
     }
 }
 
@@ -117,7 +117,7 @@ fn victim() {
 fn killed_process_leaves_nothing_of_its_port() {
     let Some([here, there]) = wire(1) else { return };
     let config = XdpPortConfig::new("eth0");
-    drop(open(&here, &config).expect("AF_XDP opens"));
+    drop(open(&here, &config).expect("AF_XDP can be opened"));
     for round in 1..=5 {
         let mut victim = Copy::start(&here, "ethernet_life::victim", round);
         assert_eq!(victim.says(), "open", "round {round}");

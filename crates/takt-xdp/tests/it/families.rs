@@ -21,7 +21,7 @@ fn user(transport: &impl Transport, kind: i32) -> Locator {
     let all = &transport.locators().default_unicast;
     let of_kind = all.iter().filter(|locator| locator.kind == kind);
     let global = |locator: &&Locator| locator.address[..2] != [0xfe, 0x80];
-    *of_kind.clone().find(global).expect("an address of the kind")
+    *of_kind.clone().find(global).expect("an address of the family")
 }
 
 #[test]
@@ -29,8 +29,8 @@ fn af_xdp_carries_both_families_in_both_directions() {
     for mode in MODES {
         let Some([here, there]) = wire(1) else { return };
         let config = both(mode);
-        let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
-        let mut xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP opens");
+        let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("UDP can be opened");
+        let mut xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP can be opened");
         let most = xdp.max_message_len();
         assert_eq!(most, 1500 - 48);
         let sizes = [4, 5, 17, 18, 64, 333, most];
@@ -38,7 +38,7 @@ fn af_xdp_carries_both_families_in_both_directions() {
             let (at_xdp, at_udp) = (user(&xdp, kind), user(&udp, kind));
             for (n, len) in sizes.into_iter().enumerate() {
                 send(&mut xdp, &message(n, len), at_udp);
-                assert_eq!(receive(&mut udp), message(n, len), "checksums and lengths suit the kernel");
+                assert_eq!(receive(&mut udp), message(n, len), "the kernel accepts checksums and lengths");
                 send(&mut udp, &message(n, len), at_xdp);
                 assert_eq!(receive(&mut xdp), message(n, len), "{len} octets");
             }
@@ -56,13 +56,13 @@ fn af_xdp_carries_both_families_in_both_directions() {
 fn one_datagram_reaches_both_families_unchanged() {
     let Some([here, there]) = wire(1) else { return };
     let config = both(Mode::Native);
-    let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
-    let mut xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP opens");
+    let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("UDP can be opened");
+    let mut xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP can be opened");
     let to = [Locator::KIND_UDP_V6, Locator::KIND_UDP_V4].map(|kind| user(&udp, kind));
     for n in 0..20 {
-        xdp.loan().expect("a frame is lent")[..100].copy_from_slice(&message(n, 100));
-        xdp.commit(100, takt_transport::FlowId::DEFAULT, &to).expect("the frame is taken");
-        xdp.flush().expect("flushing works");
+        xdp.loan().expect("a frame is loaned")[..100].copy_from_slice(&message(n, 100));
+        xdp.commit(100, takt_transport::FlowId::DEFAULT, &to).expect("the frame is accepted");
+        xdp.flush().expect("flush succeeds");
         assert_eq!([receive(&mut udp), receive(&mut udp)], [message(n, 100), message(n, 100)]);
     }
     assert_eq!((xdp.counters().datagrams_out, xdp.counters().in_place_out), (40, 20));
@@ -74,15 +74,15 @@ fn ipv6_neighbour_is_resolved() {
         let Some([here, there]) = wire(1) else { return };
         here.run(|| super::network::ip("neigh del fd77::2 dev eth0"));
         let config = both(mode);
-        let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
-        let mut xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP opens");
+        let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("UDP can be opened");
+        let mut xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP can be opened");
         let at_udp = user(&udp, Locator::KIND_UDP_V6);
         let mut sent = 0;
         while xdp.counters().datagrams_out < 10 {
             send(&mut xdp, &message(sent, 50), at_udp);
-            assert_eq!(receive(&mut udp), message(sent, 50), "the first ones by the kernel, which asks");
+            assert_eq!(receive(&mut udp), message(sent, 50), "the first ones through the kernel, which resolves the address");
             sent += 1;
-            assert!(xdp.recv(Scan::All).expect("receiving works").is_none());
+            assert!(xdp.recv(Scan::All).expect("receive succeeds").is_none());
         }
         assert!(xdp.counters().by_kernel_out >= 1);
     }
@@ -93,16 +93,16 @@ fn kernel_accepts_priority_tags() {
     for mode in MODES {
         let Some([here, there]) = wire(1) else { return };
         let config = XdpConfig { vlan: Some(0), ..both(mode) };
-        let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
-        let mut xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP opens");
+        let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("UDP can be opened");
+        let mut xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP can be opened");
         let urgent = here.run(|| xdp.open_flow(&FlowSpec { own_port: false, transport_priority: 46 }));
         let urgent = urgent.expect("a flow can be opened").0;
         for kind in [Locator::KIND_UDP_V4, Locator::KIND_UDP_V6] {
             let (at_xdp, at_udp) = (user(&xdp, kind), user(&udp, kind));
             for len in [4, 64, xdp.max_message_len()] {
-                xdp.loan().expect("a frame is lent")[..len].copy_from_slice(&message(1, len));
-                xdp.commit(len, urgent, &[at_udp]).expect("the frame is taken");
-                xdp.flush().expect("flushing works");
+                xdp.loan().expect("a frame is loaned")[..len].copy_from_slice(&message(1, len));
+                xdp.commit(len, urgent, &[at_udp]).expect("the frame is accepted");
+                xdp.flush().expect("flush succeeds");
                 assert_eq!(receive(&mut udp), message(1, len));
                 // The kernel's datagrams are not tagged.
                 send(&mut udp, &message(2, len), at_xdp);
@@ -118,17 +118,17 @@ fn participants_of_one_vlan_communicate_and_others_are_isolated() {
     for mode in MODES {
         let Some([here, there]) = wire(1) else { return };
         let of_vlan = |vlan| XdpConfig { vlan: Some(vlan), ..both(mode) };
-        let mut one = here.run(|| XdpTransport::open(&of_vlan(77))).expect("AF_XDP opens");
-        let mut other = there.run(|| XdpTransport::open(&of_vlan(78))).expect("it could be opened here");
+        let mut one = here.run(|| XdpTransport::open(&of_vlan(77))).expect("AF_XDP can be opened");
+        let mut other = there.run(|| XdpTransport::open(&of_vlan(78))).expect("the transport opened before");
         let stranger = user(&other, Locator::KIND_UDP_V6);
         for n in 0..10 {
             send(&mut one, &message(n, 100), stranger);
         }
         // Followed by an untagged datagram of the kernel.
         let udp = here.run(|| std::net::UdpSocket::bind("[fd77::1]:0").expect("a port is free"));
-        udp.send_to(&message(99, 100), stranger.socket_addr().expect("UDP")).expect("it is sent");
-        assert_eq!(receive(&mut other), message(99, 100), "nothing of another VLAN");
-        assert_eq!(other.counters().datagrams_in, 0, "and nothing without one");
+        udp.send_to(&message(99, 100), stranger.socket_addr().expect("UDP")).expect("the datagram is sent");
+        assert_eq!(receive(&mut other), message(99, 100), "no datagram of another VLAN arrives");
+        assert_eq!(other.counters().datagrams_in, 0, "no untagged datagram arrives");
         drop(other);
         let mut other = there.run(|| XdpTransport::open(&of_vlan(77))).expect("the queue is free");
         for kind in [Locator::KIND_UDP_V4, Locator::KIND_UDP_V6] {

@@ -42,8 +42,8 @@ fn participant(transport: Box<dyn Transport>, idle: Idle) -> DomainParticipant {
 
 /// Returns whether a thread sleeps, and its number of voluntary context switches.
 fn sleeps(thread: libc::pid_t) -> (bool, String) {
-    let status = std::fs::read_to_string(format!("/proc/self/task/{thread}/status")).expect("it lives");
-    let line = |name| status.lines().find(|line| line.starts_with(name)).expect("the kernel tells it").to_owned();
+    let status = std::fs::read_to_string(format!("/proc/self/task/{thread}/status")).expect("the thread is alive");
+    let line = |name| status.lines().find(|line| line.starts_with(name)).expect("the kernel reports it").to_owned();
     (line("State:").contains('S'), line("voluntary_ctxt_switches:"))
 }
 
@@ -62,7 +62,7 @@ fn falls_asleep(thread: libc::pid_t, span: Duration) {
 
 /// Waits for the next number and its thread.
 fn hear(heard: &Receiver<(u32, libc::pid_t)>) -> (u32, libc::pid_t) {
-    heard.recv_timeout(PATIENCE).expect("it was slept through")
+    heard.recv_timeout(PATIENCE).expect("the wake-up is reported")
 }
 
 #[test]
@@ -70,9 +70,9 @@ fn participant_that_spins_and_then_blocks_misses_no_sample() {
     for mode in [Mode::Native, Mode::Generic] {
         let Some([here, there]) = wire(1) else { return };
         let config = XdpConfig { mode: Some(mode), ..XdpConfig::new(0, "eth0") };
-        let xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP opens");
+        let xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP can be opened");
         assert!(xdp.scans_memory());
-        let udp = there.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
+        let udp = there.run(|| UdpTransport::open(&config.udp)).expect("UDP can be opened");
         let (tell, heard) = channel();
         let listening = here.run(|| participant(Box::new(xdp), Idle::SpinThenBlock(SPAN)));
         let topic = listening.create_topic::<Blob>("Numbers", TopicQos::default()).expect("a topic");
@@ -106,13 +106,13 @@ fn participant_that_spins_and_then_blocks_misses_no_sample() {
                 }
                 _ => {}
             }
-            writer.write(&Blob { number, octets: vec![1; 64] }).expect("there is room");
+            writer.write(&Blob { number, octets: vec![1; 64] }).expect("the buffer has space");
             let (got, by) = hear(&heard);
             assert_eq!(got, number);
-            assert_eq!(*thread.get_or_insert(by), by, "there is one thread that receives");
+            assert_eq!(*thread.get_or_insert(by), by, "a single thread receives");
         }
         let stats = listening.transport_stats().expect("open");
         let by_af_xdp: u64 = stats.iter().map(|(_, stats)| stats.bypassed_in).sum();
-        assert!(by_af_xdp >= 600, "{by_af_xdp} came by AF_XDP");
+        assert!(by_af_xdp >= 600, "{by_af_xdp} arrived by AF_XDP");
     }
 }

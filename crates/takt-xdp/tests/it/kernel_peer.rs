@@ -13,8 +13,8 @@ const MODES: [Mode; 2] = [Mode::Native, Mode::Generic];
 fn pair(network: &Network, mode: Mode, know_each_other: bool) -> (XdpTransport, UdpTransport) {
     let config = XdpConfig { mode: Some(mode), ..XdpConfig::new(0, "eth0") };
     let (here, there) = (network.host(know_each_other), network.host(know_each_other));
-    let udp = there.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
-    (here.run(|| XdpTransport::open(&config)).expect("AF_XDP opens"), udp)
+    let udp = there.run(|| UdpTransport::open(&config.udp)).expect("UDP can be opened");
+    (here.run(|| XdpTransport::open(&config)).expect("AF_XDP can be opened"), udp)
 }
 
 #[test]
@@ -26,14 +26,14 @@ fn af_xdp_carries_rtps_in_both_directions() {
         let sizes = [4, 5, 17, 18, 19, 64, 333, 1472];
         for (n, len) in sizes.into_iter().enumerate() {
             send(&mut xdp, &message(n, len), at_udp);
-            assert_eq!(receive(&mut udp), message(n, len), "checksums and lengths suit the kernel");
+            assert_eq!(receive(&mut udp), message(n, len), "the kernel accepts checksums and lengths");
             send(&mut udp, &message(n, len), at_xdp);
             assert_eq!(receive(&mut xdp), message(n, len), "{len} octets");
         }
         let counters = xdp.counters();
         let carried = sizes.len() as u64;
         assert_eq!((counters.datagrams_out, counters.datagrams_in), (carried, carried));
-        assert_eq!((counters.in_place_out, counters.by_kernel_out), (carried, 0), "written where it is sent from");
+        assert_eq!((counters.in_place_out, counters.by_kernel_out), (carried, 0), "the datagram is written in place");
         assert_eq!((xdp.stats().bypassed_out, xdp.stats().bypassed_in), (carried, carried));
     }
 }
@@ -73,8 +73,8 @@ fn segmented_datagrams_arrive_whole() {
         for n in 0..30 {
             commit(&mut udp, &message(n, 1000), at_xdp);
         }
-        udp.flush().expect("flushing works");
-        assert_eq!(udp.stats().segmented_out, 30, "they left in one piece");
+        udp.flush().expect("flush succeeds");
+        assert_eq!(udp.stats().segmented_out, 30, "the datagrams were sent as one segment");
         let mut got: Vec<Vec<u8>> = (0..30).map(|_| receive(&mut xdp)).collect();
         got.sort();
         let mut sent: Vec<Vec<u8>> = (0..30).map(|n| message(n, 1000)).collect();
@@ -98,11 +98,11 @@ fn neighbour_is_resolved_without_loss() {
             assert_eq!(
                 receive(&mut udp),
                 message(sent, 50),
-                "the first ones by the kernel, which asks for the address"
+                "the first ones through the kernel, which resolves the address"
             );
             sent += 1;
             // Reads the changes of neighbors.
-            assert!(xdp.recv(Scan::All).expect("receiving works").is_none());
+            assert!(xdp.recv(Scan::All).expect("receive succeeds").is_none());
         }
         let counters = xdp.counters();
         assert!(counters.by_kernel_out >= 1, "{counters:?}");
@@ -116,8 +116,8 @@ fn large_packets_are_carried_in_several_frames() {
         let Some(network) = Network::of_mtu(9000) else { return };
         let (here, there) = (network.host(true), network.host(true));
         let config = XdpConfig { mode: Some(mode), ..XdpConfig::new(0, "eth0") };
-        let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
-        let mut xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP opens");
+        let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("UDP can be opened");
+        let mut xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP can be opened");
         let (at_xdp, at_udp) = (user(&xdp), user(&udp));
         let most = xdp.max_message_len();
         assert_eq!((xdp.report().frame_len, xdp.report().parts, most), (4096, 3, 9000 - 28));
@@ -145,7 +145,7 @@ fn unusable_interface_is_an_error() {
     let Some(network) = Network::new() else { return };
     let host = network.host(true);
     let none = XdpConfig { interface: "eth7".into(), ..XdpConfig::new(0, "eth0") };
-    let why = host.run(|| XdpTransport::open(&none)).expect_err("there is no such interface").to_string();
+    let why = host.run(|| XdpTransport::open(&none)).expect_err("the interface does not exist").to_string();
     assert!(why.contains("eth7"), "{why}");
     for frames in [0, 63, 100, 65_536] {
         let odd = XdpConfig { rx_frames: frames, ..XdpConfig::new(0, "eth0") };
@@ -168,7 +168,7 @@ fn more_large_packets_than_frames_arrive_whole() {
             for (n, len) in sizes.into_iter().enumerate() {
                 commit(&mut here, &message(round + n, len), to);
             }
-            here.flush().expect("flushing works");
+            here.flush().expect("flush succeeds");
             for (n, len) in sizes.into_iter().enumerate() {
                 assert_eq!(receive(&mut there), message(round + n, len), "round {round}, {mode}");
             }
@@ -191,7 +191,7 @@ fn datagrams_that_fit_into_one_packet_arrive_separately() {
         for n in 0..10 {
             commit(&mut udp, &message(n, 100), at_xdp);
         }
-        udp.flush().expect("flushing works");
+        udp.flush().expect("flush succeeds");
         let mut got: Vec<Vec<u8>> = (0..10).map(|_| receive(&mut xdp)).collect();
         got.sort();
         let mut sent: Vec<Vec<u8>> = (0..10).map(|n| message(n, 100)).collect();

@@ -42,7 +42,7 @@ pub fn config(domain_id: u32) -> XdpConfig {
 pub fn open() -> XdpTransport {
     let opened = XdpTransport::open(&config(0));
     println!("\n{MARK}{}", opened.as_ref().map_or_else(ToString::to_string, |_| "open".to_owned()));
-    opened.expect("the test is told why not")
+    opened.expect("the test receives the reason")
 }
 
 /// Role of a copy: writes the number of its round to the survivor until it is killed. Does nothing
@@ -55,7 +55,7 @@ fn victim() {
     while party.writer.publication_matched_status().expect("open").current_count == 0 {
         party.participant.spin_once(Duration::from_millis(100)).expect("open");
     }
-    party.writer.write(&Blob { number: round, octets: vec![7; 5000] }).expect("there is room");
+    party.writer.write(&Blob { number: round, octets: vec![7; 5000] }).expect("the buffer has space");
     loop {
         party.participant.spin_once(Duration::from_millis(100)).expect("open");
     }
@@ -90,7 +90,7 @@ impl Copy {
     /// Starts a copy in a role on a host.
     pub fn start(host: &Host, role: &str, round: usize) -> Self {
         let mut child = host.run(|| {
-            Command::new(std::env::current_exe().expect("this program"))
+            Command::new(std::env::current_exe().expect("the path of this program is known"))
                 .args(["--ignored", "--exact", role, "--nocapture"])
                 .env(ROUND, round.to_string())
                 .stdout(Stdio::piped())
@@ -98,7 +98,7 @@ impl Copy {
                 .spawn()
                 .expect("this program can be started")
         });
-        let said = BufReader::new(child.stdout.take().expect("it is piped"));
+        let said = BufReader::new(child.stdout.take().expect("stdout is piped"));
         let (tell, lines) = channel();
         std::thread::spawn(move || {
             let marked =
@@ -114,21 +114,21 @@ impl Copy {
     }
 
     pub fn says(&self) -> String {
-        self.lines.recv_timeout(PATIENCE).expect("it says something")
+        self.lines.recv_timeout(PATIENCE).expect("the child prints a line")
     }
 
     /// Returns the number of its descriptors, and of those that its runtime sleeps on, which are
     /// occasionally opened again.
     fn descriptors(&self) -> (usize, usize) {
-        let open = std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).expect("it lives");
+        let open = std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).expect("the process is alive");
         let targets = open.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok()); // tidy-allow(dropped-cause): closed meanwhile.
         let (waits, others): (Vec<_>, Vec<_>) = targets.partition(|target| target.ends_with("anon_inode:[eventpoll]"));
         (others.len(), waits.len())
     }
 
     pub fn kill(&mut self) {
-        self.child.kill().expect("it has not been waited for");
-        self.child.wait().expect("it ends");
+        self.child.kill().expect("the child is not reaped");
+        self.child.wait().expect("the process ends");
     }
 }
 
@@ -157,7 +157,7 @@ pub fn await_detached(host: &Host) {
 fn killed_process_leaves_nothing_on_the_interface() {
     let Some(network) = Network::new() else { return };
     let (host, other) = (network.host(true), network.host(true));
-    host.run(|| XdpTransport::open(&config(0)).map(drop)).expect("AF_XDP opens");
+    host.run(|| XdpTransport::open(&config(0)).map(drop)).expect("AF_XDP can be opened");
     let survivor = Copy::start(&other, "kills::survivor", 0);
     assert_eq!(survivor.says(), "open");
     let mut descriptors = None;
@@ -172,7 +172,7 @@ fn killed_process_leaves_nothing_on_the_interface() {
         victim.kill();
         await_detached(&host);
     }
-    assert!(interface(&other).contains("xdp"), "the survivor keeps its own");
-    assert!(survivor.lines.recv_timeout(Duration::ZERO).is_err(), "it heard each once");
-    host.run(|| XdpTransport::open(&config(0))).expect("nothing is taken");
+    assert!(interface(&other).contains("xdp"), "the survivor keeps its queue");
+    assert!(survivor.lines.recv_timeout(Duration::ZERO).is_err(), "each datagram arrived once");
+    host.run(|| XdpTransport::open(&config(0))).expect("no queue is in use");
 }

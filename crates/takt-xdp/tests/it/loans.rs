@@ -34,12 +34,12 @@ fn borrow(writer: &Party, reader: &Party, numbers: std::ops::Range<u32>) -> Vec<
     let since = Instant::now();
     let matched = || writer.writer.publication_matched_status().expect("open").current_count;
     while matched() == 0 {
-        assert!(since.elapsed() < PATIENCE, "they do not find each other");
+        assert!(since.elapsed() < PATIENCE, "the participants do not discover each other");
         spin([writer, reader]);
     }
     let count = numbers.len();
     for number in numbers {
-        writer.writer.write(&blob(number)).expect("there is room");
+        writer.writer.write(&blob(number)).expect("the writer accepts the sample");
         spin([writer, reader]);
     }
     // All samples are in the reader's history before one is taken: acknowledgment implies this.
@@ -66,18 +66,18 @@ fn judge(samples: &[LoanedSample<Blob>], first: u32) -> usize {
 fn lend_and_let_go(writer: Party, reader: Party) {
     reader.reader.borrow_samples(true).expect("open");
     let mut first = borrow(&writer, &reader, 0..40);
-    assert_eq!(judge(&first, 0), HELD, "what comes beyond is copied");
+    assert_eq!(judge(&first, 0), HELD, "samples beyond the limit are copied");
     // All other frames are reused meanwhile.
     let second = borrow(&writer, &reader, 40..200);
     assert_eq!((judge(&second, 40), judge(&first, 0)), (0, HELD));
     let last = first.swap_remove(0);
     drop((first, second));
-    assert_eq!(judge(&borrow(&writer, &reader, 200..210), 200), 10, "there is room again");
+    assert_eq!(judge(&borrow(&writer, &reader, 200..210), 200), 10, "the send buffer has space again");
     reader.reader.borrow_samples(false).expect("open");
-    assert_eq!(judge(&borrow(&writer, &reader, 210..220), 210), 0, "who does not borrow copies");
+    assert_eq!(judge(&borrow(&writer, &reader, 210..220), 210), 0, "a reader without loans copies");
     drop((writer, reader));
     assert!(last.is_lent());
-    assert_eq!(judge(&[last], 0), 1, "it stays");
+    assert_eq!(judge(&[last], 0), 1, "the loan stays valid");
 }
 
 #[test]
@@ -86,8 +86,8 @@ fn samples_by_udp_are_borrowed_from_the_frames() {
         let Some(network) = Network::new() else { return };
         let (here, there) = (network.host(true), network.host(true));
         let config = XdpConfig { mode: Some(mode), rx_frames: FRAMES, ..XdpConfig::new(0, "eth0") };
-        let xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP opens");
-        let udp = there.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
+        let xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP can be opened");
+        let udp = there.run(|| UdpTransport::open(&config.udp)).expect("UDP can be opened");
         let (tell, told) = mpsc::channel();
         let reader = party(Box::new(checked(xdp, here, Some(tell))), "Back", "There").expect("a participant");
         let writer = party(Box::new(Resident::new(udp, there)), "There", "Back").expect("a participant");
@@ -109,10 +109,10 @@ fn samples_without_ip_are_borrowed_from_the_frames() {
             here.run(|| EthernetTransport::open(XdpPort::open(&config)?, &EthernetConfig::new(0))),
             there.run(|| EthernetTransport::open(PacketPort::open(&packet)?, &EthernetConfig::new(0))),
         );
-        let writer = party(Box::new(Resident::new(other.expect("AF_PACKET opens"), there)), "There", "Back")
+        let writer = party(Box::new(Resident::new(other.expect("AF_PACKET can be opened"), there)), "There", "Back")
             .expect("a participant");
         let reader =
-            party(Box::new(Resident::new(xdp.expect("AF_XDP opens"), here)), "Back", "There").expect("a participant");
+            party(Box::new(Resident::new(xdp.expect("opened"), here)), "Back", "There").expect("a participant");
         lend_and_let_go(writer, reader);
     }
 }

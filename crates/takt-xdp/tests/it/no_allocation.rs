@@ -27,18 +27,18 @@ fn count(mode: Mode, mtu: usize, len: usize) {
     let count = allocations(|| {
         for round in 0..100 {
             for _ in 0..round % 70 {
-                let frame = a.loan().expect("a frame is lent");
+                let frame = a.loan().expect("a frame is loaned");
                 frame[..len].fill(1);
                 frame[..4].copy_from_slice(b"RTPS");
-                a.commit(len, FlowId::DEFAULT, &to).expect("the frame is taken");
+                a.commit(len, FlowId::DEFAULT, &to).expect("the frame is accepted");
             }
-            a.flush().expect("flushing works");
+            a.flush().expect("flush succeeds");
             for scan in [Scan::Hot, Scan::All] {
-                while b.recv(scan).expect("receiving works").is_some() {
+                while b.recv(scan).expect("receive succeeds").is_some() {
                     received += 1;
                 }
             }
-            while a.recv(Scan::All).expect("receiving works").is_some() {}
+            while a.recv(Scan::All).expect("receive succeeds").is_some() {}
         }
     });
     assert_eq!(count, 0);

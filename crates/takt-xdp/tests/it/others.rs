@@ -45,13 +45,13 @@ fn hash(bytes: &[u8]) -> u64 {
 /// Sends a TCP stream from one host to the other, and returns the received octets.
 fn stream(from: &Host, to: &Host, address: Ipv4Addr, bytes: &[u8]) -> Vec<u8> {
     let listener = to.run(|| TcpListener::bind((address, 0)).expect("a port is free"));
-    let at = listener.local_addr().expect("it is bound");
+    let at = listener.local_addr().expect("the socket is bound");
     let mut sender = from.run(|| TcpStream::connect(at).expect("the hosts reach each other"));
-    let (mut receiver, _) = listener.accept().expect("it has connected");
+    let (mut receiver, _) = listener.accept().expect("the peer has connected");
     std::thread::scope(|scope| {
-        scope.spawn(move || sender.write_all(bytes).expect("it is read"));
+        scope.spawn(move || sender.write_all(bytes).expect("the peer reads"));
         let mut arrived = Vec::with_capacity(bytes.len());
-        receiver.read_to_end(&mut arrived).expect("it ends");
+        receiver.read_to_end(&mut arrived).expect("the stream ends");
         arrived
     })
 }
@@ -60,12 +60,12 @@ fn stream(from: &Host, to: &Host, address: Ipv4Addr, bytes: &[u8]) -> Vec<u8> {
 fn datagrams(from: &Host, to: &Host, address: Ipv4Addr) {
     let there = to.run(|| UdpSocket::bind((address, 0)).expect("a port is free"));
     let here = from.run(|| UdpSocket::bind("0.0.0.0:0").expect("a port is free"));
-    let at: SocketAddr = there.local_addr().expect("it is bound");
+    let at: SocketAddr = there.local_addr().expect("the socket is bound");
     let mut buffer = [0; 2048];
     for n in 0..DATAGRAMS {
         let sent = message(n, 4 + n * 2);
-        here.send_to(&sent, at).expect("it is sent");
-        let (len, _) = there.recv_from(&mut buffer).expect("it arrives");
+        here.send_to(&sent, at).expect("the datagram is sent");
+        let (len, _) = there.recv_from(&mut buffer).expect("the datagram arrives");
         assert_eq!(buffer[..len], sent);
     }
 }
@@ -83,10 +83,10 @@ fn echo(from: &Host, to: Ipv4Addr) {
         let checksum = !(0x0800_u16 + sequence).wrapping_add(id);
         let request: Vec<u8> =
             [0x0800, checksum, id, sequence].iter().flat_map(|word: &u16| word.to_be_bytes()).collect();
-        socket.send_to(&request, (to, 0)).expect("it is sent");
+        socket.send_to(&request, (to, 0)).expect("the datagram is sent");
         let mut buffer = [0; 256];
         loop {
-            let len = socket.recv(&mut buffer).expect("it is answered");
+            let len = socket.recv(&mut buffer).expect("a reply arrives");
             // Behind the IP header; type 0 is the reply.
             if len >= 28 && buffer[20] == 0 && buffer[24..28] == request[4..8] {
                 return;
@@ -118,7 +118,7 @@ fn leaves_trains_whole(host: &Host) -> bool {
 fn default_mode_on_a_veth_does_not_slow_other_traffic() {
     let Some([here, there]) = wire(1) else { return };
     assert!(leaves_trains_whole(&there));
-    let xdp = here.run(|| XdpTransport::open(&XdpConfig::new(0, "eth0"))).expect("AF_XDP opens");
+    let xdp = here.run(|| XdpTransport::open(&XdpConfig::new(0, "eth0"))).expect("AF_XDP can be opened");
     assert_eq!((xdp.report().mode, &xdp.report().not_native), (Mode::Generic, &None));
     assert!(xdp.warnings().is_empty(), "{:?}", xdp.warnings());
     assert!(leaves_trains_whole(&there), "while a filter is there");
@@ -137,12 +137,12 @@ fn take_until(xdp: &mut XdpTransport, n: u64, patience: Duration, arrived: &mut 
     let deadline = Instant::now() + patience;
     while !arrived.contains(&n) {
         let Some(left) = deadline.checked_duration_since(Instant::now()) else { return false };
-        while let Some(frame) = xdp.recv(Scan::All).expect("receiving works") {
+        while let Some(frame) = xdp.recv(Scan::All).expect("receive succeeds") {
             let number = u64::from_le_bytes(frame[4..12].try_into().expect("eight octets"));
             assert_eq!(frame.to_vec(), numbered(number));
-            assert!(arrived.insert(number), "{number} came twice");
+            assert!(arrived.insert(number), "{number} arrived twice");
         }
-        readiness::wait(xdp.descriptors(), Some(left)).expect("waiting works");
+        readiness::wait(xdp.descriptors(), Some(left)).expect("wait succeeds");
     }
     true
 }
@@ -153,8 +153,8 @@ fn foreign_traffic_arrives_complete_and_unchanged() {
         let Some(network) = Network::new() else { return };
         let (here, there) = (network.host(false), network.host(false));
         let config = XdpConfig { mode: Some(mode), ..XdpConfig::new(0, "eth0") };
-        let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
-        let mut xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP opens");
+        let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("UDP can be opened");
+        let mut xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP can be opened");
         let (at_xdp, is_over) = (user(&xdp), AtomicBool::new(false));
         let bytes = octets(STREAM);
         let (sent, arrived) = std::thread::scope(|scope| {

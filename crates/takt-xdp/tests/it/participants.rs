@@ -17,8 +17,8 @@ fn one_by_af_xdp_and_one_by_the_kernel_exchange_samples() {
         let Some(network) = Network::new() else { return };
         let (here, there) = (network.host(false), network.host(false));
         let config = XdpConfig { mode: Some(mode), ..XdpConfig::new(0, "eth0") };
-        let xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP opens");
-        let udp = there.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
+        let xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP can be opened");
+        let udp = there.run(|| UdpTransport::open(&config.udp)).expect("UDP can be opened");
         let (tell, told) = mpsc::channel();
         let parties = [
             party(Box::new(checked(xdp, here, Some(tell))), "There", "Back").expect("a participant"),

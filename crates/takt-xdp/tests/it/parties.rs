@@ -76,7 +76,7 @@ pub fn exchange(parties: &[Party; 2], count: u32) {
     let mut expected = [0; 2];
     for number in 0..count {
         for party in parties {
-            party.writer.write(&Blob::new(number)).expect("there is room");
+            party.writer.write(&Blob::new(number)).expect("the writer accepts the sample");
         }
         turn();
         take(parties, &mut expected);

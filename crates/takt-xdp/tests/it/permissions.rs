@@ -49,27 +49,27 @@ fn anyone_makes_maps() -> bool {
 #[test]
 fn first_participant_needs_exactly_three_capabilities() {
     let Some([here, _there]) = wire(2) else { return };
-    here.run(|| XdpTransport::open(&config()).map(drop)).expect("AF_XDP opens");
+    here.run(|| XdpTransport::open(&config()).map(drop)).expect("AF_XDP can be opened");
     for (capabilities, lacking) in [
         (&[NET_RAW, BPF][..], "CAP_NET_ADMIN"),
         (&[NET_ADMIN, BPF], "CAP_NET_RAW"),
         (&[NET_ADMIN, NET_RAW], "CAP_BPF"),
         (&[], "CAP_"),
     ] {
-        let why = open(&here, capabilities).expect_err("one is lacking");
+        let why = open(&here, capabilities).expect_err("a capability is missing");
         assert!(why.contains(lacking), "{why}");
     }
-    open(&here, &[NET_ADMIN, NET_RAW, BPF]).expect("these suffice");
+    open(&here, &[NET_ADMIN, NET_RAW, BPF]).expect("these capabilities suffice");
 }
 
 #[test]
 fn joining_needs_fewer_capabilities() {
     let Some([here, _there]) = wire(2) else { return };
-    let _first = here.run(|| XdpTransport::open(&config())).expect("AF_XDP opens");
-    let second = open(&here, &[NET_RAW, BPF]).expect("these suffice");
+    let _first = here.run(|| XdpTransport::open(&config())).expect("AF_XDP can be opened");
+    let second = open(&here, &[NET_RAW, BPF]).expect("these capabilities suffice");
     assert!(second.report().is_joined);
     drop(second);
-    assert!(open(&here, &[NET_ADMIN, BPF]).expect_err("one is lacking").contains("CAP_NET_RAW"));
+    assert!(open(&here, &[NET_ADMIN, BPF]).expect_err("a capability is missing").contains("CAP_NET_RAW"));
     match open(&here, &[NET_RAW]) {
         Ok(_) => assert!(anyone_makes_maps()),
         Err(why) => assert!(!anyone_makes_maps() && why.contains("CAP_BPF"), "{why}"),
@@ -80,13 +80,13 @@ fn joining_needs_fewer_capabilities() {
 fn running_needs_no_capability() {
     let Some(hosts) = wire(1) else { return };
     let [here, there] = &hosts;
-    let mut xdp = here.run(|| XdpTransport::open(&config())).expect("AF_XDP opens");
-    let mut udp = there.run(|| UdpTransport::open(&config().udp)).expect("the kernel has UDP");
+    let mut xdp = here.run(|| XdpTransport::open(&config())).expect("AF_XDP can be opened");
+    let mut udp = there.run(|| UdpTransport::open(&config().udp)).expect("UDP can be opened");
     // Flows that are opened later, and receive.
     let reached_by = here.run(|| {
-        drop_capabilities().expect("they are dropped");
+        drop_capabilities().expect("the capabilities are dropped");
         let (_, reached_by) = xdp.open_flow(&FlowSpec { own_port: true, transport_priority: 9 }).expect("a flow");
-        assert!(XdpTransport::open(&config()).is_err(), "nobody opens anything here any more");
+        assert!(XdpTransport::open(&config()).is_err(), "no further transport can be opened");
         reached_by
     });
     let before = xdp.counters().datagrams_in;
@@ -105,10 +105,10 @@ fn running_needs_no_capability() {
     // As in a participant whose threads were started without them.
     let refresh = |xdp: &mut XdpTransport, until: &dyn Fn(&XdpTransport) -> bool| {
         while !until(xdp) {
-            assert!(readiness::wait(xdp.descriptors(), Some(PATIENCE)).expect("it waits"), "no news");
-            while xdp.recv(Scan::All).expect("receiving works").is_some() {}
+            assert!(readiness::wait(xdp.descriptors(), Some(PATIENCE)).expect("wait succeeds"), "no event arrives");
+            while xdp.recv(Scan::All).expect("receive succeeds").is_some() {}
             here.run(|| {
-                drop_capabilities().expect("they are dropped");
+                drop_capabilities().expect("the capabilities are dropped");
                 xdp.refresh().expect("interfaces can be followed");
             });
         }
@@ -118,7 +118,7 @@ fn running_needs_no_capability() {
         !ips.contains(&"10.77.0.1".to_owned()) && ips.contains(&"10.77.0.8".to_owned())
     };
     refresh(&mut xdp, &moved);
-    while xdp.recv(Scan::All).expect("receiving works").is_some() {}
+    while xdp.recv(Scan::All).expect("receive succeeds").is_some() {}
     assert_eq!(exchange(&mut xdp, &mut udp), (10, 10));
     // A recreated interface needs them again.
     here.run(|| ip("link del eth0"));
@@ -127,8 +127,8 @@ fn running_needs_no_capability() {
     refresh(&mut xdp, &is_there);
     let warned = xdp.warnings().iter().any(|warning| warning.what.contains("CAP_"));
     assert!(warned, "{:?}", xdp.warnings());
-    let mut udp = there.run(|| UdpTransport::open(&config().udp)).expect("the kernel has UDP");
-    assert_eq!(exchange(&mut xdp, &mut udp), (0, 0), "everything goes by the kernel");
+    let mut udp = there.run(|| UdpTransport::open(&config().udp)).expect("UDP can be opened");
+    assert_eq!(exchange(&mut xdp, &mut udp), (0, 0), "all traffic uses kernel sockets");
     // With them, it is opened at the next change.
     here.run(|| ip("addr add 10.77.1.1/24 dev eth0"));
     follow(here, &mut xdp, |xdp| xdp.interfaces()[0].addresses.len() == 2);

@@ -10,7 +10,7 @@ use super::permissions::{NET_RAW, keep};
 
 fn findings(host: &Host, name: &'static str, interface: &str, capabilities: Option<&[u32]>) -> Vec<Finding> {
     takt_xdp::register();
-    let factory = factories().into_iter().find(|factory| factory.name() == name).expect("it is registered");
+    let factory = factories().into_iter().find(|factory| factory.name() == name).expect("the factory is registered");
     host.run(|| {
         if let Some(capabilities) = capabilities {
             keep(capabilities);
@@ -36,15 +36,15 @@ fn veth_pair_is_reported_generic_with_two_queues_and_without_zero_copy() {
     let Some([here, _there]) = wire(2) else { return };
     let before = shown(&here, "eth0");
     let all = findings(&here, "xdp", "eth0", None);
-    assert_eq!(found(&all, "AF_XDP"), Some((Grade::Good, "the kernel has it")));
+    assert_eq!(found(&all, "AF_XDP"), Some((Grade::Good, "supported by the kernel")));
     assert_eq!(found(&all, "capabilities"), Some((Grade::Good, "CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF")));
-    let interface = found(&all, "interface").expect("it is looked at");
+    let interface = found(&all, "interface").expect("the check is reported");
     assert!(interface.0 == Grade::Good && interface.1.starts_with("veth, MTU 1500, 10."), "{interface:?}");
-    let queues = found(&all, "queues").expect("they are counted");
+    let queues = found(&all, "queues").expect("the queues are reported");
     assert!(queues.0 == Grade::Good && queues.1.starts_with("2; "), "{queues:?}");
     // Kernels below 6.3 do not report it.
     if found(&all, "driver").is_none() {
-        let native = found(&all, "native").expect("it is looked at");
+        let native = found(&all, "native").expect("the check is reported");
         assert!(native.0 == Grade::Lesser && native.1.contains("`ethtool -K eth0 gro on`"), "{native:?}");
         assert_eq!(found(&all, "zero copy"), Some((Grade::Lesser, "frames are copied by the kernel")));
     }
@@ -55,7 +55,7 @@ fn veth_pair_is_reported_generic_with_two_queues_and_without_zero_copy() {
 #[test]
 fn attached_program_is_found() {
     let Some([here, _there]) = wire(1) else { return };
-    let xdp = here.run(|| takt_xdp::XdpTransport::open(&takt_xdp::XdpConfig::new(0, "eth0"))).expect("AF_XDP opens");
+    let xdp = here.run(|| takt_xdp::XdpTransport::open(&takt_xdp::XdpConfig::new(0, "eth0"))).expect("opened");
     assert_eq!(found(&findings(&here, "xdp", "eth0", None), "program").map(|it| it.0), Some(Grade::Unknown));
     drop(xdp);
 }
@@ -65,9 +65,9 @@ fn unsuitable_interface_is_reported_with_the_reason() {
     let Some([here, _there]) = wire(1) else { return };
     let interface = |name| {
         let all = findings(&here, "xdp", name, None);
-        found(&all, "interface").map(|(grade, detail)| (grade, detail.to_owned())).expect("it is looked at")
+        found(&all, "interface").map(|(grade, detail)| (grade, detail.to_owned())).expect("the check is reported")
     };
-    assert_eq!(interface("nowhere0"), (Grade::Missing, "there is no nowhere0".to_owned()));
+    assert_eq!(interface("nowhere0"), (Grade::Missing, "no interface nowhere0".to_owned()));
     let (grade, detail) = interface("lo");
     assert!(grade == Grade::Missing && detail.ends_with("it is not Ethernet"), "{detail}");
     here.run(|| ip("addr flush dev eth0"));
@@ -85,7 +85,7 @@ fn missing_capabilities_are_named() {
     let Some([here, _there]) = wire(1) else { return };
     let lacking = |name, capabilities: &[u32]| {
         let all = findings(&here, name, "eth0", Some(capabilities));
-        found(&all, "capabilities").map(|(grade, detail)| (grade, detail.to_owned())).expect("they are looked at")
+        found(&all, "capabilities").map(|(grade, detail)| (grade, detail.to_owned())).expect("the check is reported")
     };
     let (grade, detail) = lacking("xdp", &[]);
     assert_eq!(grade, Grade::Missing);
@@ -95,5 +95,5 @@ fn missing_capabilities_are_named() {
     assert!(lacking("packet", &[]).1.starts_with("CAP_NET_RAW missing"));
     assert_eq!(lacking("packet", &[NET_RAW]), (Grade::Good, "CAP_NET_RAW".to_owned()));
     let all = findings(&here, "xdp", "eth0", Some(&[]));
-    assert_eq!(found(&all, "AF_XDP"), Some((Grade::Unknown, "asking takes CAP_NET_RAW")));
+    assert_eq!(found(&all, "AF_XDP"), Some((Grade::Unknown, "the check needs CAP_NET_RAW")));
 }

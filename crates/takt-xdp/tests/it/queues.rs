@@ -9,9 +9,9 @@ use super::network::wire;
 
 /// Sends one datagram of a flow.
 fn send_by(xdp: &mut XdpTransport, flow: FlowId, bytes: &[u8], to: takt_wire::Locator) {
-    xdp.loan().expect("a frame is lent")[..bytes.len()].copy_from_slice(bytes);
-    xdp.commit(bytes.len(), flow, &[to]).expect("the frame is taken");
-    xdp.flush().expect("flushing works");
+    xdp.loan().expect("a frame is loaned")[..bytes.len()].copy_from_slice(bytes);
+    xdp.commit(bytes.len(), flow, &[to]).expect("the frame is accepted");
+    xdp.flush().expect("flush succeeds");
 }
 
 /// Opens flows of four priorities; the first is the default flow.
@@ -26,17 +26,17 @@ fn all_queues_send_and_receive_in_both_modes() {
     for mode in [Mode::Native, Mode::Generic] {
         let Some([here, there]) = wire(4) else { return };
         let config = XdpConfig { queues: Queues::All, mode: Some(mode), ..XdpConfig::new(0, "eth0") };
-        let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
-        let mut xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP opens");
+        let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("UDP can be opened");
+        let mut xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP can be opened");
         assert_eq!(xdp.report().queues, [0, 1, 2, 3]);
         let (at_xdp, at_udp) = (user(&xdp), user(&udp));
         let flows = here.run(|| flows(&mut xdp));
         for round in 0..100 {
             send_by(&mut xdp, flows[round % 4], &message(round, 200), at_udp);
             assert_eq!(receive(&mut udp), message(round, 200));
-            udp.loan().expect("a frame is lent")[..200].copy_from_slice(&message(round, 200));
-            udp.commit(200, FlowId::DEFAULT, &[at_xdp]).expect("the frame is taken");
-            udp.flush().expect("flushing works");
+            udp.loan().expect("a frame is loaned")[..200].copy_from_slice(&message(round, 200));
+            udp.commit(200, FlowId::DEFAULT, &[at_xdp]).expect("the frame is accepted");
+            udp.flush().expect("flush succeeds");
             assert_eq!(receive(&mut xdp), message(round, 200));
         }
         let counters = xdp.counters();
@@ -50,14 +50,14 @@ fn priority_of_a_flow_selects_the_queue() {
     let Some([here, there]) = wire(4) else { return };
     let mode = Some(Mode::Native);
     let config = XdpConfig { queues: Queues::All, mode, ..XdpConfig::new(0, "eth0") };
-    let mut xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP opens");
+    let mut xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP can be opened");
     let flows = here.run(|| flows(&mut xdp));
     for queue in 0..4 {
         let config = XdpConfig { queues: Queues::These(vec![queue]), mode, ..XdpConfig::new(0, "eth0") };
-        let mut one = there.run(|| XdpTransport::open(&config)).expect("it could be opened here");
+        let mut one = there.run(|| XdpTransport::open(&config)).expect("the transport opened before");
         for (n, flow) in flows.into_iter().enumerate() {
             send_by(&mut xdp, flow, &message(n, 64), user(&one));
-            assert_eq!(receive(&mut one), message(n, 64), "by whichever way");
+            assert_eq!(receive(&mut one), message(n, 64), "over either path");
             let by_af_xdp = one.counters().datagrams_in;
             assert_eq!(by_af_xdp, u64::from(n >= queue as usize), "flow {n}, queue {queue}");
         }
@@ -68,8 +68,8 @@ fn priority_of_a_flow_selects_the_queue() {
 fn queues_are_received_from_in_turn() {
     let Some([here, there]) = wire(2) else { return };
     let config = XdpConfig { queues: Queues::All, mode: Some(Mode::Native), ..XdpConfig::new(0, "eth0") };
-    let mut sender = here.run(|| XdpTransport::open(&config)).expect("AF_XDP opens");
-    let mut receiver = there.run(|| XdpTransport::open(&config)).expect("it could be opened here");
+    let mut sender = here.run(|| XdpTransport::open(&config)).expect("AF_XDP can be opened");
+    let mut receiver = there.run(|| XdpTransport::open(&config)).expect("the transport opened before");
     let to = user(&receiver);
     let urgent = here.run(|| sender.open_flow(&FlowSpec { own_port: false, transport_priority: 63 }));
     let urgent = urgent.expect("a flow can be opened").0;
@@ -81,17 +81,17 @@ fn queues_are_received_from_in_turn() {
     }
     // All datagrams are in their rings before the first receive: the last one sent woke the last
     // queue.
-    while !readiness::wait(receiver.descriptors(), Some(PATIENCE)).expect("waiting works") {}
+    while !readiness::wait(receiver.descriptors(), Some(PATIENCE)).expect("wait succeeds") {}
     let mut order = Vec::new();
     while order.len() < 103 {
-        if let Some(frame) = receiver.recv(Scan::Taken).expect("receiving works") {
-            let n = (0..103).find(|n| message(*n, 64) == *frame).expect("one of those that were sent");
+        if let Some(frame) = receiver.recv(Scan::Taken).expect("receive succeeds") {
+            let n = (0..103).find(|n| message(*n, 64) == *frame).expect("the frame was sent");
             order.push(n);
         }
     }
     let mut urgent: Vec<usize> = (0..103).filter(|at| order[*at] >= 100).collect();
     urgent.sort_unstable();
-    assert!(urgent[2] - urgent[0] == 4, "every second one of them: {order:?}");
+    assert!(urgent[2] - urgent[0] == 4, "every second datagram: {order:?}");
     order.retain(|n| *n < 100);
-    assert!(order.is_sorted(), "each queue's in their order");
+    assert!(order.is_sorted(), "each queue keeps its order");
 }

@@ -16,8 +16,8 @@ const MODES: [Mode; 2] = [Mode::Native, Mode::Generic];
 /// Waits for changes of interfaces, and refreshes, until the condition holds.
 pub fn follow(host: &Host, xdp: &mut XdpTransport, until: impl Fn(&XdpTransport) -> bool) {
     while !until(xdp) {
-        assert!(readiness::wait(xdp.descriptors(), Some(PATIENCE)).expect("waiting works"), "no news");
-        while xdp.recv(Scan::All).expect("receiving works").is_some() {}
+        assert!(readiness::wait(xdp.descriptors(), Some(PATIENCE)).expect("wait succeeds"), "no event arrives");
+        while xdp.recv(Scan::All).expect("receive succeeds").is_some() {}
         if xdp.may_have_moved() {
             host.run(|| xdp.refresh()).expect("interfaces can be followed");
         }
@@ -31,10 +31,10 @@ pub fn is_there(xdp: &XdpTransport) -> bool {
 /// Asserts that no descriptor stays readable once all changes were read.
 fn stays_asleep(xdp: &mut XdpTransport) {
     let quiet = (0..1000).any(|_| {
-        while xdp.recv(Scan::All).expect("receiving works").is_some() {}
-        !readiness::wait(xdp.descriptors(), Some(Duration::ZERO)).expect("waiting works")
+        while xdp.recv(Scan::All).expect("receive succeeds").is_some() {}
+        !readiness::wait(xdp.descriptors(), Some(Duration::ZERO)).expect("wait succeeds")
     });
-    assert!(quiet, "something is readable all the time");
+    assert!(quiet, "the descriptor is always readable");
 }
 
 /// Sends messages in both directions. Returns how many datagrams AF_XDP carried, out and in.
@@ -56,19 +56,19 @@ fn interface_is_used_again_after_it_was_down() {
     for mode in MODES {
         let Some([here, there]) = wire(1) else { return };
         let config = XdpConfig { mode: Some(mode), ..XdpConfig::new(0, "eth0") };
-        let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
-        let mut xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP opens");
+        let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("UDP can be opened");
+        let mut xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP can be opened");
         assert_eq!(exchange(&mut xdp, &mut udp), (10, 10));
         let at_udp = user(&udp);
         here.run(|| ip("link set eth0 down"));
         follow(&here, &mut xdp, |xdp| !is_there(xdp));
         let out = xdp.counters().datagrams_out;
         send(&mut xdp, &message(0, 300), at_udp);
-        assert_eq!(xdp.counters().datagrams_out, out, "nothing is given to an interface that is down");
+        assert_eq!(xdp.counters().datagrams_out, out, "an interface that is down sends nothing");
         here.run(|| ip("link set eth0 up"));
         here.run(|| ip("neigh replace 10.77.0.2 lladdr 02:00:00:00:00:02 nud permanent dev eth0"));
         follow(&here, &mut xdp, is_there);
-        while xdp.recv(Scan::All).expect("receiving works").is_some() {}
+        while xdp.recv(Scan::All).expect("receive succeeds").is_some() {}
         assert_eq!(exchange(&mut xdp, &mut udp), (10, 10));
     }
 }
@@ -80,22 +80,22 @@ fn recreated_interface_is_opened_again() {
         let [here, there] = &hosts;
         let queues = Queues::All;
         let config = XdpConfig { mode: Some(mode), queues, ..XdpConfig::new(0, "eth0") };
-        let mut xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP opens");
+        let mut xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP can be opened");
         let before = xdp.max_message_len();
         for _ in 0..2 {
             here.run(|| ip("link del eth0"));
             follow(here, &mut xdp, |xdp| !is_there(xdp));
             stays_asleep(&mut xdp);
             // The content of the loaned frame is kept.
-            xdp.loan().expect("a frame is lent")[..300].copy_from_slice(&message(77, 300));
+            xdp.loan().expect("a frame is loaned")[..300].copy_from_slice(&message(77, 300));
             lay(&hosts, 2);
             follow(here, &mut xdp, |xdp| is_there(xdp) && xdp.report().queues.len() == 2);
             assert!(interface(here).contains("xdp"), "the filter is there again");
             assert_eq!(
-                (xdp.max_message_len(), &xdp.loan().expect("a frame is lent")[..300]),
+                (xdp.max_message_len(), &xdp.loan().expect("a frame is loaned")[..300]),
                 (before, &message(77, 300)[..])
             );
-            let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
+            let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("UDP can be opened");
             assert_eq!(exchange(&mut xdp, &mut udp), (10, 10));
         }
         drop(xdp);
@@ -108,7 +108,7 @@ fn recreated_interface_without_a_free_queue_is_left_to_the_kernel_with_a_warning
     let Some(hosts) = wire(1) else { return };
     let [here, there] = &hosts;
     let config = XdpConfig::new(0, "eth0");
-    let mut xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP opens");
+    let mut xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP can be opened");
     here.run(|| ip("link del eth0"));
     follow(here, &mut xdp, |xdp| !is_there(xdp));
     lay(&hosts, 1);
@@ -116,8 +116,8 @@ fn recreated_interface_without_a_free_queue_is_left_to_the_kernel_with_a_warning
     follow(here, &mut xdp, is_there);
     let warned = xdp.warnings().iter().any(|warning| warning.what.contains("eth0") && warning.what.contains("taken"));
     assert!(warned, "{:?}", xdp.warnings());
-    let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
-    assert_eq!(exchange(&mut xdp, &mut udp), (0, 0), "everything goes by the kernel");
+    let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("UDP can be opened");
+    assert_eq!(exchange(&mut xdp, &mut udp), (0, 0), "all traffic uses kernel sockets");
     drop(other);
     // The next change triggers another attempt.
     here.run(|| ip("addr add 10.77.1.1/24 dev eth0"));

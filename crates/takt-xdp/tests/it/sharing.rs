@@ -66,10 +66,10 @@ fn hear_all(xdp: &mut XdpTransport, peers: &[UdpSocket]) -> u64 {
     let to = user(xdp).socket_addr().expect("an address of UDP");
     let before = xdp.counters().datagrams_in;
     for (n, peer) in peers.iter().enumerate() {
-        assert_eq!(peer.send_to(&message(n, 100), to).expect("it is sent"), 100);
+        assert_eq!(peer.send_to(&message(n, 100), to).expect("the datagram is sent"), 100);
     }
     let got: BTreeSet<Vec<u8>> = peers.iter().map(|_| receive(xdp)).collect();
-    assert_eq!(got, (0..peers.len()).map(|n| message(n, 100)).collect(), "nothing is lost, nothing comes twice");
+    assert_eq!(got, (0..peers.len()).map(|n| message(n, 100)).collect(), "no loss and no duplicate");
     xdp.counters().datagrams_in - before
 }
 
@@ -85,7 +85,7 @@ fn each_participant_gets_its_datagrams_at_any_queue() {
         let other = XdpConfig { rtps_only: false, rx_frames: 64, mode: None, ..config(7) };
         let mut all = Vec::new();
         for (config, queue) in [(in_mode(0), 0), (in_mode(0), 1), (other, 2)] {
-            let xdp = open(&here, &config).expect("AF_XDP opens");
+            let xdp = open(&here, &config).expect("AF_XDP can be opened");
             let report = xdp.report();
             assert_eq!((&report.queues[..], report.is_joined, report.mode), (&[queue][..], queue > 0, mode));
             all.push(xdp);
@@ -93,10 +93,10 @@ fn each_participant_gets_its_datagrams_at_any_queue() {
         let peers = peers(&there);
         for xdp in &mut all {
             let by_af_xdp = hear_all(xdp, &peers);
-            assert!(0 < by_af_xdp && by_af_xdp < FLOWS as u64, "{by_af_xdp} came by the own queue");
+            assert!(0 < by_af_xdp && by_af_xdp < FLOWS as u64, "{by_af_xdp} arrived through the own queue");
         }
         for xdp in &mut all {
-            assert!(xdp.recv(Scan::All).expect("receiving works").is_none(), "nothing is somebody else's");
+            assert!(xdp.recv(Scan::All).expect("receive succeeds").is_none(), "not for this participant");
             let counters = xdp.counters();
             assert_eq!((counters.closed, counters.kernel_drops), (0, 0), "{counters:?}");
         }
@@ -106,14 +106,14 @@ fn each_participant_gets_its_datagrams_at_any_queue() {
 #[test]
 fn participant_without_a_free_queue_is_refused_until_one_is_free() {
     let Some([here, _there]) = wire(2) else { return };
-    let first = open(&here, &config(0)).expect("AF_XDP opens");
-    let second = open(&here, &config(0)).expect("there are two queues");
-    let why = open(&here, &config(0)).expect_err("there is no third queue");
+    let first = open(&here, &config(0)).expect("AF_XDP can be opened");
+    let second = open(&here, &config(0)).expect("two queues exist");
+    let why = open(&here, &config(0)).expect_err("no third queue exists");
     assert!(why.contains("eth0") && why.contains("queues [0, 1] are taken"), "{why}");
     drop(first);
     let third = open_when_free(&here, &config(0));
     assert_eq!((&third.report().queues[..], third.report().is_joined), (&[0][..], true));
-    let why = open(&here, &XdpConfig { queues: Queues::These(vec![1]), ..config(0) }).expect_err("it is taken");
+    let why = open(&here, &XdpConfig { queues: Queues::These(vec![1]), ..config(0) }).expect_err("the queue is in use");
     assert!(why.contains("queue 1 is taken"), "{why}");
     drop((second, third));
     await_detached(&here);
@@ -123,7 +123,7 @@ fn participant_without_a_free_queue_is_refused_until_one_is_free() {
 fn incompatible_requests_are_refused_with_the_reason() {
     let Some([here, _there]) = wire(4) else { return };
     let config = |domain_id| XdpConfig { mode: None, ..config(domain_id) };
-    let first = open(&here, &XdpConfig { mode: Some(Mode::Generic), ..config(0) }).expect("AF_XDP opens");
+    let first = open(&here, &XdpConfig { mode: Some(Mode::Generic), ..config(0) }).expect("AF_XDP can be opened");
     let why = open(&here, &XdpConfig { mode: Some(Mode::Native), ..config(0) }).expect_err("the other mode");
     assert!(why.contains("runs in generic mode for other participants"), "{why}");
     for (queues, what) in [
@@ -133,7 +133,7 @@ fn incompatible_requests_are_refused_with_the_reason() {
         (Queues::Free(5), "it has 4"),
         (Queues::All, "are taken"),
     ] {
-        let why = open(&here, &XdpConfig { queues: queues.clone(), ..config(0) }).expect_err("they cannot be had");
+        let why = open(&here, &XdpConfig { queues: queues.clone(), ..config(0) }).expect_err("the queues are refused");
         assert!(why.contains(what), "{queues:?}: {why}");
     }
     assert!(open(&here, &XdpConfig { vlan: Some(4095), ..config(0) }).expect_err("no such VLAN").contains("4095"));
@@ -144,22 +144,22 @@ fn incompatible_requests_are_refused_with_the_reason() {
     queues.sort_unstable();
     assert_eq!(queues, [1, 2, 3]);
     drop((first, rest));
-    open(&here, &XdpConfig { mode: Some(Mode::Native), ..config(0) }).expect("it is the first one again");
+    open(&here, &XdpConfig { mode: Some(Mode::Native), ..config(0) }).expect("this transport is again the first one");
 }
 
 #[test]
 fn silent_owner_of_the_name_is_not_waited_for_forever() {
     let Some([here, _there]) = wire(2) else { return };
-    drop(open(&here, &config(0)).expect("AF_XDP opens"));
-    let index = here.run(|| std::fs::read_to_string("/proc/thread-self/net/if_inet6").expect("the kernel has IPv6"));
-    let of_eth0 = index.lines().find(|line| line.ends_with("eth0")).expect("it has an address of IPv6");
+    drop(open(&here, &config(0)).expect("AF_XDP can be opened"));
+    let index = here.run(|| std::fs::read_to_string("/proc/thread-self/net/if_inet6").expect("IPv6 can be used"));
+    let of_eth0 = index.lines().find(|line| line.ends_with("eth0")).expect("eth0 has an IPv6 address");
     let index = u32::from_str_radix(of_eth0.split_whitespace().nth(1).expect("an index"), 16).expect("a number");
     let listener = here.run(|| {
         use std::os::linux::net::SocketAddrExt;
         let name = std::os::unix::net::SocketAddr::from_abstract_name(format!("takt-xdp-1/{index}"));
-        std::os::unix::net::UnixListener::bind_addr(&name.expect("a name")).expect("nobody has the name")
+        std::os::unix::net::UnixListener::bind_addr(&name.expect("a name")).expect("the name is not in use")
     });
-    let why = open(&here, &config(0)).expect_err("nobody answers");
+    let why = open(&here, &config(0)).expect_err("no process answers");
     assert!(why.contains("does not answer"), "{why}");
     drop(listener);
     open_when_free(&here, &config(0));
@@ -168,22 +168,22 @@ fn silent_owner_of_the_name_is_not_waited_for_forever() {
 #[test]
 fn end_of_the_first_participant_does_not_affect_the_others() {
     let Some([here, there]) = wire(2) else { return };
-    drop(open(&here, &config(0)).expect("AF_XDP opens"));
+    drop(open(&here, &config(0)).expect("AF_XDP can be opened"));
     let peers = peers(&there);
     let mut first = occupant_on(&here, 0);
-    let mut second = open(&here, &config(0)).expect("there are two queues");
+    let mut second = open(&here, &config(0)).expect("two queues exist");
     assert!(second.report().is_joined);
     assert!(hear_all(&mut second, &peers) > 0);
     for round in 0..10 {
         first.kill();
         assert!(interface(&here).contains("xdp"), "the program is the second one's as well");
-        assert!(hear_all(&mut second, &peers) > 0, "round {round}: the second one goes on");
+        assert!(hear_all(&mut second, &peers) > 0, "round {round}: the second one continues");
         // A new participant is served by the second one, and gets the queue of the killed one.
         first = occupant_on(&here, round);
         assert!(hear_all(&mut second, &peers) > 0, "round {round}");
     }
     drop(second);
-    assert!(interface(&here).contains("xdp"), "now it is the other one's alone");
+    assert!(interface(&here).contains("xdp"), "only the other transport owns it now");
     first.kill();
     await_detached(&here);
 }
@@ -191,7 +191,7 @@ fn end_of_the_first_participant_does_not_affect_the_others() {
 #[test]
 fn processes_come_and_go_and_leave_nothing() {
     let Some([here, there]) = wire(10) else { return };
-    let mut resident = open(&here, &config(0)).expect("AF_XDP opens");
+    let mut resident = open(&here, &config(0)).expect("AF_XDP can be opened");
     let peers = peers(&there);
     let mut children = Vec::new();
     for round in 0..24 {
@@ -216,7 +216,7 @@ fn processes_come_and_go_and_leave_nothing() {
 #[test]
 fn process_killed_at_any_moment_leaves_nothing() {
     let Some([here, there]) = wire(3) else { return };
-    let mut resident = open(&here, &config(0)).expect("AF_XDP opens");
+    let mut resident = open(&here, &config(0)).expect("AF_XDP can be opened");
     let peers = peers(&there);
     for round in 0..30_u32 {
         // From the first moment to long after everything is open.
@@ -247,12 +247,12 @@ fn process_killed_at_any_moment_leaves_nothing() {
 #[test]
 fn another_user_cannot_join() {
     let Some([here, _there]) = wire(2) else { return };
-    let _first = open(&here, &config(0)).expect("AF_XDP opens");
+    let _first = open(&here, &config(0)).expect("AF_XDP can be opened");
     let why = here.run(|| {
         // SAFETY: no pointers. The C library's function would change all threads; the system call
         // changes this one, which ends.
         assert_eq!(unsafe { libc::syscall(libc::SYS_setresuid, -1, 65_534, -1) }, 0, "root can be anyone");
-        XdpTransport::open(&config(0)).expect_err("it is root's").to_string()
+        XdpTransport::open(&config(0)).expect_err("the filter belongs to root").to_string()
     });
     assert!(why.contains("another user"), "{why}");
 }
@@ -260,7 +260,7 @@ fn another_user_cannot_join() {
 #[test]
 fn owner_of_the_name_keeps_nothing_of_ended_participants() {
     let Some([here, _there]) = wire(2) else { return };
-    let first = open(&here, &config(0)).expect("AF_XDP opens");
+    let first = open(&here, &config(0)).expect("AF_XDP can be opened");
     // If it had kept their connections, it could not wait for all of them any more: 64 is the
     // maximum.
     for round in 0..70 {
@@ -275,13 +275,13 @@ fn owner_of_the_name_keeps_nothing_of_ended_participants() {
 #[test]
 fn datagram_at_any_queue_wakes_a_waiting_thread() {
     let Some([here, there]) = wire(4) else { return };
-    let mut xdp = open(&here, &XdpConfig { queues: Queues::All, ..config(0) }).expect("AF_XDP opens");
+    let mut xdp = open(&here, &XdpConfig { queues: Queues::All, ..config(0) }).expect("AF_XDP can be opened");
     let to = user(&xdp).socket_addr().expect("an address of UDP");
     for peer in peers(&there) {
-        while xdp.recv(Scan::All).expect("receiving works").is_some() {}
-        peer.send_to(&message(1, 50), to).expect("it is sent");
-        assert!(readiness::wait(xdp.descriptors(), Some(PATIENCE)).expect("waiting works"), "nobody was woken");
+        while xdp.recv(Scan::All).expect("receive succeeds").is_some() {}
+        peer.send_to(&message(1, 50), to).expect("the datagram is sent");
+        assert!(readiness::wait(xdp.descriptors(), Some(PATIENCE)).expect("wait succeeds"), "no wake-up occurred");
         assert_eq!(receive(&mut xdp), message(1, 50));
     }
-    assert_eq!(xdp.counters().datagrams_in, FLOWS as u64, "all queues are its own");
+    assert_eq!(xdp.counters().datagrams_in, FLOWS as u64, "the transport owns all queues");
 }

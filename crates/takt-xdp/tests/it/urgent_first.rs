@@ -18,7 +18,7 @@ fn urgent(transport: &mut XdpTransport, transport_priority: i32) -> (FlowId, Loc
 
 /// Returns the flow of the next datagram.
 fn next(transport: &mut XdpTransport) -> Option<FlowId> {
-    transport.recv(Scan::All).expect("receiving works").map(|frame| frame.meta.flow)
+    transport.recv(Scan::All).expect("receive succeeds").map(|frame| frame.meta.flow)
 }
 
 #[test]
@@ -27,15 +27,15 @@ fn most_urgent_of_a_ring_comes_first_and_nothing_is_lost() {
         let Some(network) = Network::new() else { return };
         let (here, there) = (network.host(false), network.host(false));
         let config = XdpConfig { mode: Some(mode), ..XdpConfig::new(0, "eth0") };
-        let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
-        let mut xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP opens");
+        let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("UDP can be opened");
+        let mut xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP can be opened");
         let default = user(&xdp);
         let (brake, to_brake) = here.run(|| urgent(&mut xdp, 46));
         let (steering, to_steering) = here.run(|| urgent(&mut xdp, 30));
         // The first datagram resolves the hardware address, and is awaited so that all others are
         // in the ring.
         send(&mut udp, &message(0, 100), default);
-        assert!(readiness::wait(xdp.descriptors(), Some(PATIENCE)).expect("waiting works"));
+        assert!(readiness::wait(xdp.descriptors(), Some(PATIENCE)).expect("wait succeeds"));
         assert_eq!(next(&mut xdp), Some(FlowId::DEFAULT));
         for _ in 0..100 {
             send(&mut udp, &message(1, 100), default);
@@ -44,10 +44,10 @@ fn most_urgent_of_a_ring_comes_first_and_nothing_is_lost() {
             send(&mut udp, &message(2, 100), to);
         }
         let before = xdp.counters().datagrams_in;
-        let first = xdp.recv_urgent(30).expect("receiving works").map(|frame| frame.meta.flow);
+        let first = xdp.recv_urgent(30).expect("receive succeeds").map(|frame| frame.meta.flow);
         assert_eq!(first, Some(brake), "{mode:?}");
         assert_eq!([next(&mut xdp), next(&mut xdp)], [Some(steering); 2]);
-        assert!(xdp.recv_urgent(0).expect("receiving works").is_none());
+        assert!(xdp.recv_urgent(0).expect("receive succeeds").is_none());
         let mut rest = 0;
         while let Some(flow) = next(&mut xdp) {
             assert_eq!(flow, FlowId::DEFAULT);
@@ -58,9 +58,9 @@ fn most_urgent_of_a_ring_comes_first_and_nothing_is_lost() {
         for to in [default, to_steering, to_steering, default] {
             send(&mut udp, &message(3, 100), to);
         }
-        assert!(xdp.recv_urgent(46).expect("receiving works").is_none());
-        xdp.close_flow(steering).expect("it is open");
-        xdp.close_flow(brake).expect("it is open");
+        assert!(xdp.recv_urgent(46).expect("receive succeeds").is_none());
+        xdp.close_flow(steering).expect("the flow is open");
+        xdp.close_flow(brake).expect("the flow is open");
         assert_eq!(
             [next(&mut xdp), next(&mut xdp), next(&mut xdp)],
             [Some(FlowId::DEFAULT), Some(FlowId::DEFAULT), None]
@@ -75,15 +75,15 @@ fn urgent_datagrams_from_the_kernel_are_found_before_a_sleep() {
     let Some(network) = Network::new() else { return };
     let here = network.host(false);
     let config = XdpConfig { mode: Some(Mode::Native), ..XdpConfig::new(0, "eth0") };
-    let mut udp = here.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
-    let mut xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP opens");
+    let mut udp = here.run(|| UdpTransport::open(&config.udp)).expect("UDP can be opened");
+    let mut xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP can be opened");
     let (brake, to_brake) = here.run(|| urgent(&mut xdp, 46));
     for number in 0..300 {
         send(&mut udp, &message(number, 100), to_brake);
-        assert!(readiness::wait(xdp.descriptors(), Some(PATIENCE)).expect("waiting works"));
-        assert!(xdp.recv_common(Scan::All).expect("receiving works").is_none(), "{number}");
-        let found = xdp.recv_urgent(0).expect("receiving works").map(|frame| frame.meta.flow);
+        assert!(readiness::wait(xdp.descriptors(), Some(PATIENCE)).expect("wait succeeds"));
+        assert!(xdp.recv_common(Scan::All).expect("receive succeeds").is_none(), "{number}");
+        let found = xdp.recv_urgent(0).expect("receive succeeds").map(|frame| frame.meta.flow);
         assert_eq!(found, Some(brake), "{number}");
     }
-    assert_eq!(xdp.counters().datagrams_in, 0, "none by AF_XDP");
+    assert_eq!(xdp.counters().datagrams_in, 0, "none arrive through AF_XDP");
 }

@@ -103,7 +103,7 @@ impl<'a> Checker<'a> {
                 if r == w {
                     Ok(())
                 } else {
-                    self.differs(String::from("bitsets of other fields"))
+                    self.differs(String::from("bitsets with different fields"))
                 }
             }
             (reader, writer) => self.other_kind(reader, writer),

@@ -173,7 +173,7 @@ fn members<'a>(
     while *base != Identifier::None {
         // For a structure that inherits from itself, the step limit ends the loop.
         let Shape::Struct(of) = resolve(base, types, fuel)? else {
-            let what = String::from("a base that is no structure");
+            let what = String::from("a base type that is not a structure");
             return Err(Inassignable::Differs { member: String::new(), what });
         };
         levels.push(of.members);

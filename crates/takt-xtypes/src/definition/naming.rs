@@ -104,11 +104,11 @@ impl<'a> Naming<'a> {
     }
 
     fn definition(&self, id: DefinitionId) -> Result<&'a Definition, TypeError> {
-        self.definitions.get(id).ok_or(TypeError::Invalid { what: "a type that is declared and not defined" })
+        self.definitions.get(id).ok_or(TypeError::Invalid { what: "a type that is declared but not defined" })
     }
 
     fn identifiers_of(&self, id: DefinitionId) -> Result<TypeIdentifiers, TypeError> {
-        self.known.get(&id).cloned().ok_or(TypeError::Invalid { what: "a type that is declared and not defined" })
+        self.known.get(&id).cloned().ok_or(TypeError::Invalid { what: "a type that is declared but not defined" })
     }
 
     fn build(&self, id: DefinitionId) -> Result<TypeObjects, TypeError> {

@@ -24,7 +24,7 @@ pub(super) fn build(root: &TypeIdentifier, registry: &TypeRegistry) -> Result<(T
     let root = builder.node(&root.0)?;
     // Every reserved node was defined before the last call returned.
     let nodes: Option<Vec<Node>> = builder.nodes.into_iter().collect();
-    let mut types = Types { nodes: nodes.ok_or(invalid("a type without definition"))?, layouts: Vec::new() };
+    let mut types = Types { nodes: nodes.ok_or(invalid("a type without a definition"))?, layouts: Vec::new() };
     types.layouts = layout::compute(&types)?;
     check_discriminators(&types)?;
     Ok((types, root))
@@ -52,14 +52,14 @@ fn bound(bound: u32) -> Result<Option<usize>, TypeError> {
         // INTEROP(CycloneDDS 11): unbounded collections in type objects of their own have this
         // bound.
         0 | u32::MAX => Ok(None),
-        _ => usize::try_from(bound).map(Some).map_err(|_| invalid("a bound that does not fit")),
+        _ => usize::try_from(bound).map(Some).map_err(|_| invalid("a bound that exceeds the address space")),
     }
 }
 
 /// Checks that a name is printable.
 fn name(name: &str) -> Result<Arc<str>, TypeError> {
     if name.is_empty() || name.chars().any(char::is_control) {
-        return Err(invalid("a name that is none"));
+        return Err(invalid("a name that is empty or has control characters"));
     }
     Ok(Arc::from(name))
 }
@@ -68,7 +68,7 @@ fn name(name: &str) -> Result<Arc<str>, TypeError> {
 fn builtin(detail: &complete::MemberDetail) -> Result<Option<Arc<BuiltinMember>>, TypeError> {
     let Some(builtin) = &detail.ann_builtin else { return Ok(None) };
     if builtin.hash_id.as_ref().is_some_and(|text| text.chars().any(char::is_control)) {
-        return Err(invalid("a name that is none"));
+        return Err(invalid("a name that is empty or has control characters"));
     }
     Ok(Some(Arc::new((**builtin).clone())))
 }
@@ -148,7 +148,7 @@ impl Builder<'_> {
             Identifier::Char8 => Node::Primitive(Primitive::Char8),
             Identifier::Char16 => Node::Primitive(Primitive::Char16),
             Identifier::Float128 => return Err(TypeError::Unsupported { what: "long double" }),
-            Identifier::None => return Err(invalid("a type that is none")),
+            Identifier::None => return Err(invalid("a type identifier of kind TK_NONE")),
             Identifier::String8Small(len) => Node::String { bound: bound(u32::from(*len))? },
             Identifier::String8Large(len) => Node::String { bound: bound(*len)? },
             Identifier::String16Small(len) => Node::WString { bound: bound(u32::from(*len))? },
@@ -184,7 +184,7 @@ impl Builder<'_> {
             Some(len) if len > 0 && !dimensions.is_empty() => {
                 Ok(Node::Array { element: self.node(element)?, dimensions, len })
             }
-            _ => Err(invalid("dimensions of an array")),
+            _ => Err(invalid("array dimensions that are zero or too large")),
         }
     }
 
@@ -202,7 +202,7 @@ impl Builder<'_> {
             Complete::Array(array) => self.array(&array.element.type_id, array.header.bound_seq.clone()),
             Complete::Map(map) => self.map(&map.key.type_id, &map.element.type_id, map.header.bound),
             Complete::Bitset(_) => Err(TypeError::Unsupported { what: "a bitset" }),
-            Complete::Annotation(_) => Err(invalid("an annotation as the type of a value")),
+            Complete::Annotation(_) => Err(invalid("an annotation used as a type")),
         }
     }
 
@@ -213,8 +213,8 @@ impl Builder<'_> {
         if members.iter().any(|member| member.optional && member.member.key) {
             return Err(invalid("an optional key member"));
         }
-        all_differ(members.iter().map(|member| &member.name), "two members of one name")?;
-        all_differ(members.iter().map(|member| member.member.id), "two members of one id")?;
+        all_differ(members.iter().map(|member| &member.name), "two members with the same name")?;
+        all_differ(members.iter().map(|member| member.member.id), "two members with the same id")?;
         let mut by_id: Vec<usize> = (0..members.len()).collect();
         by_id.sort_unstable_by_key(|&index| members[index].member.id);
         Ok(Node::Struct(Struct {
@@ -273,12 +273,12 @@ impl Builder<'_> {
                     return Ok((Some(base), structure.members.clone()));
                 }
                 Some(None | Some(Node::Alias { .. })) => {}
-                _ => return Err(invalid("a base that is no structure")),
+                _ => return Err(invalid("a base type that is not a structure")),
             }
             match complete(self.registry, identifier)? {
                 Complete::Struct(structure) => return Ok((Some(base), self.members_of_open(identifier, structure)?)),
                 Complete::Alias(alias) => identifier = &alias.body.related_type,
-                _ => return Err(invalid("a base that is no structure")),
+                _ => return Err(invalid("a base type that is not a structure")),
             }
         }
         Err(TypeError::Limit { what: "levels of types", limit: usize::from(MAX_NESTING) })
@@ -321,8 +321,8 @@ impl Builder<'_> {
                 node: self.node(&member.type_id)?,
             });
         }
-        all_differ(cases.iter().map(|case| &case.name), "two cases of one name")?;
-        all_differ(cases.iter().flat_map(|case| &case.labels), "two cases of one label")?;
+        all_differ(cases.iter().map(|case| &case.name), "two cases with the same name")?;
+        all_differ(cases.iter().flat_map(|case| &case.labels), "two cases with the same label")?;
         if cases.iter().filter(|case| case.default).count() > 1 {
             return Err(invalid("two default cases"));
         }
@@ -365,7 +365,7 @@ fn enumeration(object: &complete::Enum) -> Result<Node, TypeError> {
         }
         literals.push((name(&literal.detail.name)?, value));
     }
-    all_differ(literals.iter().map(|(name, _)| name), "two literals of one name")?;
+    all_differ(literals.iter().map(|(name, _)| name), "two literals with the same name")?;
     let default = object.literal_seq.iter().position(|literal| literal.common.flags.contains(MemberFlag::IS_DEFAULT));
     let is_said = [TypeFlag::IS_FINAL, TypeFlag::IS_APPENDABLE, TypeFlag::IS_MUTABLE]
         .into_iter()
@@ -387,11 +387,11 @@ fn bitmask(object: &complete::Bitmask) -> Result<Node, TypeError> {
     let mut flags = Vec::with_capacity(object.flag_seq.len());
     for flag in &object.flag_seq {
         if flag.position >= bit_bound {
-            return Err(invalid("a flag outside of the bit bound"));
+            return Err(invalid("a flag position outside of the bit bound"));
         }
         flags.push((name(&flag.detail.name)?, flag.position));
     }
-    all_differ(flags.iter().map(|(name, _)| name), "two flags of one name")?;
+    all_differ(flags.iter().map(|(name, _)| name), "two flags with the same name")?;
     Ok(Node::Bitmask(Bitmask { name: name(&object.header.detail.type_name)?, bit_bound, flags }))
 }
 
@@ -403,5 +403,5 @@ fn check_discriminators(types: &Types) -> Result<(), TypeError> {
         _ => false,
     };
     let wrong = types.nodes.iter().any(|node| matches!(node, Node::Union(union) if !is_number(union.discriminator)));
-    if wrong { Err(invalid("the type of a discriminator")) } else { Ok(()) }
+    if wrong { Err(invalid("a discriminator of an unsupported type")) } else { Ok(()) }
 }

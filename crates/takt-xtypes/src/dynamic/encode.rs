@@ -148,7 +148,7 @@ impl Content for Elements<'_> {
             }
             (Node::Array { len, .. }, DynamicData::Bytes(bytes)) if bytes.len() == *len => {}
             (Node::Array { len, .. }, DynamicData::Sequence(elements)) if elements.len() == *len => {}
-            (Node::Array { .. }, _) => return Err(mismatch("as many elements as the array has")),
+            (Node::Array { .. }, _) => return Err(mismatch("an array with the declared number of elements")),
             (node, _) => return Err(mismatch(kind_of(node))),
         }
         match (value.types.resolved(value.id), value.data) {

@@ -121,16 +121,16 @@ impl DynamicType {
                     });
                     (element_index(dimensions, core::iter::once(Some(*first)).chain(rest))?, *element)
                 }
-                (_, FieldPart::Name(name)) => return Err(FieldError { what: format!("'{name}' is no member here") }),
+                (_, FieldPart::Name(name)) => return Err(FieldError { what: format!("'{name}' is not a member") }),
                 (_, FieldPart::Index(index)) => {
-                    return Err(FieldError { what: format!("[{index}] of what is no sequence and no array") });
+                    return Err(FieldError { what: format!("[{index}] of a value that is not a sequence or array") });
                 }
             };
             steps.push(Step { node: at, index, default: DynamicData::Absent });
             at = next;
         }
         let kind = kind(types, at).ok_or_else(|| FieldError {
-            what: "a structure, union or collection cannot be compared, its parts can".to_string(),
+            what: "a structure, union or collection cannot be compared; compare its members or elements".to_string(),
         })?;
         for start in 0..steps.len() {
             steps[start].default = default_from(types, &steps[start..], at);

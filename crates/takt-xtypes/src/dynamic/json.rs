@@ -175,7 +175,7 @@ fn check_bound(bound: Option<usize>, len: usize) -> Result<(), String> {
 /// Checks for NUL. A CDR string ends at its first NUL; C and C++ readers would lose the rest.
 fn check_text(text: &str) -> Result<(), String> {
     match text.contains('\0') {
-        true => Err("a string holds no NUL character".to_string()),
+        true => Err("a string cannot contain a NUL character".to_string()),
         false => Ok(()),
     }
 }
@@ -215,7 +215,7 @@ fn literal(enumeration: &Enum, json: &JsonValue) -> Result<DynamicData, String> 
         Some((name, value)) => Ok(DynamicData::Enum { name: name.clone(), value: *value }),
         None => {
             let names: Vec<&str> = literals.iter().map(|(name, _)| &**name).collect();
-            Err(format!("no such literal; there are {}", names.join(", ")))
+            Err(format!("unknown literal; expected one of {}", names.join(", ")))
         }
     }
 }
@@ -235,7 +235,7 @@ fn bitmask(bitmask: &Bitmask, json: &JsonValue) -> Result<DynamicData, String> {
         };
         match bitmask.flags.iter().find(|(name, _)| **name == **text) {
             Some((_, position)) => value |= 1 << position,
-            None => return Err(format!("no flag is named {text:?}")),
+            None => return Err(format!("unknown flag {text:?}")),
         }
     }
     Ok(bitmask.value(value))
@@ -418,7 +418,7 @@ impl Reader<'_> {
         let mut others = given.iter().filter(|(name, _)| name != DISCRIMINATOR);
         let member = others.next();
         if let Some((name, _)) = others.next() {
-            return Err(format!("a union has one member; {name:?} is one too many"));
+            return Err(format!("a union has one member; unexpected second member {name:?}"));
         }
         let case = match member {
             Some((name, _)) => match union.cases.iter().find(|case| *case.name == **name) {

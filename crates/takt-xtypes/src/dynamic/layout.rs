@@ -51,7 +51,7 @@ impl Computer<'_> {
     fn layout(&mut self, id: NodeId) -> Result<Layout, TypeError> {
         match self.states[id] {
             State::Done => return Ok(self.layouts[id]),
-            State::Open => return Err(TypeError::Invalid { what: "a type contains itself without end" }),
+            State::Open => return Err(TypeError::Invalid { what: "a type contains itself infinitely" }),
             State::New => self.states[id] = State::Open,
         }
         if self.depth >= MAX_NESTING {

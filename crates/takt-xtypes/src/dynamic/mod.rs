@@ -287,7 +287,7 @@ impl DynamicType {
         let scope = if key_only { Scope::Key } else { Scope::KeyOfSample };
         let (data, _) = self.decode_scope(payload, scope)?;
         let hash = self.key_hash(&data, Representation::Xcdr2);
-        Ok(hash.expect("what was decoded within its bounds can be encoded"))
+        Ok(hash.expect("a value decoded within its bounds encodes"))
     }
 
     /// Converts the data to JSON.

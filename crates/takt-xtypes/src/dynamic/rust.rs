@@ -147,9 +147,8 @@ impl Printer<'_> {
                 self.define(*element);
             }
             Node::Alias { name, target } => {
-                self.notes.insert(format!(
-                    "typedef {name}: the derive has no types of other names; members have what it stands for"
-                ));
+                self.notes
+                    .insert(format!("typedef {name}: the derive has no type aliases; members use the aliased type"));
                 self.define(*target);
             }
             Node::Struct(structure) => {
@@ -213,8 +212,7 @@ impl Printer<'_> {
             attributes.extend(self.bound(member.node));
             self.note_values(member.builtin.as_deref());
             if member.try_construct != TryConstruct::Discard {
-                self.notes
-                    .insert("@try_construct: the derive discards samples with values that cannot be had".to_string());
+                self.notes.insert("@try_construct: the derive discards samples with invalid values".to_string());
             }
             let mut ty = self.member_type(member.node);
             if member.external {
@@ -265,7 +263,7 @@ impl Printer<'_> {
             attributes.extend(self.bound(case.node));
             self.note_values(case.builtin.as_deref());
             if case.builtin.as_ref().is_some_and(|builtin| builtin.hash_id.is_some()) || union.autoid_hash {
-                self.notes.insert("@hashid and @autoid of a union: the derive has the ids alone".to_string());
+                self.notes.insert("@hashid and @autoid of a union: the derive has only the ids".to_string());
             }
             let mut ty = self.member_type(case.node);
             if case.external {
@@ -331,7 +329,7 @@ impl Printer<'_> {
         let holder = 8 * bitmask.holder_len();
         if usize::from(bitmask.bit_bound) != holder {
             let name = &bitmask.name;
-            self.notes.insert(format!("bitmask {name}: its bit bound is {}, here {holder}", bitmask.bit_bound));
+            self.notes.insert(format!("bitmask {name}: the bit bound is {}, here {holder}", bitmask.bit_bound));
         }
         let (own, full) = (self.names[id].clone(), &bitmask.name);
         self.line("");

@@ -278,7 +278,7 @@ impl<S: AsRef<str>> Binder<'_, S> {
                 if let Operator::Like | Operator::Match = operator {
                     for (placed, operand) in [(left, &left_operand), (right, &right_operand)] {
                         if !matches!(kind(operand), FieldKind::Text | FieldKind::Char) {
-                            return Err(error(placed.position, "only text has patterns"));
+                            return Err(error(placed.position, "LIKE and MATCH apply to strings only"));
                         }
                     }
                 }

@@ -230,7 +230,7 @@ impl<'a> Lexer<'a> {
         loop {
             let inside = &self.text[at..];
             let end = inside.find(['\'', '\n', '\r']).filter(|len| inside.as_bytes()[*len] == b'\'');
-            let Some(len) = end else { return Err(error(start, "a string without its closing quote")) };
+            let Some(len) = end else { return Err(error(start, "a string without a closing quote")) };
             text.push_str(&inside[..len]);
             at += len + 1;
             if !self.text[at..].starts_with('\'') {

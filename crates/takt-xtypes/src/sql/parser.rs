@@ -374,7 +374,7 @@ impl Parser {
             } else {
                 match field.last() {
                     Some(FieldPart::Name(name)) => name.clone(),
-                    _ => return Err(error(position, "an element needs a name: use AS")),
+                    _ => return Err(error(position, "a selected element needs a name: add AS NAME")),
                 }
             };
             selected.push(Selected { field, name, position });

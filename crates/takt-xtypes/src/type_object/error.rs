@@ -46,10 +46,10 @@ impl fmt::Display for TypeError {
         match self {
             Self::Missing { identifier } => write!(f, "the definition of type {identifier} is not known"),
             Self::HashMismatch { identifier } => write!(f, "the definition does not belong to type {identifier}"),
-            Self::Minimal => f.write_str("the type is known without names only; its complete definition is needed"),
-            Self::NotAggregated => f.write_str("the type of a topic is a structure or a union"),
+            Self::Minimal => f.write_str("only the minimal type object is known; the complete one is required"),
+            Self::NotAggregated => f.write_str("the type of a topic must be a structure or a union"),
             Self::Unsupported { what } => write!(f, "{what} is not supported"),
-            Self::Invalid { what } => write!(f, "the type is contradictory: {what}"),
+            Self::Invalid { what } => write!(f, "the type definition is invalid: {what}"),
             Self::Limit { what, limit } => write!(f, "more than {limit} {what}"),
         }
     }

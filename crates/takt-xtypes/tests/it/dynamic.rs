@@ -226,7 +226,7 @@ fn json_accepts_names_of_literals_and_flags() {
 
     let colors = |value| object([("colors", JsonValue::Array(vec![text("Red"), value]))]);
     let error = ty.from_json(&colors(text("Pink"))).expect_err("no such color");
-    assert_eq!(error.to_string(), "colors[1]: no such literal; there are Red, Green, Blue");
+    assert_eq!(error.to_string(), "colors[1]: unknown literal; expected one of Red, Green, Blue");
     assert_eq!(error.path, "colors[1]");
     let smalls = object([("smalls", JsonValue::Array(vec![]))]);
     assert_eq!(ty.from_json(&smalls).expect_err("too few").to_string(), "smalls: expected 3 elements, not 0");
@@ -289,5 +289,5 @@ fn numbers_out_of_range_are_refused_and_minus_zero_is_zero() {
 fn strings_with_a_nul_are_refused() {
     let ty = dynamic::<ShapeType>();
     let error = ty.from_json(&object([("color", text("a\0b"))])).expect_err("no string of IDL").to_string();
-    assert_eq!(error, "color: a string holds no NUL character");
+    assert_eq!(error, "color: a string cannot contain a NUL character");
 }

@@ -286,7 +286,7 @@ fn doubled_quote_within_a_string_is_one_quote() {
     let value = ShapeType { color: "it's 'so'".to_owned(), ..ShapeType::default() };
     assert!(passes(&value, "color = 'it''s ''so'''", &[]));
     assert!(passes(&ShapeType::default(), "color = ''", &[]));
-    assert!(filter::<ShapeType>("color = 'it''s", &[]).is_err_and(|text| text.contains("without its closing quote")));
+    assert!(filter::<ShapeType>("color = 'it''s", &[]).is_err_and(|text| text.contains("without a closing quote")));
 }
 
 #[test]
@@ -342,14 +342,14 @@ fn incomparable_operands_are_refused_with_their_position() {
         ("color = 5", "at position 8: expected a string"),
         ("color = x", "at position 8: an integer compared with a string"),
         ("x LIKE '5'", "at position 7: expected an integer"),
-        ("x LIKE 5", "at position 0: only text has patterns"),
+        ("x LIKE 5", "at position 0: LIKE and MATCH apply to strings only"),
         ("x = TRUE", "at position 4: expected an integer"),
         ("x = %3", "at position 4: parameter %3 has no value"),
-        ("x.y = 3", "at position 0: 'y' is no member here"),
-        ("x[0] = 3", "at position 0: [0] of what is no sequence and no array"),
+        ("x.y = 3", "at position 0: 'y' is not a member"),
+        ("x[0] = 3", "at position 0: [0] of a value that is not a sequence or array"),
         (
             "additional_payload_size = 3",
-            "at position 0: a structure, union or collection cannot be compared, its parts can",
+            "at position 0: a structure, union or collection cannot be compared; compare its members or elements",
         ),
         ("'a' = 1", "at position 6: an integer compared with a string"),
     ] {

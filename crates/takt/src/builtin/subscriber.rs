@@ -86,7 +86,7 @@ impl BuiltinSubscriber {
     /// [`Error::PreconditionNotMet`](crate::Error::PreconditionNotMet) if the application has a
     /// topic of that name.
     pub fn lookup_datareader<T: BuiltinTopicData>(&self) -> Result<DataReader<T>> {
-        let mut readers = self.participant.builtin_readers.0.lock().expect("only the participant's own code runs here");
+        let mut readers = self.participant.builtin_readers.0.lock().expect("no user code runs here");
         let known = &mut readers[T::TOPIC as usize];
         let living = known.as_ref().and_then(Weak::upgrade).map(AnyDataReader::from_core);
         if let Some(reader) = living.filter(|reader| matches!(reader.is_open(), Ok(true)))

@@ -97,7 +97,7 @@ impl TypeChecks {
         }
         while self.waiting.front().is_some_and(|(_, until)| *until <= now) {
             if let Some((check, _)) = self.waiting.pop_front() {
-                judge(core, now, check, |reader| unlearned(reader, "too many others are to be asked first"));
+                judge(core, now, check, |reader| unlearned(reader, "too many type lookups are pending"));
             }
         }
     }
@@ -106,7 +106,7 @@ impl TypeChecks {
     fn begin(&mut self, core: &mut Participant, now: Instant, check: TypeCheck) {
         let unknown = |core: &mut Participant, why: &str| judge(core, now, check, |reader| unlearned(reader, why));
         let Some([of_writer, of_reader]) = informations(core, check) else {
-            return unknown(core, "what it says of its type cannot be read");
+            return unknown(core, "its type information cannot be parsed");
         };
         if is_same(&of_writer, &of_reader) {
             return core.judge_types(now, check, TypeVerdict::Fit);
@@ -117,11 +117,11 @@ impl TypeChecks {
             (true, false) => (check.reader, &of_reader),
         };
         if !core.serves_types(whom.prefix) {
-            return unknown(core, "its participant gives out no types");
+            return unknown(core, "its participant offers no type lookup service");
         }
         self.silent.retain(|(_, until)| *until > now);
         if self.silent.iter().any(|(prefix, _)| *prefix == whom.prefix) {
-            return unknown(core, "its participant does not answer");
+            return unknown(core, "its participant does not answer type lookups");
         }
         if let Some(lookup) = self.lookups.iter_mut().find(|lookup| lookup.is_of(whom.prefix, theirs)) {
             return lookup.add(check);
@@ -131,7 +131,7 @@ impl TypeChecks {
         }
         match Lookup::new(core, now, whom, theirs, check) {
             Some(lookup) => self.lookups.push(lookup),
-            None => unknown(core, "it says nothing of its type"),
+            None => unknown(core, "it announces no type"),
         }
     }
 
@@ -149,10 +149,10 @@ impl TypeChecks {
                     self.silent.pop_front();
                 }
                 self.silent.push_back((whom, now.after(SILENCE_TIME)));
-                Some("its participant does not answer")
+                Some("its participant does not answer type lookups")
             }
-            Progress::Gone => Some("its participant has gone"),
-            Progress::Incomplete => Some("its participant does not give out all definitions"),
+            Progress::Gone => Some("its participant has left"),
+            Progress::Incomplete => Some("its participant does not return all type definitions"),
         };
         for check in checks {
             match why {
@@ -214,7 +214,7 @@ fn conclude(core: &mut Participant, now: Instant, check: TypeCheck, theirs: Opti
     })();
     match verdict {
         Some(verdict) => core.judge_types(now, check, verdict),
-        None => judge(core, now, check, |reader| unlearned(reader, "our own type is too large to be given out")),
+        None => judge(core, now, check, |reader| unlearned(reader, "the local type is too large for a type lookup")),
     }
 }
 

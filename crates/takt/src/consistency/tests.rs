@@ -189,7 +189,7 @@ fn missing_definitions_match_by_name_unless_validation_is_forced() {
     assert!(world.outcome().1);
     let mut world = World::new::<Old, Other>(Server::Lacking, forced());
     assert!(!world.outcome().1);
-    assert!(world.why().ends_with("its participant does not give out all definitions"), "{}", world.why());
+    assert!(world.why().ends_with("its participant does not return all type definitions"), "{}", world.why());
 }
 
 #[test]
@@ -199,6 +199,6 @@ fn unanswered_lookup_ends_after_its_time_limit() {
     assert_eq!(world.checks.silent.len(), 1);
     let mut world = World::new::<Old, Other>(Server::Mute, forced());
     assert_eq!(world.outcome(), (LOOKUP_TIME, false));
-    assert!(world.why().ends_with("its participant does not answer"), "{}", world.why());
+    assert!(world.why().ends_with("its participant does not answer type lookups"), "{}", world.why());
     assert_eq!(world.checks.poll_timeout(), None, "nothing is left to wait for");
 }

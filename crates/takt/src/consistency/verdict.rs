@@ -103,7 +103,7 @@ pub(crate) fn refused_by_cyclone(cautions: &[Caution]) -> String {
 /// Returns the verdict on a pair of which one type is unavailable.
 pub(super) fn unlearned(reader: &SubscriptionData, why: &str) -> TypeVerdict {
     if reader.qos.type_consistency.force_type_validation {
-        let why = format!("force_type_validation is set, and the other type cannot be learned: {why}");
+        let why = format!("force_type_validation is set, but the other type is unavailable: {why}");
         return TypeVerdict::Differ { why: why.into() };
     }
     TypeVerdict::Fit

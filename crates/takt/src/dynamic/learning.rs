@@ -79,22 +79,22 @@ pub enum TypeUnavailable {
 impl fmt::Display for TypeUnavailable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoEndpoint { topic_name } => write!(f, "nobody writes or reads topic {topic_name}"),
+            Self::NoEndpoint { topic_name } => write!(f, "topic {topic_name} has no writer or reader"),
             Self::NotAnnounced { endpoint, type_name } => {
-                write!(f, "{endpoint} announces of its type no more than the name, {type_name}")
+                write!(f, "{endpoint} announces only the name of its type, {type_name}")
             }
             Self::Malformed { endpoint, what } => {
-                write!(f, "what {endpoint} announces of its type cannot be read: {what}")
+                write!(f, "type information of {endpoint} cannot be parsed: {what}")
             }
             Self::NoService { endpoint } => {
-                write!(f, "the participant of {endpoint} announces a type, but no service that gives it out")
+                write!(f, "the participant of {endpoint} announces a type but offers no type lookup service")
             }
             Self::NoAnswer { endpoint } => write!(f, "the participant of {endpoint} did not answer in time"),
             Self::Incomplete { endpoint, missing } => {
                 write!(
                     f,
-                    "the participant of {endpoint} does not give out {missing} of the definitions, or one has more than {} KiB, \
-                     which is not taken",
+                    "the participant of {endpoint} does not return {missing} of the type definitions, or one exceeds the limit \
+                     of {} KiB",
                     MAX_TYPE_OBJECT_LEN / 1024
                 )
             }
@@ -220,7 +220,7 @@ impl DomainParticipant {
         };
         let of_writer = announced(writer.type_information.as_deref());
         let (Some(of_writer), Some(of_reader)) = (of_writer, announced(reader.type_information.as_deref())) else {
-            return Ok(forced("force_type_validation is set, and one of them says nothing of its type".to_owned()));
+            return Ok(forced("force_type_validation is set, but an endpoint announces no type".to_owned()));
         };
         if consistency::is_same(&of_writer, &of_reader) {
             return Ok(TypeComparison::Fit);
@@ -603,6 +603,6 @@ mod tests {
     #[test]
     fn missing_definitions_may_exceed_the_limit() {
         let error = TypeUnavailable::Incomplete { endpoint: Guid::default(), missing: 1 }.to_string();
-        assert!(error.contains("does not give out 1 of the definitions, or one has more than 256 KiB"), "{error}");
+        assert!(error.contains("does not return 1 of the type definitions, or one exceeds the limit"), "{error}");
     }
 }

@@ -98,7 +98,7 @@ impl DynamicTypeSupport {
         let unusable = |what: String| Error::from(TypeUnavailable::Unusable { type_name: type_name.clone(), what });
         let type_ = DynamicType::new(root, &types).map_err(|error| unusable(error.to_string()))?;
         if type_.has_key() != has_key {
-            return Err(unusable("whether it has a key is not what its endpoint says".to_owned()));
+            return Err(unusable("its definition and its endpoint disagree on whether it has a key".to_owned()));
         }
         let known = Some(Known { type_, information, types });
         Ok(Self { inner: Arc::new(Inner { type_name, has_key, known }) })

@@ -82,7 +82,7 @@ mod tests {
                 let reader = SubscriptionData { qos, partition: subscriber.partition, ..SubscriptionData::default() };
                 assert_eq!(check(&writer, &reader), []);
                 assert!(partitions_match(&writer.partition, &reader.partition));
-                assert_eq!(reader.qos.reliability.kind, reliability.kind, "no less than there is");
+                assert_eq!(reader.qos.reliability.kind, reliability.kind, "the same reliability");
             }
         }
     }

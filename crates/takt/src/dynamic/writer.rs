@@ -38,7 +38,7 @@ impl Publisher {
         qos: DataWriterQos,
     ) -> Result<DynamicDataWriter> {
         if type_.dynamic_type().is_none() {
-            return Err(Error::IllegalOperation { what: "an opaque type can be read only" });
+            return Err(Error::IllegalOperation { what: "an opaque type can be read but not written" });
         }
         let topic = self.inner.participant.make_topic(topic_name, type_.type_name(), TopicQos::default(), false)?;
         let flow = Flow::default();
@@ -100,7 +100,7 @@ impl DynamicDataWriter {
     }
 
     fn dynamic_type(&self) -> &DynamicType {
-        self.type_.dynamic_type().expect("a writer's type is not opaque: that is checked when it is created")
+        self.type_.dynamic_type().expect("creation of the writer rejects opaque types")
     }
 
     fn publish(&self, kind: ChangeKind, data: &DynamicData, payload: &[u8]) -> Result<()> {

@@ -17,7 +17,7 @@ use crate::{Error, Idle, Result};
 /// Maximum number of jobs of one executor.
 pub const JOBS_MAX: usize = 1024;
 
-const UNDISTURBED: &str = "no code of others runs under this lock";
+const UNDISTURBED: &str = "the lock is not poisoned: no user code runs under it";
 
 pub(super) type Work = Box<dyn FnMut() + Send>;
 
@@ -187,7 +187,7 @@ impl Agenda {
         let free = jobs.entries.iter().position(Option::is_none);
         let place = free.unwrap_or(jobs.entries.len());
         if place >= JOBS_MAX {
-            return Err(Error::OutOfResources { limit: "jobs of an executor", value: JOBS_MAX as u64 });
+            return Err(Error::OutOfResources { limit: "jobs per executor", value: JOBS_MAX as u64 });
         }
         jobs.generations += 1;
         let generation = jobs.generations;

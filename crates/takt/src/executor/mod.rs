@@ -36,7 +36,7 @@ use crate::runtime::state::Target;
 use crate::runtime::thread_cell::ThreadToken;
 use crate::{Duration, Error, Idle, Result, Runtime};
 
-const UNDISTURBED: &str = "no code of others runs under this lock";
+const UNDISTURBED: &str = "the lock is not poisoned: no user code runs under it";
 
 /// Configuration of an [`Executor`].
 #[derive(Clone, Debug, Default)]
@@ -70,9 +70,7 @@ impl ExecutorBuilder {
     /// system refuses a thread setting, [`Error::BadParameter`] if the name contains a zero octet.
     pub fn start(self) -> Result<Executor> {
         if self.name.contains('\0') {
-            return Err(Error::BadParameter {
-                what: format!("name of an executor {:?}: it has a zero octet", self.name),
-            });
+            return Err(Error::BadParameter { what: format!("executor name {:?} contains a NUL byte", self.name) });
         }
         let name = if self.name.is_empty() { "takt-exec".to_owned() } else { self.name };
         let shared = Arc::new(Shared::new(name.clone(), self.idle)?);
@@ -89,7 +87,7 @@ impl ExecutorBuilder {
         // The kernel limits thread names to 15 octets.
         let thread = std::thread::Builder::new().name(name.chars().take(15).collect()).spawn(run);
         let thread = thread.map_err(|source| TransportError::new("start", format!("thread {name}"), source))?;
-        told.recv().expect("the thread tells before it ends")?;
+        told.recv().expect("the thread reports its result before it ends")?;
         let life = Some(Arc::new(Life(Arc::clone(&shared))));
         Ok(Executor { inner: Arc::new(Inner { shared, life, thread: Some(thread) }) })
     }
@@ -262,20 +260,20 @@ impl Executor {
         topic: &str,
     ) -> Result<Job> {
         if engine.runtime == Runtime::Inline {
-            return Err(Error::IllegalOperation { what: "under Runtime::Inline the participant has one thread" });
+            return Err(Error::IllegalOperation { what: "Runtime::Inline supports no listeners on an executor" });
         }
         let engine = Arc::downgrade(engine);
         self.on_event(priority, topic, move || {
             let Some(engine) = engine.upgrade() else { return };
             let _closing = engine.close_on_panic();
             let called = engine.call_listener_of(target);
-            debug_assert!(matches!(called, Ok(()) | Err(Error::AlreadyDeleted)), "the lock is free: {called:?}");
+            debug_assert!(matches!(called, Ok(()) | Err(Error::AlreadyDeleted)), "the lock is released: {called:?}");
         })
     }
 
     fn add(&self, priority: Priority, name: &str, recurrence: Recurrence, work: agenda::Work) -> Result<Job> {
         self.check_lives()?;
-        let life = self.inner.life.as_ref().expect("it is taken when this is dropped");
+        let life = self.inner.life.as_ref().expect("only drop takes it");
         let new = NewJob { name: name.to_owned(), priority, recurrence, work };
         let id = life.0.agenda.add(new, clock::now())?;
         life.0.waker.wake();
@@ -292,7 +290,7 @@ impl Executor {
     fn check_lives(&self) -> Result<()> {
         match self.has_ended() {
             true => Err(Error::PreconditionNotMet {
-                what: "a job or listener of the executor panicked: it has ended".into(),
+                what: "the executor has ended: one of its jobs or listeners panicked".into(),
             }),
             false => Ok(()),
         }

@@ -63,7 +63,7 @@ impl Plan {
             names.iter().map(|a| names.iter().map(|b| in_common(a, b)).collect()).collect();
         for topic in 1..types.len() {
             if common[topic][..topic].iter().all(Vec::is_empty) {
-                return Err(bad("a joined topic has no member in common with those before".to_owned()));
+                return Err(bad("a joined topic shares no member with the topics before it".to_owned()));
             }
             for name in common[topic][..topic].iter().flatten() {
                 let path = [FieldPart::Name(name.clone())];
@@ -84,7 +84,7 @@ impl Plan {
                     return Err(bad(format!("{} has no member {}", result.name(), selected.name)));
                 }
                 let topic = defaults.iter().position(|data| at(data, &selected.field).is_some());
-                let topic = topic.ok_or_else(|| bad(format!("no joined topic has the field of {}", selected.name)))?;
+                let topic = topic.ok_or_else(|| bad(format!("no joined topic has a field for {}", selected.name)))?;
                 Ok((selected.name.clone(), topic, selected.field.clone()))
             });
             by_choice.collect::<Result<_>>()?
@@ -93,7 +93,7 @@ impl Plan {
         let made = plan.make(&defaults.iter().collect::<Vec<_>>(), result);
         match result.encode(&made, Representation::Xcdr2) {
             Ok(_) => Ok(plan),
-            Err(error) => Err(bad(format!("what is selected does not fit {}: {error}", result.name()))),
+            Err(error) => Err(bad(format!("the selected fields do not fit {}: {error}", result.name()))),
         }
     }
 

@@ -49,7 +49,7 @@ type ShmChange = Box<dyn FnOnce(&mut ShmConfig)>;
 ///
 /// | variable | meaning | default |
 /// |---|---|---|
-/// | `TAKT_INTERFACES` | network interfaces by name or address, separated by commas | all but loopback |
+/// | `TAKT_INTERFACES` | network interfaces by name or address, separated by commas | all except loopback |
 /// | `TAKT_PEERS` | hosts to announce to in addition to multicast, see [`peers`](Self::peers), separated by commas | none |
 /// | `TAKT_DISCOVERY_SERVERS` | see [`discovery_servers`](Self::discovery_servers), separated by commas | none |
 /// | `TAKT_MULTICAST` | `0` or `1` | `1`; `0` with discovery servers |
@@ -136,8 +136,8 @@ impl DomainParticipantBuilder {
         self
     }
 
-    /// Declares that the caller has read all environment variables listed in `docs/settings.md`, so
-    /// that none of them causes a warning.
+    /// Declares that the caller has read all environment variables listed in
+    /// `docs/reference/settings.md`, so that none of them causes a warning.
     #[doc(hidden)]
     pub fn from_settings(mut self) -> Self {
         self.is_from_settings = true;
@@ -150,7 +150,7 @@ impl DomainParticipantBuilder {
         self
     }
 
-    /// Sets the network interfaces to use, by name or address. If empty: all but loopback.
+    /// Sets the network interfaces to use, by name or address. If empty: all except loopback.
     pub fn interfaces<S: Into<String>>(mut self, interfaces: impl IntoIterator<Item = S>) -> Self {
         self.network.interfaces = Some(interfaces.into_iter().map(Into::into).collect());
         self
@@ -176,7 +176,7 @@ impl DomainParticipantBuilder {
 
     /// Sets the endpoints of all participants of the domain statically, in place of endpoint
     /// discovery. The endpoints of this participant are those listed under its name.
-    /// `takt_config::read_static_endpoints` reads them from a file. See `docs/discovery.md`.
+    /// `takt_config::read_static_endpoints` reads them from a file. See `docs/guide/discovery.md`.
     pub fn static_endpoints(mut self, participants: Vec<StaticParticipant>) -> Self {
         self.static_endpoints = Some(participants);
         self
@@ -256,7 +256,8 @@ impl DomainParticipantBuilder {
     /// and has no network socket. It has no shared memory with others unless
     /// [`shared_memory`](Self::shared_memory) enables it. It survives the end of the daemon, and
     /// connects to the next one. [`user_data_transports`](Self::user_data_transports) take
-    /// precedence: `["daemon", "udp"]` is a daemon, or UDP if none runs. See `docs/daemon.md`.
+    /// precedence: `["daemon", "udp"]` is a daemon, or UDP if none runs. See
+    /// `docs/guide/daemon.md`.
     ///
     /// [`build`](Self::build) fails with [`Error::Transport`](crate::Error::Transport) if no such
     /// daemon runs.
@@ -266,7 +267,7 @@ impl DomainParticipantBuilder {
     }
 
     /// Enables TCP, and changes its configuration: listening addresses, TLS certificates, limits. A
-    /// peer of the form `tcp/HOST:PORT` suffices to connect to others. See `docs/tcp.md`.
+    /// peer of the form `tcp/HOST:PORT` suffices to connect to others. See `docs/guide/tcp.md`.
     pub fn configure_tcp(mut self, change: impl FnOnce(&mut TcpConfig) + 'static) -> Self {
         self.tcp_changes.push(Box::new(change));
         self
@@ -331,7 +332,7 @@ impl DomainParticipantBuilder {
 
     /// Protects the participant by DDS Security. Without this call the configuration comes from the
     /// properties `dds.sec.*` of its policies, otherwise from the directory that `TAKT_SECURITY`
-    /// names. See `docs/security.md`.
+    /// names. See `docs/guide/security.md`.
     ///
     /// [`build`](Self::build) fails with
     /// [`Error::NotAllowedBySecurity`](crate::Error::NotAllowedBySecurity) if the documents do not
@@ -404,7 +405,7 @@ impl DomainParticipantBuilder {
     /// For the forms see [`choice`](crate::transport::choice). Transports of other crates are
     /// available once they are registered, for instance by `takt_xdp::register()`. Shared memory
     /// with participants of this host is used in addition, unless it is [off](Self::shared_memory),
-    /// and so is TCP if it is configured. See `docs/transports.md`.
+    /// and so is TCP if it is configured. See `docs/guide/transports.md`.
     pub fn user_data_transports<S: Into<String>>(mut self, transports: impl IntoIterator<Item = S>) -> Self {
         self.network.transports.user_data = Some(transports.into_iter().map(Into::into).collect());
         self
@@ -453,7 +454,7 @@ impl DomainParticipantBuilder {
     /// ended.
     pub fn build(mut self) -> Result<DomainParticipant> {
         if self.executor.is_some() && self.runtime == Runtime::Inline {
-            return Err(Error::BadParameter { what: "under Runtime::Inline there is no executor".into() });
+            return Err(Error::BadParameter { what: "Runtime::Inline supports no executor".into() });
         }
         let executor_name = self.executor_name();
         let timing_plan = self.timing_plan.take().map(|plan| plan.on(&executor_name)).transpose()?;
@@ -656,7 +657,7 @@ impl DomainParticipantBuilder {
             transports.push(Box::new(TcpTransport::open(&tcp)?));
         }
         if transports.is_empty() {
-            let what = "without UDP there must be TCP: a peer of the form tcp/HOST:PORT, or where to listen".to_owned();
+            let what = "no UDP and no TCP: add a peer tcp/HOST:PORT or a TCP listen address, or enable UDP".to_owned();
             return Err(Error::BadParameter { what });
         }
         let mut warnings = Vec::new();
@@ -715,7 +716,7 @@ fn longest_udp_message(transports: &[Box<dyn Transport>]) -> Option<usize> {
 
 fn no_shared_memory(error: &TransportError) -> Warning {
     Warning {
-        what: format!("no shared memory, UDP carries all: {error}"),
+        what: format!("shared memory is unavailable, UDP carries all traffic: {error}"),
         remedy: "use Linux 5.14 or later, permit Unix sockets and memfd_create, and run as a user other than 65534"
             .into(),
     }
@@ -723,8 +724,8 @@ fn no_shared_memory(error: &TransportError) -> Warning {
 
 fn no_choice() -> Warning {
     Warning {
-        what: "transports were chosen by name, but this participant is a server, or brings its own".into(),
-        remedy: "leave out the settings of transports for it".into(),
+        what: "transports are selected by name, but this participant is a server or has custom transports".into(),
+        remedy: "remove the transport settings of this participant".into(),
     }
 }
 
@@ -752,10 +753,10 @@ fn start_thread(engine: &Arc<Engine>, settings: ThreadSettings) -> Result<std::t
     };
     let thread = std::thread::Builder::new().name("takt-rx".to_owned()).spawn(run);
     let thread = thread.map_err(|source| TransportError::new("start", "thread takt-rx", source))?;
-    match told.recv().expect("the thread tells before it ends") {
+    match told.recv().expect("the thread reports its result before it ends") {
         Ok(()) => Ok(thread),
         Err(refused) => {
-            thread.join().expect("it only tells what was refused");
+            thread.join().expect("the thread only reports the refused setting");
             Err(refused.into())
         }
     }

@@ -207,12 +207,12 @@ fn parse_switch(name: &str, value: &str) -> Result<bool> {
     match value.trim() {
         "0" | "false" | "off" | "no" => Ok(false),
         "1" | "true" | "on" | "yes" => Ok(true),
-        other => Err(Error::BadParameter { what: format!("{name} is {other:?}, neither 0 nor 1") }),
+        other => Err(Error::BadParameter { what: format!("{name} is {other:?}; expected 0 or 1") }),
     }
 }
 
 fn parse_number(name: &str, value: &str) -> Result<usize> {
-    value.trim().parse().map_err(|_| Error::BadParameter { what: format!("{name} is {value:?}, no number") })
+    value.trim().parse().map_err(|_| Error::BadParameter { what: format!("{name} is {value:?}; expected a number") })
 }
 
 #[cfg(test)]

@@ -132,11 +132,11 @@ fn warning(name: &str, is_from_settings: bool) -> Option<Warning> {
         let all = HEEDED.iter().chain(HEEDED_BY_SETTINGS).chain(&[TAKT_LOG]);
         let nearest = all.min_by_key(|known| distance(name, known)).filter(|known| distance(name, known) <= 3);
         let remedy =
-            nearest.map_or("docs/settings.md lists all".to_owned(), |nearest| format!("{nearest} may be meant"));
-        return Some(Warning { what: format!("{name} is set, and there is no such setting"), remedy });
+            nearest.map_or("see docs/reference/settings.md".to_owned(), |nearest| format!("did you mean {nearest}?"));
+        return Some(Warning { what: format!("{name} is set, but no such setting exists"), remedy });
     }
-    let what = format!("{name} is set, and this participant does not heed it");
-    let remedy = "build it by takt_config::Settings, which heeds all of docs/settings.md".to_owned();
+    let what = format!("{name} is set, but this participant ignores it");
+    let remedy = "build it by takt_config::Settings, which reads all settings of docs/reference/settings.md".to_owned();
     (!is_from_settings).then_some(Warning { what, remedy })
 }
 
@@ -162,13 +162,13 @@ mod tests {
     #[test]
     fn misspelled_variable_warns_and_names_the_nearest() {
         let warning = warning("TAKT_MULTICATS", false).expect("no such variable");
-        assert_eq!(warning.what, "TAKT_MULTICATS is set, and there is no such setting");
-        assert_eq!(warning.remedy, "TAKT_MULTICAST may be meant");
+        assert_eq!(warning.what, "TAKT_MULTICATS is set, but no such setting exists");
+        assert_eq!(warning.remedy, "did you mean TAKT_MULTICAST?");
     }
 
     #[test]
     fn settings_variable_warns_unless_settings_build_the_participant() {
-        assert!(warning("TAKT_DOMAIN", false).expect("not heeded").what.contains("does not heed"));
+        assert!(warning("TAKT_DOMAIN", false).expect("a warning").what.contains("ignores it"));
         assert_eq!(warning("TAKT_DOMAIN", true), None);
         for heeded in ["TAKT_PEERS", "TAKT_LOG", "TAKT_TEST_LONG"] {
             assert_eq!(warning(heeded, false), None, "{heeded}");

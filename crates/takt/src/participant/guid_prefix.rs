@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn prefixes_are_unique_and_begin_with_the_vendor_id() {
         let prefixes: BTreeSet<_> = (0..100).map(|_| generate().expect("randomness")).collect();
-        assert!(prefixes.len() > 98, "32 random bits hardly ever meet");
+        assert!(prefixes.len() > 98, "32 random bits rarely collide");
         assert!(prefixes.iter().all(|prefix| prefix.0[..2] == VendorId::TAKT.0));
     }
 }

@@ -53,7 +53,7 @@ impl BudgetOverrun {
 impl fmt::Display for BudgetOverrun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, priority, took, budget, endpoint, suspended } = self;
-        write!(f, "{kind} of priority {priority} took {took:?} of {budget:?}")?;
+        write!(f, "{kind} of priority {priority} took {took:?}, budget {budget:?}")?;
         if let Some((guid, topic)) = endpoint {
             write!(f, ", {guid} of topic {topic}")?;
         }
@@ -180,7 +180,7 @@ impl DomainParticipant {
     /// [`close`](Self::close).
     pub fn keep_job_trace(&self, jobs: usize) -> Result<()> {
         if jobs > TRACE_JOBS_MAX {
-            return Err(Error::OutOfResources { limit: "jobs of a trace", value: TRACE_JOBS_MAX as u64 });
+            return Err(Error::OutOfResources { limit: "jobs per trace", value: TRACE_JOBS_MAX as u64 });
         }
         self.look_at_jobs(|state| {
             state.ledger.accounts.keep_trace(jobs);

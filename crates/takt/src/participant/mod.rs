@@ -90,7 +90,7 @@ pub(crate) struct ParticipantInner {
     _held: takt_exec::Held,
 }
 
-const UNDISTURBED: &str = "no code of others runs under this lock";
+const UNDISTURBED: &str = "the lock is not poisoned: no user code runs under it";
 
 impl DomainParticipant {
     /// Returns a builder of a participant in a domain.
@@ -249,7 +249,7 @@ impl DomainParticipant {
         let known = self.inner.engine.look(|driver| {
             let silent = driver.core.silent_participants().map(|silent| Warning {
                 what: silent.to_string(),
-                remedy: "let UDP pass to and from its ports, or see to a route".into(),
+                remedy: "allow UDP to and from its ports in firewalls, or add a route".into(),
             });
             let unanswered = if is_time { driver.diagnosis.unanswered(&driver.core) } else { Vec::new() };
             Ok(silent.chain(unanswered).collect::<Vec<_>>())

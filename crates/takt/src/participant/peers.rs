@@ -89,11 +89,11 @@ fn tcp(address: IpAddr, port: u16) -> Locator {
 
 fn find(peer: &str, ipv6: bool) -> Result<(Peer<'_>, Vec<IpAddr>)> {
     let wrong = |why: &str| Error::BadParameter { what: format!("peer {peer:?}: {why}") };
-    let forms = "neither HOST, HOST:PORT, HOST#INDEX, HOST#FIRST-LAST nor tcp/HOST:PORT";
+    let forms = "expected HOST, HOST:PORT, HOST#INDEX, HOST#FIRST-LAST or tcp/HOST:PORT";
     let parsed = parse(peer).ok_or_else(|| wrong(forms))?;
     let addresses = resolve(parsed.host, ipv6).map_err(|error| wrong(&format!("cannot be resolved: {error}")))?;
     if addresses.is_empty() {
-        return Err(wrong("has no address of the families in use"));
+        return Err(wrong("has no address of an enabled IP version"));
     }
     Ok((parsed, addresses))
 }

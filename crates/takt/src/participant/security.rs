@@ -10,7 +10,8 @@ impl DomainParticipant {
     ///
     /// Matches with Takt participants remain as far as the new permissions allow them. Participants
     /// of other vendors use the previous certificate until they discover this one again. Returns
-    /// when the documents have been checked; later results are logged. See `docs/security.md`.
+    /// when the documents have been checked; later results are logged. See
+    /// `docs/guide/security.md`.
     ///
     /// # Errors
     /// [`Error::NotAllowedBySecurity`] if the documents do not allow the participant, or change the

@@ -1,7 +1,7 @@
 //! Discovery servers, which announce participants to each other in networks without multicast.
 //!
 //! The protocol is described in `takt-core`, `discovery/server.rs`, and the setup in
-//! `docs/discovery.md`.
+//! `docs/guide/discovery.md`.
 
 use std::net::SocketAddr;
 

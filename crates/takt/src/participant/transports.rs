@@ -5,7 +5,7 @@
 //! |---|---|
 //! | user data | UDP, plus shared memory |
 //! | discovery | the transports for user data if they are UDP or TCP, else UDP |
-//! | topics of a pattern | as other user data |
+//! | topics of a pattern | those of user data |
 //! | extra | none |
 //!
 //! A transport that is configured for several purposes is opened once. Transports that remain
@@ -60,9 +60,9 @@ impl TransportConfig {
         let mut topics = Vec::new();
         for text in self.topics.iter().flatten() {
             let wrong = |what: &str| Error::BadParameter { what: format!("transports of topics: {text:?}: {what}") };
-            let (pattern, list) = text.split_once('=').ok_or_else(|| wrong("PATTERN=TRANSPORTS is expected"))?;
+            let (pattern, list) = text.split_once('=').ok_or_else(|| wrong("expected PATTERN=TRANSPORTS"))?;
             if pattern.trim().is_empty() {
-                return Err(wrong("a pattern of topic names is expected before the ="));
+                return Err(wrong("expected a topic name pattern before the ="));
             }
             let choice: TransportChoice = list.parse().map_err(|error| wrong(&format!("{error}")))?;
             topics.push((pattern.trim().to_owned(), choice));
@@ -121,7 +121,7 @@ pub(super) fn assemble(config: &TransportConfig, configs: &Configs<'_>, beside: 
         (false, _) => opener.choose("discovery".to_owned(), &wanted.discovery)?,
     };
     if !opener.any(for_discovery, |transport| carries_ip(transport) || carries_ethernet(transport)) {
-        let what = format!("discovery by {}: it has to go by UDP, TCP or Ethernet", wanted.discovery);
+        let what = format!("discovery by {}: only UDP, TCP and Ethernet carry discovery", wanted.discovery);
         return Err(Error::BadParameter { what });
     }
     let mut rules = Vec::new();
@@ -210,7 +210,7 @@ impl<'a> Opener<'a> {
         let request = Request { spec, udp: &udp, tcp, shm };
         let opened = match choice::factories().iter().find(|factory| factory.name() == spec.name) {
             Some(factory) => factory.open(&request),
-            None => Err(request.refused("this program has no such transport: the crate that has it is not registered")),
+            None => Err(request.refused("this program has no such transport: its crate is not registered")),
         };
         Ok(match opened {
             Ok(opened) => {
@@ -272,8 +272,8 @@ impl<'a> Opener<'a> {
         if !refusals.is_empty() {
             let taken = attempts.iter().find(|attempt| attempt.is_open()).map(|attempt| &attempt.transports);
             let taken = taken.map_or("", String::as_str);
-            let what = format!("{purpose} by {taken}, since others were refused: {}", refusals.join("; "));
-            let remedy = "see what `takt transport probe` says of the interface".into();
+            let what = format!("{purpose} by {taken}; other transports were refused: {}", refusals.join("; "));
+            let remedy = "run `takt transport probe` to check the interface".into();
             self.warnings.push(Warning { what, remedy });
         }
         self.report.decisions.push(Decision { purpose, attempts });
@@ -288,10 +288,10 @@ impl<'a> Opener<'a> {
                 (Some(place), Attempt::open(spec.to_string(), self.detail(Set::default().with(place))))
             }
             Err(refused) => {
-                let what = format!("{purpose}: no {spec}: {}", refused.why);
+                let what = format!("{purpose}: transport {spec} is unavailable: {}", refused.why);
                 let remedy = match spec.name.as_str() {
                     "shm" => "use Linux 5.14 or later, and permit Unix sockets and memfd_create".into(),
-                    _ => "see what `takt transport probe` says of the interface".into(),
+                    _ => "run `takt transport probe` to check the interface".into(),
                 };
                 self.warnings.push(Warning { what, remedy });
                 (None, Attempt::refused(spec.to_string(), refused.why))

@@ -50,7 +50,7 @@ pub(crate) struct ReaderCore {
     type_id: TypeId,
 }
 
-const UNDISTURBED: &str = "no code of others runs under this lock";
+const UNDISTURBED: &str = "the lock is not poisoned: no user code runs under it";
 
 impl AnyDataReader {
     /// Creates a reader of values of type `T`. `spec` returns its configuration, given its own

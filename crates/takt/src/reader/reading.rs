@@ -247,7 +247,7 @@ impl<T: Readable> DataReader<T> {
         if Arc::ptr_eq(&condition.signal, &self.core.signal) {
             return Ok(condition.selector);
         }
-        Err(Error::PreconditionNotMet { what: "the condition is another reader's".into() })
+        Err(Error::PreconditionNotMet { what: "the condition belongs to another reader".into() })
     }
 
     /// The selector checks the states of a sample; the query, if there is one, checks its content.

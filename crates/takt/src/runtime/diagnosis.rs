@@ -97,7 +97,7 @@ impl Diagnosis {
                     && self.is_first((guid, guid))
                 {
                     let label = core.participant_data(guid).map_or_else(String::new, |data| data.label());
-                    self.record(Level::Warn, &format!("{label} may not take part: {why}"));
+                    self.record(Level::Warn, &format!("{label} is refused by security: {why}"));
                 }
             }
             Event::SecurityLogged => self.handle_security_log(core, now),
@@ -121,10 +121,10 @@ impl Diagnosis {
             }
             Event::PathNarrowed(_) => {
                 let topic = topic.unwrap_or_default();
-                let what = "long datagrams do not arrive at a reader that answers short ones, so the writer sends short ones from now on";
+                let what = "long datagrams do not reach a reader; the writer sends only short ones from now on";
                 self.record(
                     Level::Warn,
-                    &format!("topic '{topic}': {what}: see to one MTU on all interfaces of the network"),
+                    &format!("topic '{topic}': {what}: configure one MTU on all interfaces of the network"),
                 );
             }
             Event::SampleLost(reader) => self.handle_loss(core, now, reader, topic),
@@ -135,11 +135,11 @@ impl Diagnosis {
             Event::ParticipantLost(guid) => self.record(Level::Info, &format!("participant {guid} has left")),
             Event::PublicationMatched(writer) => {
                 let count = core.publication_match_count(writer).unwrap_or_default();
-                self.record(Level::Debug, &format!("writer of {}: {count} readers", topic.unwrap_or_default()));
+                self.record(Level::Debug, &format!("writer of {} matches {count} readers", topic.unwrap_or_default()));
             }
             Event::SubscriptionMatched(reader) => {
                 let count = core.subscription_match_count(reader).unwrap_or_default();
-                self.record(Level::Debug, &format!("reader of {}: {count} writers", topic.unwrap_or_default()));
+                self.record(Level::Debug, &format!("reader of {} matches {count} writers", topic.unwrap_or_default()));
             }
             _ => {}
         }
@@ -200,8 +200,8 @@ impl Diagnosis {
 fn silent_reader(core: &Participant, reader: Guid) -> String {
     let label = core.participant_data(reader).map_or_else(|| "this participant".to_owned(), |data| data.label());
     format!(
-        "reliable reader {reader} of {label} is matched and answers no heartbeat: its side may have refused the match or ignore this \
-         participant, or a firewall drops what is sent to it; the writer does not wait for it"
+        "matched reliable reader {reader} of {label} does not answer heartbeats: its participant may have refused the match or \
+         ignore this participant, or a firewall may drop the datagrams to it; the writer does not wait for it"
     )
 }
 
@@ -209,6 +209,6 @@ fn unanswered(named: &Named) -> Warning {
     let role = if named.is_server { "discovery server" } else { "peer" };
     Warning {
         what: format!("{role} {} does not answer", named.text),
-        remedy: "see whether it runs in this domain, and whether a firewall or a missing route is in between".into(),
+        remedy: "check that it runs in this domain and that no firewall or missing route blocks UDP".into(),
     }
 }

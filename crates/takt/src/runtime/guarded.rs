@@ -39,7 +39,7 @@ impl<T> Guarded<T> {
         match self {
             Self::Locked(mutex) => mutex.lock().map(Guard::Locked).map_err(|error| match error {
                 LockError::Reentered => REENTERED,
-                LockError::OutOfMemory => Error::OutOfResources { limit: "memory of the kernel for a lock", value: 0 },
+                LockError::OutOfMemory => Error::OutOfResources { limit: "kernel memory for a lock", value: 0 },
             }),
             Self::Owned(cell) => cell.enter().map(Guard::Owned).map_err(|denied| match denied {
                 Denied::Reentered => REENTERED,

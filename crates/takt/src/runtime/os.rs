@@ -134,7 +134,7 @@ impl Os for Linux {
             // value.
             FORGETS.call_once(|| unsafe {
                 let registered = libc::pthread_atfork(None, None, Some(forget));
-                debug_assert!(registered == 0, "there is memory for one more handler");
+                debug_assert!(registered == 0, "memory suffices for one more handler");
             });
             // SAFETY: takes no arguments and cannot fail.
             ID.set(unsafe { libc::gettid() }.cast_unsigned());

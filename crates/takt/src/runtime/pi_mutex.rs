@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn forked_child_can_create_locks() {
-        assert_eq!(contend(), 1, "so that this thread's id is known");
+        assert_eq!(contend(), 1, "caches the id of this thread");
         // SAFETY: the child makes a lock and a thread, as glibc permits, and ends without
         // returning.
         let child = unsafe { libc::fork() };

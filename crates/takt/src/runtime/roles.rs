@@ -130,8 +130,8 @@ impl Roles {
         };
         choice.alternatives.iter().find_map(all_of).ok_or_else(|| {
             let open: Vec<String> = self.specs.iter().map(ToString::to_string).collect();
-            let open = if open.is_empty() { "none that was asked for by name".to_owned() } else { open.join(", ") };
-            wrong(format!("{choice} is not open here, but {open}; transport.extra opens more"))
+            let open = if open.is_empty() { "none selected by name".to_owned() } else { open.join(", ") };
+            wrong(format!("{choice} is not open; open transports: {open}; add it to transport.extra"))
         })
     }
 }
@@ -201,12 +201,12 @@ mod tests {
         let refusal = |text| roles().of_endpoint("x", Some(text)).expect_err(text).to_string();
         let message = refusal("packet:eth0|xdp:eth1");
         assert!(
-            message.contains("packet:eth0|xdp:eth1 is not open here, but xdp:eth0, udp, shm, udp:eth1"),
+            message.contains("packet:eth0|xdp:eth1 is not open; open transports: xdp:eth0, udp, shm, udp:eth1"),
             "{message}"
         );
-        assert!(refusal("pigeon").contains("there is no \"pigeon\""));
+        assert!(refusal("pigeon").contains("unknown transport \"pigeon\""));
         let message = Roles::all().of_endpoint("x", Some("udp")).expect_err("nothing by name").to_string();
-        assert!(message.contains("none that was asked for by name"), "{message}");
+        assert!(message.contains("none selected by name"), "{message}");
     }
 
     #[test]

@@ -10,8 +10,8 @@
 //!    [`Priority::REST_PERIOD`] without a pause, one job that receives, sends or runs timers at
 //!    normal priority runs first. Another one follows after each further such period.
 //!
-//! The timing analysis (`takt-calculus`) uses exactly this rule; `docs/executor.md` documents it
-//! for users.
+//! The timing analysis (`takt-calculus`) uses exactly this rule; `docs/guide/executor.md` documents
+//! it for users.
 
 use std::ops::Deref;
 

@@ -20,7 +20,7 @@ use crate::{Error, Result};
 /// DDS Security configuration of a participant. Each value is the content of a file: PEM, or S/MIME
 /// for the two documents.
 ///
-/// `takt security` creates all of these files. See `docs/security.md`.
+/// `takt security` creates all of these files. See `docs/guide/security.md`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecurityConfig {
     /// Certificates of the identity CA of the domain.

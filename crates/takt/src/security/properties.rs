@@ -45,13 +45,11 @@ pub(super) fn read(properties: &Property) -> Result<Option<SecurityConfig>> {
     ];
     let unknown = properties.0.iter().find(|(name, ..)| name.starts_with(PREFIX) && !known.contains(&name.as_str()));
     if let Some((name, ..)) = unknown {
-        let what = format!("property \"{name}\" is unknown; known are {}", known.join(", "));
+        let what = format!("property \"{name}\" is unknown; expected one of {}", known.join(", "));
         return Err(Error::BadParameter { what });
     }
     let uri = |name: &str| {
-        let missing = || Error::BadParameter {
-            what: format!("property \"{name}\" is missing, though others of DDS Security are there"),
-        };
+        let missing = || Error::BadParameter { what: format!("property \"{name}\" is missing; DDS Security needs it") };
         properties.get(name).ok_or_else(missing)
     };
     let value = |name: &str| super::uri::read(name, uri(name)?);
@@ -59,9 +57,9 @@ pub(super) fn read(properties: &Property) -> Result<Option<SecurityConfig>> {
         None => Ok(default),
         Some("true") => Ok(true),
         Some("false") => Ok(false),
-        Some(other) => {
-            Err(Error::BadParameter { what: format!("property \"{name}\" is \"{other}\", not \"true\" or \"false\"") })
-        }
+        Some(other) => Err(Error::BadParameter {
+            what: format!("property \"{name}\" is \"{other}\"; expected \"true\" or \"false\""),
+        }),
     };
     let lists = properties.0.iter().filter(|(name, ..)| name == REVOCATION_LIST);
     Ok(Some(SecurityConfig {
@@ -139,7 +137,7 @@ mod tests {
     fn misspelled_property_is_an_error() {
         let mut all = ALL.to_vec();
         all.push(("dds.sec.auth.identity", "data:,x"));
-        let error = read(&properties(&all)).expect_err("nobody knows it").to_string();
+        let error = read(&properties(&all)).expect_err("the property is unknown").to_string();
         assert!(error.contains("\"dds.sec.auth.identity\" is unknown"), "{error}");
     }
 }

@@ -23,7 +23,7 @@ pub(super) fn read(name: &str, uri: &str) -> Result<Vec<u8>> {
         let (_, text) = data.split_once(',').ok_or_else(|| wrong(name, "is a data URI without a comma"))?;
         return Ok(text.as_bytes().to_vec());
     }
-    Err(wrong(name, "begins neither with file: nor with data:"))
+    Err(wrong(name, "must begin with file: or data:"))
 }
 
 /// Returns the file that a URI names, if any.
@@ -59,7 +59,7 @@ mod tests {
     fn unknown_uri_forms_are_errors() {
         assert_eq!(read_key("p", "pkcs11:object=a").expect("a key in a token"), b"pkcs11:object=a");
         for (uri, expected) in
-            [("pkcs11:object=a", "begins neither"), ("/etc/cert.pem", "begins neither"), ("data:x", "without a comma")]
+            [("pkcs11:object=a", "must begin"), ("/etc/cert.pem", "must begin"), ("data:x", "without a comma")]
         {
             let error = read("p", uri).expect_err("no form").to_string();
             assert!(error.contains(expected), "{error}");

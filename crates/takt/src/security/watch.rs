@@ -128,7 +128,7 @@ impl Watch {
                 }));
             }
             Err(error) => {
-                let text = format!("{}: security: files have changed, and are not taken over: {error}", self.label);
+                let text = format!("{}: security: changed files are not applied: {error}", self.label);
                 log::record(Level::Warn, text);
             }
         }

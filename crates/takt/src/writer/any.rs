@@ -75,7 +75,7 @@ struct Settings {
     flows: WriterFlows,
 }
 
-const UNDISTURBED: &str = "no code of others runs under this lock";
+const UNDISTURBED: &str = "the lock is not poisoned: no user code runs under it";
 /// Maximum number of readers that an error names.
 const NAMED_MAX: usize = 4;
 const ENDPOINT_MEMORY: &str = "endpoint_memory_bytes";

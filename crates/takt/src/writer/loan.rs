@@ -57,7 +57,7 @@ pub(super) fn write(
         Ok(_) => Ok(Some(())),
         Err(WriteError::WouldBlock) => Ok(None),
         Err(WriteError::Refused(error)) => Err(error.into()),
-        Err(WriteError::Serialize) => unreachable!("it was serialised before"),
+        Err(WriteError::Serialize) => unreachable!("the sample is serialized already"),
     }
 }
 
@@ -134,7 +134,7 @@ impl<T: TypeSupport> DataWriter<T> {
     pub fn loan(&self, len: usize) -> Result<LoanedPayload> {
         if T::HAS_KEY {
             return Err(Error::IllegalOperation {
-                what: "the key of a sample that the application serialises is unknown",
+                what: "the key of a sample serialized by the application is unknown",
             });
         }
         let payload_len = len.checked_next_multiple_of(4).and_then(|body| body.checked_add(ENCAPSULATION_LEN));

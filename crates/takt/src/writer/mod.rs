@@ -289,7 +289,7 @@ impl<T: TypeSupport> DataWriter<T> {
                 (Err(WriteError::WouldBlock), _) => Ok(None),
                 (Err(WriteError::Refused(error)), _) => Err(core.refusal(error, payload_len)),
                 (Err(WriteError::Serialize), Some(error)) => Err(error.into()),
-                (Err(WriteError::Serialize), None) => unreachable!("the serialiser failed without a reason"),
+                (Err(WriteError::Serialize), None) => unreachable!("the serializer failed without an error"),
             }
         })
     }

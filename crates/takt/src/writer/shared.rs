@@ -43,7 +43,7 @@ impl<T: TypeSupport + Send + Sync + 'static> Object<T> {
     fn payload(&self, piece: &Piece) -> &[u8] {
         self.payload.get_or_init(|| {
             let mut payload = vec![0; piece.len as usize];
-            let sample = self.sample.downcast_ref::<T>().expect("it was made of a T");
+            let sample = self.sample.downcast_ref::<T>().expect("created from a T");
             if takt_xtypes::serialize(sample, self.representation, &mut payload).is_err() {
                 // The value changed while it was shared; zeros make the payload invalid.
                 payload.fill(0);
@@ -84,7 +84,7 @@ impl<T: TypeSupport + Send + Sync + 'static> LentMemory for Object<T> {
 
 impl<T> fmt::Debug for Object<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Object").field("is_serialised", &self.payload.get().is_some()).finish_non_exhaustive()
+        f.debug_struct("Object").field("is_serialized", &self.payload.get().is_some()).finish_non_exhaustive()
     }
 }
 
@@ -112,7 +112,7 @@ impl<T: TypeSupport + Send + Sync + 'static> DataWriter<T> {
             if lent.is_none() {
                 lent = Some(Object::lend(Arc::clone(&sample), self.representation)?);
             }
-            let Some((payload_len, object)) = &lent else { unreachable!("it was made just now") };
+            let Some((payload_len, object)) = &lent else { unreachable!("created just before") };
             let change = NewChange {
                 kind: ChangeKind::Alive,
                 key_hash,

@@ -77,7 +77,7 @@ fn async_receive_yields_every_sample_once_in_order() {
             }
         });
         for x in 0..COUNT {
-            let sample = block_on(samples.next()).expect("not the end").expect("a sample");
+            let sample = block_on(samples.next()).expect("the stream has not ended").expect("a sample");
             assert_eq!(x_of(sample), x);
         }
     });
@@ -184,7 +184,7 @@ fn close_from_another_thread_ends_pending_futures() {
             scope.spawn(|| if round % 2 == 0 { reader.close() } else { participant.close() }.expect("open"));
             assert!(block_on(stream.next()).is_none());
         });
-        assert!(block_on(stream.next()).is_none(), "it stays over");
+        assert!(block_on(stream.next()).is_none(), "it stays ended");
         assert!(matches!(block_on(reader.recv()), Err(Error::AlreadyDeleted)));
     }
 }

@@ -69,7 +69,7 @@ fn best_effort_batch_longer_than_the_history_is_sent_completely() {
     let writer = DataWriterQos { reliability, ..small_history(takt::Duration::ZERO) };
     let reader = DataReaderQos { reliability, ..reliable_reader(History::KeepAll) };
     let pair = Pair::<Shape>::new(Runtime::Inline, writer, reader);
-    assert_eq!(pair.writer.write_batch(shapes(0..30)).expect("room comes with sending"), 30);
+    assert_eq!(pair.writer.write_batch(shapes(0..30)).expect("sending frees room"), 30);
     assert_eq!(data(&pair.take(30)), shapes(0..30));
 }
 
@@ -221,7 +221,7 @@ fn take_batch_fills_slots_with_data_and_instance_changes() {
 
     let mut places = places(10);
     let read = pair.reader.read_batch(&mut places[..4]).expect("open");
-    assert_eq!(data(read), shapes(0..4), "no more than there are places");
+    assert_eq!(data(read), shapes(0..4), "at most the number of slots");
     assert_eq!(read[0].info.sample_rank, 1, "one more red one follows");
     assert!(read.iter().all(|sample| sample.info.sample_state == SampleState::NotRead));
     let taken = pair.reader.take_batch(&mut places).expect("open");

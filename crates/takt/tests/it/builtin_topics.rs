@@ -246,7 +246,7 @@ fn builtin_reader_is_shared_while_a_handle_exists() {
         assert_eq!(second.take(8).expect("open"), [], "{runtime:?}: taken by the first");
         drop((first, second));
         let third = builtin::<ParticipantBuiltinTopicData>(&watching);
-        assert_eq!(third.take(8).expect("open").len(), 1, "a new one begins anew");
+        assert_eq!(third.take(8).expect("open").len(), 1, "a new one starts from the beginning");
         third.close().expect("open");
         assert!(matches!(third.take(8), Err(Error::AlreadyDeleted)));
         let fourth = builtin::<ParticipantBuiltinTopicData>(&watching);
@@ -295,7 +295,7 @@ fn builtin_readers_support_listeners_conditions_and_streams() {
             }
             found.is_some()
         });
-        let sample = found.expect("not the end").expect("a sample");
+        let sample = found.expect("the stream has not ended").expect("a sample");
         assert_eq!(sample.data.expect("data").key.guid(), reader.guid());
         assert!(!left.trigger_value().expect("own thread"));
         drop((writer, reader, other));

@@ -68,7 +68,7 @@ fn expired_liveliness_is_reported_to_the_writer() {
         pair.wait_until("the end of the lease", || told.lost.load(Ordering::SeqCst) == 1);
         pair.writer.assert_liveliness().expect("open");
         pair.wait_until("the end of the next", || told.lost.load(Ordering::SeqCst) == 2);
-        assert_eq!(pair.writer.liveliness_lost_status().expect("open").total_count_change, 0, "it was told");
+        assert_eq!(pair.writer.liveliness_lost_status().expect("open").total_count_change, 0, "it was notified");
     }
 }
 
@@ -92,7 +92,7 @@ fn strongest_writer_owns_the_instance_until_it_is_closed() {
         assert_eq!(numbers(pair.take(1)), [1]);
         weak.write(&Shape::new("RED", 2)).expect("room");
         weak.write(&Shape::new("BLUE", 3)).expect("room");
-        assert_eq!(numbers(pair.take(1)), [3], "{runtime:?}: nobody else writes BLUE");
+        assert_eq!(numbers(pair.take(1)), [3], "{runtime:?}: no other writer writes BLUE");
         pair.writer.close().expect("open");
         pair.wait_until("the owner to go", || matched() == 1);
         weak.write(&Shape::new("RED", 4)).expect("room");
@@ -149,7 +149,7 @@ fn exceeded_latency_is_reported_to_the_listener() {
         assert_eq!(
             (status.limit_ns, status.total_count, status.total_count_change),
             (Some(1), 1, 1),
-            "nobody is so fast"
+            "no thread is so fast"
         );
         assert!(status.last_ns > 1 && status.ages.max_ns() == status.last_ns);
     }

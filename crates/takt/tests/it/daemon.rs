@@ -174,7 +174,7 @@ fn missing_daemon_fails_or_selects_the_next_transport() {
     let participant = builder.build().expect("UDP opens");
     assert_eq!(participant.transport_stats().expect("open")[0].0, "udp");
     let named = participant.warnings().iter().any(|warning| warning.to_string().contains("daemon:nowhere"));
-    assert!(named, "it says why");
+    assert!(named, "the error states the cause");
     let wrong = DomainParticipant::builder(domain).daemon("a b").build().expect_err("no name").to_string();
     assert!(wrong.contains("a b"), "{wrong}");
 }

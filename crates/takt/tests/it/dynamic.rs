@@ -162,7 +162,7 @@ fn derived_type_equals_the_type_learned_from_it() {
 #[test]
 fn learning_failure_reports_its_reason() {
     let [_server, learner] = participants(Runtime::Inline);
-    let error = learner.learn_type("Nothing", Duration::from_millis(100)).expect_err("nobody is there");
+    let error = learner.learn_type("Nothing", Duration::from_millis(100)).expect_err("no participant is there");
     assert!(
         matches!(&error, Error::TypeUnavailable(TypeUnavailable::NoEndpoint { topic_name }) if topic_name == "Nothing"),
         "{error}"
@@ -195,5 +195,5 @@ fn opaque_reader_receives_payloads() {
     assert_eq!(decoded, shape);
     let publisher = reader_side.create_publisher(PublisherQos::default()).expect("publisher");
     let refused = publisher.create_dynamic_datawriter("Shapes", &type_, DataWriterQos::default());
-    assert!(matches!(refused, Err(Error::IllegalOperation { .. })), "what is not known cannot be written");
+    assert!(matches!(refused, Err(Error::IllegalOperation { .. })), "an opaque type cannot be written");
 }

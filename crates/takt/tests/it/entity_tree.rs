@@ -113,8 +113,8 @@ fn data_on_readers_replaces_data_available() {
         subscriber.set_listener_with_mask(Scribe::new("subscriber", &log), mask).expect("open");
         told(&pair, &log, "subscriber: data on readers");
         let of_reader = |line: &String| line.starts_with("reader") && line.ends_with("samples");
-        assert!(!log.lock().expect("no panic").iter().any(of_reader), "the reader's listener is not told");
-        assert!(!condition.trigger_value(), "the listener was told");
+        assert!(!log.lock().expect("no panic").iter().any(of_reader), "the listener of the reader is not called");
+        assert!(!condition.trigger_value(), "the listener was called");
         assert_eq!(pair.reader.take(usize::MAX).expect("open").len(), 1);
 
         let passes_on = Scribe { passes_on: true, ..*Scribe::new("subscriber", &log) };
@@ -130,7 +130,7 @@ fn data_on_readers_replaces_data_available() {
         assert_eq!(ready.len(), 1);
         assert_eq!(ready[0].guid(), pair.reader.guid());
         assert_eq!(pair.reader.take(usize::MAX).expect("open").len(), 1);
-        assert!(!condition.trigger_value(), "the application has looked");
+        assert!(!condition.trigger_value(), "the application has read the status");
         assert_eq!(subscriber.datareaders_with(&Selector::READ).expect("open").len(), 0);
     }
 }
@@ -181,7 +181,7 @@ fn disabled_entities_have_no_effect_until_enabled() {
 
         ours.enable().expect("open");
         wait_until(&[&ours, &theirs], "participant", || theirs.discovered_participants().expect("open").len() == 1);
-        assert!(matches!(writer.write(&Shape::new("RED", 1)), Err(Error::NotEnabled)), "its publisher leaves it alone");
+        assert!(matches!(writer.write(&Shape::new("RED", 1)), Err(Error::NotEnabled)), "publisher does not enable it");
         writer.enable().expect("its publisher is enabled");
         wait_until(&[&ours, &theirs], "match", || !writer.matched_subscriptions().expect("open").is_empty());
         writer.write(&Shape::new("RED", 1)).expect("room");

@@ -111,7 +111,7 @@ fn overrunning_job_is_suspended_until_it_is_resumed() {
     job.trigger();
     let (_busy, let_go) = occupy(&executor);
     drop(let_go);
-    assert_eq!(job.statistics().durations.count(), 1, "others ran, it did not");
+    assert_eq!(job.statistics().durations.count(), 1, "the other jobs ran, this one did not");
     job.set_budget(takt::Duration::INFINITE, false).expect("a budget");
     job.resume();
     wait_until(&[], "the next run", || job.statistics().durations.count() == 2);

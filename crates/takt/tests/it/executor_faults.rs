@@ -73,7 +73,7 @@ fn jobs_and_listeners_keep_their_executor_running() {
     };
     for x in 0..3 {
         write(&writer, x);
-        assert_eq!(told.recv_timeout(PATIENCE), Ok(x), "though nobody else has a handle");
+        assert_eq!(told.recv_timeout(PATIENCE), Ok(x), "although no other handle exists");
         assert_eq!(ticks.recv_timeout(PATIENCE), Ok(()));
     }
     drop(job);
@@ -120,7 +120,7 @@ fn arrival_during_a_call_elsewhere_is_reported_at_once_by_the_next_executor() {
         }
         is_elsewhere = next.is_some();
         let_go.send(()).expect("it waits");
-        told.recv_timeout(PATIENCE).expect("what came meanwhile");
+        told.recv_timeout(PATIENCE).expect("what arrived meanwhile");
         let_go.send(()).expect("it waits");
         writer.wait_for_acknowledgments(patience).expect("in time");
     }
@@ -174,8 +174,8 @@ fn overrun_of_the_overrun_listener_is_counted_and_reported_once() {
     for x in 0..3 {
         write(&pair.writer, x);
         told.recv_timeout(PATIENCE).expect("others are called too");
-        let count = overruns.recv_timeout(PATIENCE).expect("it is told");
-        assert!(count > before && count <= before + 3, "its own is counted, and told once: {count} after {before}");
+        let count = overruns.recv_timeout(PATIENCE).expect("it is notified");
+        assert!(count > before && count <= before + 3, "own one counted, reported once: {count} after {before}");
         before = count;
     }
 }
@@ -396,9 +396,9 @@ fn panicking_job_ends_its_executor_and_closes_its_participants() {
         [&one, &other].iter().all(|participant| matches!(participant.counters(), Err(Error::AlreadyDeleted)))
     });
     assert!(matches!(reader.take(1), Err(Error::AlreadyDeleted)));
-    assert!(matches!(build(), Err(Error::PreconditionNotMet { .. })), "nobody would drive it");
+    assert!(matches!(build(), Err(Error::PreconditionNotMet { .. })), "no thread would drive it");
     let refused = executor.on_event(Priority::NORMAL, "never", || {});
-    assert!(matches!(refused, Err(Error::PreconditionNotMet { .. })), "nobody would run it");
+    assert!(matches!(refused, Err(Error::PreconditionNotMet { .. })), "no thread would run it");
 }
 
 #[test]

@@ -48,8 +48,8 @@ impl Host {
     fn run<R: Send + 'static>(&self, errand: impl FnOnce() -> R + Send + 'static) -> R {
         let (tell, told) = mpsc::channel();
         let errand = move || tell.send(errand()).expect("somebody waits");
-        self.errands.send(Box::new(errand)).expect("the host lives");
-        told.recv_timeout(PATIENCE).expect("the host lives")
+        self.errands.send(Box::new(errand)).expect("the host is up");
+        told.recv_timeout(PATIENCE).expect("the host is up")
     }
 
     fn ip(&self, arguments: &'static str) {
@@ -181,7 +181,7 @@ impl Scene {
 
     fn write(&mut self, count: u32) {
         for _ in 0..count {
-            self.write.send(self.expected).expect("the left host lives");
+            self.write.send(self.expected).expect("the left host is up");
             self.expected += 1;
         }
     }

@@ -90,7 +90,7 @@ fn silent_participant_is_lost_when_its_lease_expires() {
         wait_until(&[&watching], "loss", || reader.matched_publications().expect("open").is_empty());
         assert_eq!(watching.counters().expect("open").leases_expired, before + 1, "{runtime:?}");
         let samples = reader.take(usize::MAX).expect("open");
-        let last = samples.last().expect("news of the instance");
+        let last = samples.last().expect("a state change of the instance");
         assert_eq!(last.info.instance_state, InstanceState::NotAliveNoWriters);
     }
 }

@@ -98,7 +98,7 @@ fn listener_set_late_is_called_for_earlier_changes() {
         let here = std::thread::current().name().map(str::to_owned);
         let expected = if runtime == Runtime::Shared { Some("takt-rx".to_owned()) } else { here };
         assert!(seen.threads.lock().expect("no panic").iter().all(|name| *name == expected), "{runtime:?}");
-        assert!(!pair.reader.status_changes().intersects(StatusMask::DATA_AVAILABLE), "the listener was told");
+        assert!(!pair.reader.status_changes().intersects(StatusMask::DATA_AVAILABLE), "the listener was called");
     }
 }
 
@@ -139,7 +139,7 @@ impl DataReaderListener<Shape> for Impatient {
         reader.take(usize::MAX).expect("open");
         let waitset = WaitSet::new().expect("descriptors");
         waitset.attach(reader.read_condition(Selector::READ)).expect("attached");
-        assert!(!waitset.wait_any(takt::Duration::ZERO).expect("looking is allowed"));
+        assert!(!waitset.wait_any(takt::Duration::ZERO).expect("reading is allowed"));
         *self.0.lock().expect("no panic") = Some(waitset.wait_any(takt::Duration::INFINITE));
     }
 }

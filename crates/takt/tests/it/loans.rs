@@ -154,18 +154,18 @@ fn payloads_are_copied_when_no_shared_memory_is_free() {
     let mut held = Vec::new();
     for number in 0..20 {
         let sample = Octets::new(number, 200_000);
-        pair.writer.write(&sample).expect("nobody is waited for");
+        pair.writer.write(&sample).expect("the writer waits for no reader");
         let borrowed = borrow(&pair);
         held.push((sample, borrowed));
     }
     let borrowed = held.iter().filter(|(_, borrowed)| borrowed.is_lent()).count();
-    assert!((2..6).contains(&borrowed), "a MiB lends few of them: {borrowed}");
+    assert!((2..6).contains(&borrowed), "one MiB holds few loans: {borrowed}");
     assert!(held.iter().all(|(sample, borrowed)| decoded(borrowed) == *sample));
     assert_eq!(unlent(&pair.publisher), 20 - borrowed as u64);
     drop(held);
     let sample = Octets::new(1, 200_000);
     pair.writer.write(&sample).expect("room");
-    assert!(borrow(&pair).is_lent(), "what was let go is lent again");
+    assert!(borrow(&pair).is_lent(), "released memory is loaned again");
     // More than the capacity of the segment.
     let loan = loan(&pair.writer, &Octets::new(2, 2 << 20));
     assert!(!loan.is_shared());
@@ -197,7 +197,7 @@ fn borrowing_copying_and_remote_readers_receive_the_same_sample() {
         let writer = create_writer::<Octets>(&publisher, "Topic", qos.0);
         wait_until(&[&publisher], "matches", || writer.matched_subscriptions().expect("open").len() == 4);
         let before = Octets::new(255, 20_000);
-        wait_until(&[&publisher], "lanes, and matches of all", || {
+        wait_until(&[&publisher], "rings, and matches of all", || {
             writer.write(&before).expect("room");
             let heard = readers.iter().filter(|reader| reader.take_loaned().expect("open").is_some()).count();
             heard == 4 && [0, 1, 3].iter().all(|at| lent(&subscribers[*at]) > 0)
@@ -305,7 +305,7 @@ fn loan_works_without_borrowers_and_fails_for_keyed_types() {
     let writer = create_writer::<Octets>(&publisher, "Topic", DataWriterQos::default());
     let loan = writer.loan(100).expect("open");
     assert_eq!((loan.is_shared(), loan.len()), (false, 100));
-    writer.write_loaned(loan).expect("nobody listens");
+    writer.write_loaned(loan).expect("no process listens");
     assert!(writer.loan(0).is_ok() && writer.loan(usize::MAX).is_err());
     let keyed = create_writer::<Shape>(&publisher, "Shapes", DataWriterQos::default());
     assert!(matches!(keyed.loan(8), Err(Error::IllegalOperation { .. })));

@@ -120,7 +120,7 @@ fn keyed_writer_and_unkeyed_reader_are_refused_with_name_and_role() {
 #[test]
 fn domain_id_without_ports_error_names_the_valid_range() {
     let error = on_loopback(300, Runtime::Shared).build().expect_err("no such domain").to_string();
-    assert_eq!(error, "transport: join domain 300: domain ids are 0 to 232");
+    assert_eq!(error, "transport: join domain 300: expected a domain id from 0 to 232");
 }
 
 #[test]

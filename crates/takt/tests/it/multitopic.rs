@@ -117,7 +117,7 @@ fn joined_sample_is_produced_in_any_order_of_arrival() {
     world.city("Rome", "Italy");
     assert_eq!(world.taken(), [flight("LH1", 500.0, "Italy")]);
     world.fly("BA2", 600.0);
-    assert!(world.taken().is_empty(), "nobody knows where it goes");
+    assert!(world.taken().is_empty(), "no topic has the field");
     world.plan("BA2", "Rome");
     assert_eq!(world.taken(), [flight("BA2", 600.0, "Italy")]);
     // A new sample of a topic that both results depend on produces both results again.

@@ -43,7 +43,7 @@ fn removed_peer_receives_no_announcements() {
     let sent = |participant: &DomainParticipant| participant.counters().expect("open").datagrams_sent;
     let before = sent(&first);
     wait_until(&all, "announcements", || sent(&first) > before + 2);
-    assert!(!knows(&third, &first), "nobody told it");
+    assert!(!knows(&third, &first), "no peer announced it");
 }
 
 #[test]

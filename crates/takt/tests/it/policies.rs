@@ -157,7 +157,7 @@ fn samples_are_held_for_the_latency_budget_unless_flushed() {
         let sent = || pair.publisher.counters().expect("open").data_sent;
         let before = sent();
         pair.writer.close().expect("open");
-        assert!(sent() >= before + 2, "{runtime:?}: what waits leaves before the news that its writer has gone");
+        assert!(sent() >= before + 2, "{runtime:?}: waiting samples leave before the writer's departure is announced");
     }
 }
 

@@ -54,7 +54,7 @@ fn next_instance_continues_from_an_unknown_handle() {
     pair.wait_until("no writers", || {
         pair.reader.read_instance(middle, usize::MAX).expect("open").iter().any(|sample| !sample.info.valid_data)
     });
-    assert_eq!(pair.reader.take_instance(middle, usize::MAX).expect("open").len(), 2, "data and news");
+    assert_eq!(pair.reader.take_instance(middle, usize::MAX).expect("open").len(), 2, "data and state changes");
     assert!(!pair.reader.key_value(&mut Shape::default(), middle).expect("open"), "it is forgotten");
     let next = pair.reader.take_next_instance(Some(middle), usize::MAX).expect("open");
     assert_eq!(next[0].info.instance_handle, last);

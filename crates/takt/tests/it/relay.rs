@@ -41,7 +41,7 @@ fn relay_reader_reports_history_complete_when_all_samples_have_arrived() {
     reader.take(|info, _, _| numbers.push(info.sequence_number.0)).expect("open");
     assert!(numbers.iter().copied().eq(1..=10), "{numbers:?}");
     assert_eq!(announced(writer.guid()), Some(10));
-    assert_eq!(announced(reader.as_any().guid()), None, "it is no writer that is matched");
+    assert_eq!(announced(reader.as_any().guid()), None, "it is not a matched writer");
 }
 
 #[test]

@@ -67,7 +67,7 @@ fn peer_that_refuses_rings_is_reached_by_udp() {
     let pair = pair_of(on_loopback(domain, Runtime::Shared).shared_memory(true), refuses);
     pair.exchange(50, 1000);
     assert_eq!(carried(&pair.subscriber, "shm").map(|carried| carried.1), Some(0));
-    assert_eq!(pair.publisher.counters().expect("open").neighbours_ended, 0, "it lives");
+    assert_eq!(pair.publisher.counters().expect("open").neighbours_ended, 0, "it exists");
 }
 
 /// Shared memory is enabled by default, except where it would bypass configured transports.
@@ -189,7 +189,7 @@ fn peers_on_one_host_leave_and_join() {
         assert!((1..).zip(&taken).all(|(number, blob)| *blob == Blob::new(number, 2000)));
         assert!(carried(&subscriber, "shm").is_some_and(|(_, heard, _)| heard > 0));
     }
-    assert_eq!(publisher.counters().expect("open").neighbours_ended, 0, "they said farewell");
+    assert_eq!(publisher.counters().expect("open").neighbours_ended, 0, "they announced their departure");
 }
 
 /// A sample without loanable memory is copied through the ring, which has space for all fragments

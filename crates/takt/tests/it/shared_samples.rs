@@ -27,7 +27,7 @@ fn take<T: TypeSupport + Sync>(pair: &Pair<T>) -> SharedSample<T> {
 /// Writes a sample repeatedly until the reader receives the same object. From then on, samples are
 /// not serialized.
 fn until_shared<T: TypeSupport + Clone + Sync + 'static>(pair: &Pair<T>, sample: &T) {
-    pair.wait_until("a way within the process", || {
+    pair.wait_until("a path within the process", || {
         let sample = Arc::new(sample.clone());
         pair.writer.write_shared(Arc::clone(&sample)).expect("room");
         take(pair).data.is_some_and(|data| Arc::ptr_eq(&data, &sample))
@@ -71,7 +71,7 @@ fn writer_and_reader_of_one_participant_share_samples() {
             let data = taken.and_then(|taken| taken.data).expect("data");
             assert_eq!(data, sample, "{runtime:?}");
             let is_shared = Arc::ptr_eq(&data, &sample);
-            assert!(is_shared || shared == 0, "{runtime:?}: once it is shared, it stays so");
+            assert!(is_shared || shared == 0, "{runtime:?}: a shared sample stays shared");
             shared += u32::from(is_shared);
             shared == 10
         });
@@ -181,7 +181,7 @@ fn long_shared_samples_are_sent_at_once() {
     for _ in 0..20 {
         pair.writer.write_shared(Arc::clone(&sample)).expect("room");
     }
-    assert_eq!(sent() - before, 20, "nobody has acknowledged any");
+    assert_eq!(sent() - before, 20, "no reader has acknowledged a sample");
     for _ in 0..20 {
         assert!(take(&pair).data.is_some_and(|data| Arc::ptr_eq(&data, &sample)));
     }

@@ -65,7 +65,7 @@ pub fn reliable_reader(history: History) -> DataReaderQos {
 pub fn wait_until(participants: &[&DomainParticipant], what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !condition() {
-        assert!(Instant::now() < deadline, "waited in vain: {what}");
+        assert!(Instant::now() < deadline, "timeout waiting for: {what}");
         let mut inline = 0;
         for participant in participants {
             match participant.spin_once(Duration::ZERO) {

@@ -143,7 +143,7 @@ fn broken_connection_loses_no_sample() {
             let lost = stats(&pair.publisher).connections.lost;
             assert!(lost > 0, "{runtime:?}: connections were lost");
             let matched = pair.writer.publication_matched_status().expect("open");
-            assert_eq!(matched.total_count, 1, "nobody was lost and found again");
+            assert_eq!(matched.total_count, 1, "no participant was lost and rediscovered");
         }
     }
 }
@@ -216,7 +216,7 @@ fn tcp_participant_delivers_to_its_own_reader() {
 fn invalid_tcp_configuration_is_an_error_with_its_reason() {
     let domain = domain();
     let error = DomainParticipant::builder(domain).udp(false).build().map(drop).expect_err("no transport").to_string();
-    assert!(error.contains("without UDP there must be TCP"), "{error}");
+    assert!(error.contains("no UDP and no TCP"), "{error}");
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
     let at = taken.local_addr().expect("it is bound");
     let error = listening(domain, Runtime::Shared, at).build().map(drop).expect_err("taken").to_string();

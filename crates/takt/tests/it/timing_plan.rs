@@ -52,7 +52,7 @@ fn endpoints_use_the_plans_priorities_for_their_executor() {
         assert!(jobs(&from, JobKind::Transmit, 40).is_some() && jobs(&from, JobKind::Transmit, 31).is_none());
         let status = reader.latency_exceeded_status().expect("open").expect("it has a bound");
         assert_eq!((status.bound_ns, status.limit_ns), (Some(1), None));
-        assert_eq!((status.above_bound_count, status.total_count, status.ages.count()), (1, 0, 1), "nobody is so fast");
+        assert_eq!((status.above_bound_count, status.total_count, status.ages.count()), (1, 0, 1), "no job is so fast");
     }
 }
 
@@ -73,11 +73,7 @@ fn explicit_settings_override_the_plan() {
     assert!(jobs(&to, JobKind::Callback, 5).is_some());
     let status = reader.latency_exceeded_status().expect("open").expect("it has both");
     assert_eq!((status.bound_ns, status.limit_ns), (Some(600_000_000_000), Some(1)));
-    assert_eq!(
-        (status.above_bound_count, status.total_count),
-        (0, 1),
-        "what takes ten minutes is a machine that stands"
-    );
+    assert_eq!((status.above_bound_count, status.total_count), (0, 1), "ten minutes mean that the machine stalls");
 }
 
 #[test]
@@ -85,7 +81,7 @@ fn plan_without_the_executor_or_topic_is_rejected() {
     let domain = domain();
     let build = |name| on_loopback(domain, Runtime::Inline).name(name).timing_plan(plan(1)).build();
     let told = build("stranger").map(drop).expect_err("not in the plan").to_string();
-    assert!(told.contains("system.toml: there is no executor \"stranger\"; there are from, other, to"), "{told}");
+    assert!(told.contains("system.toml: unknown executor \"stranger\"; known executors: from, other, to"), "{told}");
 
     let other = build("other").expect("it is there");
     let topic = other.create_topic::<Shape>("Planned", TopicQos::default()).expect("topic");

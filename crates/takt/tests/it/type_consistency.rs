@@ -157,7 +157,7 @@ fn endpoint_without_type_information_matches_by_name_unless_validation_is_forced
         });
         let words: Vec<String> = refusals.iter().map(ToString::to_string).collect();
         assert_eq!(words.len(), if force_type_validation { 2 } else { 0 }, "{words:?}");
-        let why = "their types differ: force_type_validation is set, and the reader says nothing of its type";
+        let why = "their types differ: force_type_validation is set, but the reader announces no type";
         assert!(words.iter().all(|words| words.ends_with(why)), "{words:?}");
         drop(reader);
     }

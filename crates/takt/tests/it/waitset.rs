@@ -42,7 +42,7 @@ fn data_end_a_wait_and_taking_resets_the_condition() {
             let active = waitset.wait(LONG).expect("data");
             assert_eq!(active, [Condition::from(&condition)], "{runtime:?} {idle:?}");
             assert_eq!(pair.reader.take(2).expect("open")[0].data, Some(Shape::new("RED", x)));
-            assert!(!condition.trigger_value(), "taking has reset it");
+            assert!(!condition.trigger_value(), "take has reset it");
         }
     }
 }

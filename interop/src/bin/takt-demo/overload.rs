@@ -246,7 +246,7 @@ fn picture(programs: &[Program; 2], acts: [&Act; 2], refusal: &str) -> Result<St
         let cells = cells(place);
         body.push_str(&format!("<h2>{}</h2>\n", takt_bench::page::escape(program.name())));
         let updates = Axes { x: "time (s)", y: "updates received" };
-        let latency = Axes { x: "sequence number", y: "normalised latency (ms)" };
+        let latency = Axes { x: "sequence number", y: "normalized latency (ms)" };
         let lines: Vec<_> = cells.iter().map(|cell| cumulative(name(cell), &cell.series)).collect();
         body.push_str(&html::figure(updates, &lines, "Cumulative updates against time").map_err(of_bench)?);
         let lines: Vec<_> = cells.iter().map(|cell| normalised(name(cell), &cell.series)).collect();

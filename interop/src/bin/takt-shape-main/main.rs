@@ -1,8 +1,8 @@
 //! `takt-shape-main`: the application of the OMG's DDS-RTPS interoperability suite, for Takt.
 //!
 //! Runs one publisher or subscriber of colored shapes with the policies of its command line, and
-//! prints the lines that the suite's harness matches. `docs/interop.md` explains how to run the
-//! suite. Written from the behavior of the harness, without any of its text.
+//! prints the lines that the suite's harness matches. `docs/reference/interop.md` explains how to
+//! run the suite. Written from the behavior of the harness, without any of its text.
 //!
 //! Exit codes: 0 success, 1 wrong usage, 2 an entity cannot be created or a feature is missing, 3
 //! later failure.

@@ -21,7 +21,7 @@ impl Measurement<'_> {
         let rate = self.number("rate", 0);
         if outage_ms > OUTAGE_MAX_MS || self.seconds("secs", 2.0) < outage + WINDOW_MORE || rate == 0 {
             let text = format!(
-                "a partition needs a rate, outage-ms of {OUTAGE_MAX_MS} at most, and secs of {} s more than that at least",
+                "a partition needs a rate, outage-ms of at most {OUTAGE_MAX_MS}, and secs at least {} s longer than the outage",
                 WINDOW_MORE.as_secs()
             );
             return Err(self.failure(text));
@@ -80,7 +80,7 @@ mod tests {
         times.extend([ms(1); 10]);
         times.push(ms(30));
         times.extend([ms(1); 9]);
-        let found = caught_up_ms(&times, 10.0, 100.0).expect("some are late");
+        let found = caught_up_ms(&times, 10.0, 100.0).expect("some samples are late");
         assert!((found - 40.0).abs() < 1e-6, "{found}");
         assert_eq!(caught_up_ms(&[ms(1); 20], 10.0, 100.0), None);
     }

@@ -31,7 +31,7 @@ impl Measurement<'_> {
         ping.child.stop()?;
         pong.child.stop()?;
         if results.len() != cells.len() {
-            return Err(self.failure(format!("ping gave {} results for {} cells", results.len(), cells.len())));
+            return Err(self.failure(format!("ping returned {} results for {} cells", results.len(), cells.len())));
         }
         let mut times = out.read()?.into_iter();
         let mut found = Vec::new();
@@ -50,7 +50,7 @@ impl Measurement<'_> {
             ]);
             let latency = Latency::of(times_ns.clone());
             if latency.is_none() {
-                return Err(self.failure(format!("no round trip of {cell} came back")));
+                return Err(self.failure(format!("no round trip of {cell} completed")));
             }
             found.push(Found {
                 cell: cell.clone(),

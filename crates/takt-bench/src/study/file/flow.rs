@@ -71,15 +71,15 @@ impl Flow {
     fn check(&self) -> Result<()> {
         let fail = |what: String| Err(Error::Usage(format!("flow {}: {what}", self.flow)));
         if !SIZES.contains(&self.size) {
-            return fail(format!("size = {}: {} to {} octets are allowed", self.size, SIZES.start(), SIZES.end()));
+            return fail(format!("size = {}: expected {} to {} octets", self.size, SIZES.start(), SIZES.end()));
         }
         let rate = self.total_rate();
         if !(1..=RATE_MAX).contains(&rate) {
-            return fail(format!("{rate} samples a second of all sources: 1 to {RATE_MAX} are allowed"));
+            return fail(format!("{rate} samples a second of all sources: expected 1 to {RATE_MAX}"));
         }
         match self.burst {
             burst if (1..=rate).contains(&burst) => Ok(()),
-            burst => fail(format!("burst = {burst}: 1 to as many as its samples in a second, {rate}, are allowed")),
+            burst => fail(format!("burst = {burst}: expected 1 to {rate}, its samples in a second")),
         }
     }
 }
@@ -137,14 +137,14 @@ impl Workload {
         if self.kind != Kind::Mix {
             return match self.machines.is_empty() {
                 true => Ok(()),
-                false => Err(Error::Usage("machines are those of the kind mix alone".into())),
+                false => Err(Error::Usage("machines are allowed only in workloads of the kind mix".into())),
             };
         }
         self.machines.iter().try_for_each(|(name, flows)| check(name, flows))?;
         let named = self.parameters.0.get(MACHINE).map(Vec::as_slice).unwrap_or_default();
         let known = || self.machines.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
         match named.iter().find(|name| !self.machines.contains_key(&name.to_string())) {
-            Some(name) => Err(Error::Usage(format!("machines has no {name}; there are {}", known()))),
+            Some(name) => Err(Error::Usage(format!("machines has no {name}; expected one of {}", known()))),
             None if named.is_empty() => Err(Error::Usage(format!("parameters need machine, of {}", known()))),
             None => Ok(()),
         }
@@ -157,7 +157,7 @@ impl Workload {
 /// The machine has no flow, too many flows, two flows of one name, or a flow that breaks a rule.
 fn check(machine: &str, flows: &[Flow]) -> Result<()> {
     if !(1..=FLOWS_MAX).contains(&flows.len()) {
-        return Err(Error::Usage(format!("machine {machine} has {} flows; 1 to {FLOWS_MAX} are allowed", flows.len())));
+        return Err(Error::Usage(format!("machine {machine} has {} flows; expected 1 to {FLOWS_MAX}", flows.len())));
     }
     for (number, flow) in flows.iter().enumerate() {
         if flows[..number].iter().any(|other| other.flow == flow.flow) {

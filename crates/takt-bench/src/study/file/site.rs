@@ -136,7 +136,7 @@ impl Site {
     /// It cannot; the error says what to change.
     pub fn check_workload(&self, workload: &Workload) -> Result<()> {
         if workload.kind.needs_switch() && !self.has_switch() {
-            let text = "a link can be taken down, or lose frames, at a site of the kind lab with a switch alone";
+            let text = "a link can be taken down, or lose frames, only at a site of the kind lab with a switch";
             return Err(Error::Usage(text.into()));
         }
         if workload.kind == Kind::RoundTrip || self.has_one_clock() {
@@ -187,7 +187,7 @@ impl Site {
 impl LabSite {
     fn check(&self) -> Result<()> {
         if self.file.is_some() && (self.rate.is_some() || self.queue.is_some() || self.switch.is_some()) {
-            return Err(Error::Usage("[site] has a file: rate, queue and switch are in that".into()));
+            return Err(Error::Usage("[site] has a file: set rate, queue and switch in that file".into()));
         }
         if self.file.is_some() && self.network.is_none() {
             // The campaign was not read from a file, so there is nothing to check yet.
@@ -197,7 +197,7 @@ impl LabSite {
             Rate::try_from(rate.clone()).map_err(|why| Error::Usage(format!("rate of [site]: {why}")))?;
         }
         if self.queue.is_some() && self.rate.is_none() {
-            return Err(Error::Usage("queue of [site] needs a rate: frames wait where the link has one".into()));
+            return Err(Error::Usage("queue of [site] needs a rate: without one, no frames wait".into()));
         }
         self.ends().map(drop)
     }
@@ -266,13 +266,12 @@ impl LabSite {
             if self.hosts.is_empty() { file.hosts.keys().collect() } else { self.hosts.iter().collect() };
         let known = || file.hosts.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
         let [one, other] = named.as_slice() else {
-            let text = format!("hosts of [site] must name the measuring and the answering one of {}", known());
+            let text = format!("hosts of [site] must name the measuring and the replying host, two of {}", known());
             return Err(Error::Usage(text));
         };
         let interfaces = |host: &str| {
             let found = file.hosts.get(host);
-            found
-                .ok_or_else(|| Error::Usage(format!("the network of [site] has no host {host}; there are {}", known())))
+            found.ok_or_else(|| Error::Usage(format!("the network of [site] has no host {host}; expected {}", known())))
         };
         let flat = |host: &str| -> Result<Vec<_>> {
             let all = interfaces(host)?.iter();
@@ -333,9 +332,9 @@ mod tests {
 
     #[test]
     fn site_with_rate_queue_and_switch_limits_the_rate_at_the_switch() {
-        let site = lab("rate = '1 Gbit/s'\nqueue = 500\nswitch = 'bridge'").expect("it is one");
-        let file = site.network("bench-1").expect("it is one");
-        let plan = takt_lab::plan::Plan::of(&file).expect("it can be made");
+        let site = lab("rate = '1 Gbit/s'\nqueue = 500\nswitch = 'bridge'").expect("the site is valid");
+        let file = site.network("bench-1").expect("the site is valid");
+        let plan = takt_lab::plan::Plan::of(&file).expect("the plan is valid");
         let shaped: Vec<_> = plan.shaped().map(|end| (end.name.clone(), end.rate)).collect();
         assert_eq!(
             shaped,
@@ -343,7 +342,7 @@ mod tests {
         );
         assert_eq!((file.name.as_str(), file.classes[0].frames), ("bench-1", 500));
         assert!(Site::Lab(site).has_ethernet());
-        let direct = lab("").expect("it is one").network("bench-1").expect("it is one");
+        let direct = lab("").expect("the site is valid").network("bench-1").expect("the site is valid");
         assert_eq!((direct.links.len(), direct.switches.len()), (1, 0));
     }
 
@@ -358,7 +357,7 @@ mod tests {
                 LabSite { file: Some("n.toml".into()), network: Some(network.into()), hosts, ..LabSite::default() };
             site.ends()
         };
-        let [one, other] = of(&["y", "x"]).expect("they share one");
+        let [one, other] = of(&["y", "x"]).expect("the hosts share a network");
         assert_eq!(one, ("y".into(), "eth9".into(), Ipv4Addr::new(10, 2, 0, 2)));
         assert_eq!(other, ("x".into(), "right".into(), Ipv4Addr::new(10, 2, 0, 1)));
         assert!(of(&[]).expect_err("three hosts").to_string().contains("of x, y, z"));
@@ -369,10 +368,10 @@ mod tests {
     #[test]
     fn site_errors_name_the_broken_rule() {
         let cases = [
-            ("kind = 'lab'\nrate = 'fast'".to_owned(), "is no rate"),
+            ("kind = 'lab'\nrate = 'fast'".to_owned(), "is not a rate"),
             ("kind = 'lab'\nqueue = 5".into(), "needs a rate"),
             ("kind = 'lab'\ncolour = 5".into(), "colour"),
-            ("kind = 'lab'\nfile = 'x.toml'\nrate = '1 Gbit/s'".into(), "are in that"),
+            ("kind = 'lab'\nfile = 'x.toml'\nrate = '1 Gbit/s'".into(), "in that file"),
             (SSH.replace("'u@a'", "'-oProxyCommand=x'"), "USER@HOST"),
             (SSH.replace("/usr/bin/takt", "takt"), "absolute"),
         ];

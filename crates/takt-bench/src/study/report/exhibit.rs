@@ -197,11 +197,11 @@ impl<'a> Scene<'a> {
         let mut notes = Vec::new();
         if self.is_halved() {
             notes.push(
-                "Round trips are halved, as an estimate of one way. Neither direction was measured alone.".into(),
+                "Round trips are halved, as an estimate of one way. Neither direction was measured separately.".into(),
             );
         }
         if self.figure.halved && !self.is_halved() {
-            notes.push("The figure asks for halved round trips. These are no round trips, and are not halved.".into());
+            notes.push("The figure asks for halved round trips. These are not round trips, and are not halved.".into());
         }
         if self.pools.iter().any(|pool| pool.disturbed() > 0) {
             notes.push("* At least one round was disturbed by foreign processes or by the hypervisor.".into());

@@ -49,7 +49,7 @@ pub fn table(results: &Results, workload: &Workload) -> Table {
         if !disturbed.is_empty() {
             let limit = results.header.campaign.foreign_max * 100.0;
             let why = format!(
-                "above {limit:.0} % of the machine was taken by foreign processes or the hypervisor, in each try"
+                "more than {limit:.0} % of the machine was used by foreign processes or the hypervisor in each try"
             );
             let rounds: Vec<String> = disturbed.iter().map(|round| (round.round + 1).to_string()).collect();
             let (foreign, steal) = (most(|d| d.foreign), most(|d| d.steal));
@@ -70,7 +70,7 @@ pub fn table(results: &Results, workload: &Workload) -> Table {
 
 fn why_missing(results: &Results, system: &str) -> String {
     let missing = results.header.missing.iter().find(|missing| missing.system == system);
-    missing.map_or_else(|| "the campaign has not measured it yet, or was ended before".into(), |one| one.why.clone())
+    missing.map_or_else(|| "the campaign has not measured it yet, or was stopped before".into(), |one| one.why.clone())
 }
 
 /// Returns the systems that a workload names and that the results contain.

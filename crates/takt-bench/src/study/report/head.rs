@@ -12,8 +12,8 @@ use serde_json::Value;
 pub fn facts(results: &Results) -> Vec<(&'static str, String)> {
     let header = &results.header;
     let length = match header.length {
-        Length::Quick => "quick: a glance, not for conclusions",
-        Length::Normal => "as the campaign file says",
+        Length::Quick => "quick: a smoke test, not for conclusions",
+        Length::Normal => "as in the campaign file",
         Length::Paper => "as long as in the publication",
     };
     let mut facts = Vec::new();

@@ -10,7 +10,7 @@
 //! | [`faults`] | cells that failed, were refused, are missing or were disturbed |
 //! | [`html`], [`markdown`], [`csv`], [`json`] | formats |
 //!
-//! docs/bench-report.md defines the statistics.
+//! docs/guide/bench-report.md defines the statistics.
 
 #[cfg(test)]
 mod browsed;

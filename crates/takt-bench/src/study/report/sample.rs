@@ -11,7 +11,7 @@ pub const CAMPAIGN: &str = r#"
 name = "sample"
 title = "Round trips & streams <synthetic>"
 source = "No publication: synthetic values"
-notes = ["Values are made from a formula. They say nothing of any system."]
+notes = ["Values are made from a formula. They describe no system."]
 rounds = 3
 [[summary]]
 what = "Round trip of 16 B"

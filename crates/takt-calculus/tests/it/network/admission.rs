@@ -31,7 +31,7 @@ fn flow(hops: usize, class: usize, limit_ns: u64) -> Flow {
 }
 
 fn network(ports: usize) -> Admission {
-    Admission::new(vec![port(); ports]).expect("the ports make sense")
+    Admission::new(vec![port(); ports]).expect("the ports are valid")
 }
 
 /// Link time of the longest frame at 100 Mbit/s, in nanoseconds.
@@ -40,7 +40,7 @@ const FRAME_NS: u64 = 123_040;
 #[test]
 fn bound_of_a_single_flow_is_its_frame_and_a_blocking_one_per_hop() {
     let mut network = network(3);
-    let (_, bound) = network.admit(flow(3, 0, MILLISECOND)).expect("it fits");
+    let (_, bound) = network.admit(flow(3, 0, MILLISECOND)).expect("the flow is admitted");
     // A quarter of each budget is reserved for later flows.
     assert_eq!(bound.total_ns, 3 * 2 * FRAME_NS * 5 / 4);
     // Three blocking frames, and the flow's own frame three times, at the rate of the link.
@@ -50,27 +50,27 @@ fn bound_of_a_single_flow_is_its_frame_and_a_blocking_one_per_hop() {
 #[test]
 fn flow_that_exceeds_its_limit_is_refused_with_its_bound() {
     let mut network = network(3);
-    let refused = network.admit(flow(3, 0, 6 * FRAME_NS - 1)).expect_err("it does not fit");
+    let refused = network.admit(flow(3, 0, 6 * FRAME_NS - 1)).expect_err("the flow is refused");
     assert!(
         matches!(refused, Refused::Late { flow: FlowId(0), bound_ns, .. } if bound_ns == 6 * FRAME_NS),
         "{refused}"
     );
     assert_eq!(network, self::network(3), "nothing has changed");
-    network.admit(flow(3, 0, 6 * FRAME_NS)).expect("it fits just so");
+    network.admit(flow(3, 0, 6 * FRAME_NS)).expect("the limit is met exactly");
 }
 
 #[test]
 fn flow_that_makes_another_exceed_its_limit_is_refused() {
     let mut network = network(1);
-    network.admit(flow(1, 0, 3 * FRAME_NS)).expect("it fits");
-    network.admit(flow(1, 0, 10 * FRAME_NS)).expect("it fits");
+    network.admit(flow(1, 0, 3 * FRAME_NS)).expect("the flow is admitted");
+    network.admit(flow(1, 0, 10 * FRAME_NS)).expect("the flow is admitted");
     let before = network.clone();
     let refused = network.admit(flow(1, 0, 10 * FRAME_NS)).expect_err("the first would be late");
     assert!(matches!(refused, Refused::Late { flow: FlowId(0), .. }), "{refused}");
     assert_eq!(network, before);
     // In the lower class it blocks the two others for at most one frame, which their bounds already
     // include.
-    let (id, bound) = network.admit(flow(1, 1, 10 * FRAME_NS)).expect("it fits");
+    let (id, bound) = network.admit(flow(1, 1, 10 * FRAME_NS)).expect("the flow is admitted");
     assert_eq!((id, bound.bound_ns() >= 4 * FRAME_NS), (FlowId(2), true));
     assert_eq!(check(&network.certificate()), Ok(()));
 }
@@ -86,9 +86,9 @@ fn overload_and_queue_overflow_are_reported() {
     assert_eq!(network.admit(fast), Err(Refused::Queue { hop, fault }));
 
     let short = Port { classes: vec![Depth { frames: 3, octets: u64::MAX }], ..port() };
-    let mut network = Admission::new(vec![short]).expect("the port makes sense");
+    let mut network = Admission::new(vec![short]).expect("the port is valid");
     let burst = |count| Flow { frames: vec![Frames { len: 1514, count }], ..flow(1, 0, 100 * MILLISECOND) };
-    let refused = network.admit(burst(4)).expect_err("four frames come at once");
+    let refused = network.admit(burst(4)).expect_err("four frames arrive at once");
     assert!(matches!(refused, Refused::Queue { fault: QueueFault::Overflow { frames: 4, .. }, .. }), "{refused}");
     network.admit(burst(3)).expect("three are held");
 }
@@ -103,14 +103,14 @@ fn removed_flow_frees_capacity_for_an_equal_one() {
     assert!(ids.len() > 2, "{}", ids.len());
     for _ in 0..3 {
         let gone = ids.swap_remove(0);
-        network.remove(gone).expect("it was admitted");
+        network.remove(gone).expect("the flow was admitted");
         assert_eq!(check(&network.certificate()), Ok(()));
-        let (id, _) = network.admit(flow(4, 0, 4 * MILLISECOND)).expect("there is room again");
+        let (id, _) = network.admit(flow(4, 0, 4 * MILLISECOND)).expect("the flow is admitted again");
         assert_eq!(id, gone, "the place is used again");
         ids.push(id);
     }
     for id in ids {
-        network.remove(id).expect("it was admitted");
+        network.remove(id).expect("the flow was admitted");
     }
     assert_eq!(network.admit(flow(4, 0, 8 * FRAME_NS)).map(|(id, _)| id), Ok(FlowId(0)), "as in an empty network");
 }
@@ -119,9 +119,9 @@ fn removed_flow_frees_capacity_for_an_equal_one() {
 fn strict_flow_is_admitted_by_lowering_budgets() {
     let mut network = network(2);
     // The budgets of this flow have a quarter more than needed.
-    network.admit(flow(2, 0, 100 * MILLISECOND)).expect("it fits");
+    network.admit(flow(2, 0, 100 * MILLISECOND)).expect("the flow is admitted");
     let needed = 2 * (FRAME_NS + 2 * FRAME_NS);
-    let (_, bound) = network.admit(flow(2, 0, needed)).expect("there is just enough");
+    let (_, bound) = network.admit(flow(2, 0, needed)).expect("the limit is just met");
     assert!(bound.bound_ns() <= needed, "{bound:?}");
     assert_eq!(check(&network.certificate()), Ok(()));
 }
@@ -134,10 +134,10 @@ fn tree(limit_ns: u64) -> Flow {
 #[test]
 fn multicast_flow_loads_a_shared_port_once() {
     let mut network = network(4);
-    let (_, bound) = network.admit(tree(MILLISECOND)).expect("it fits");
+    let (_, bound) = network.admit(tree(MILLISECOND)).expect("the flow is admitted");
     // Equal to a single flow through three ports: the longest path.
     let mut path = self::network(4);
-    let (_, of_path) = path.admit(flow(3, 0, MILLISECOND)).expect("it fits");
+    let (_, of_path) = path.admit(flow(3, 0, MILLISECOND)).expect("the flow is admitted");
     assert_eq!(bound, of_path);
     assert_eq!(network.queue(Hop { port: 0, class: 0 }), path.queue(Hop { port: 0, class: 0 }));
     assert_eq!(check(&network.certificate()), Ok(()));
@@ -148,7 +148,7 @@ fn multicast_flow_is_refused_if_its_longest_path_exceeds_the_limit() {
     let mut network = network(4);
     let refused = network.admit(tree(6 * FRAME_NS - 1)).expect_err("three hops take more");
     assert!(matches!(refused, Refused::Late { bound_ns, .. } if bound_ns == 6 * FRAME_NS), "{refused}");
-    network.admit(tree(6 * FRAME_NS)).expect("it fits just so");
+    network.admit(tree(6 * FRAME_NS)).expect("the limit is met exactly");
     let forward = Flow { branches: vec![Branch { at: 1, after: 1 }], ..tree(MILLISECOND) };
     assert_eq!(network.admit(forward), Err(Refused::Nonsense("a branch follows no hop before it")));
 }
@@ -157,10 +157,10 @@ fn multicast_flow_is_refused_if_its_longest_path_exceeds_the_limit() {
 fn flows_of_one_decision_are_admitted_atomically() {
     let mut one_by_one = network(3);
     for _ in 0..4 {
-        one_by_one.admit(flow(3, 0, 100 * MILLISECOND)).expect("it fits");
+        one_by_one.admit(flow(3, 0, 100 * MILLISECOND)).expect("the flow is admitted");
     }
     let mut together = network(3);
-    let admitted = together.admit_all(vec![flow(3, 0, 100 * MILLISECOND); 4]).expect("they fit");
+    let admitted = together.admit_all(vec![flow(3, 0, 100 * MILLISECOND); 4]).expect("all flows are admitted");
     assert_eq!(admitted.iter().map(|(id, _)| id.0).collect::<Vec<_>>(), [0, 1, 2, 3]);
     assert_eq!(check(&together.certificate()), Ok(()));
     assert_eq!(together.queues_bounded(), 6, "two queues at each of three ports");

@@ -57,16 +57,16 @@ fn bucket(flow: &Flow) -> (f64, f64) {
 impl Question {
     /// Adds a server with a latency for each class.
     fn server(&mut self, rate_bps: u64, latencies_ns: &[f64]) {
-        write!(self.text, "server {}", per_ns(rate_bps)).expect("a string takes everything");
-        latencies_ns.iter().for_each(|ns| write!(self.text, " {ns}").expect("a string takes everything"));
+        write!(self.text, "server {}", per_ns(rate_bps)).expect("writing to a String cannot fail");
+        latencies_ns.iter().for_each(|ns| write!(self.text, " {ns}").expect("writing to a String cannot fail"));
         self.text.push('\n');
     }
 
     /// Adds a flow whose ports are servers. Its class is that of its first hop.
     fn flow(&mut self, flow: &Flow) {
         let (burst, rate) = bucket(flow);
-        write!(self.text, "flow {} {burst} {rate}", flow.hops[0].class).expect("a string takes everything");
-        flow.hops.iter().for_each(|hop| write!(self.text, " {}", hop.port).expect("a string takes everything"));
+        write!(self.text, "flow {} {burst} {rate}", flow.hops[0].class).expect("writing to a String cannot fail");
+        flow.hops.iter().for_each(|hop| write!(self.text, " {}", hop.port).expect("writing to a String cannot fail"));
         self.text.push('\n');
         self.flows += 1;
     }
@@ -81,13 +81,13 @@ impl Question {
         let mut command = Command::new("java");
         command.args(["-cp", libraries]).arg(program).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("java is installed");
-        let mut input = child.stdin.take().expect("it is piped");
+        let mut input = child.stdin.take().expect("stdin is piped");
         let writer = std::thread::spawn(move || input.write_all(self.text.as_bytes()));
-        let output = child.wait_with_output().expect("it ends");
-        waiting::join("the question is written", writer).expect("java reads it");
+        let output = child.wait_with_output().expect("the process ends");
+        waiting::join("the input is written", writer).expect("java reads the input");
         assert!(output.status.success(), "java ends with {}", output.status);
         let number = |word: &str| word.parse::<f64>().expect("a number");
-        let answers = String::from_utf8(output.stdout).expect("it is text");
+        let answers = String::from_utf8(output.stdout).expect("the output is UTF-8");
         let answers = answers.lines().map(|line| line.split_once(' ').expect("two numbers"));
         let bounds: Vec<Bounds> = answers
             .map(|(total, separated)| Bounds { total_ns: number(total), separated_ns: number(separated) })
@@ -229,7 +229,7 @@ fn flow_through(random: &mut Random, ports: &[Port], way: Vec<usize>, class: usi
 }
 
 fn longest_len(flow: &Flow) -> u64 {
-    flow.frames.iter().map(|frames| frames.len).max().expect("it has frames")
+    flow.frames.iter().map(|frames| frames.len).max().expect("the flow has frames")
 }
 
 /// Other flows pass one port each, so their bursts are those of their sources. Both analyses then
@@ -247,7 +247,7 @@ fn separated_flow_bound_of_a_tandem_equals_discodnc() {
         let ports = ports(&mut random, count, 1);
         let share = random.between(20, 300);
         let own = flow_through(&mut random, &ports, (0..count).collect(), 0, share);
-        let mut network = Admission::new(ports.clone()).expect("the ports make sense");
+        let mut network = Admission::new(ports.clone()).expect("the ports are valid");
         let mut flows = vec![own.clone()];
         for port in 0..count {
             for _ in 0..random.between(0, 3) {
@@ -268,7 +268,7 @@ fn separated_flow_bound_of_a_tandem_equals_discodnc() {
         flows.iter().for_each(|flow| question.flow(flow));
         question.end();
         let admitted = network.admit_all(flows).expect("no port has more than a share of its rate");
-        let separated_ns = admitted[0].1.separated_ns.expect("it is bounded");
+        let separated_ns = admitted[0].1.separated_ns.expect("the flow is bounded");
         // The burst is rounded to whole octets, the service of each port to whole nanoseconds;
         // rates are in units of 2^-32.
         ours.push((seed, at, separated_ns as f64, 8.0 / slowest + 4.0 * count as f64));
@@ -321,7 +321,7 @@ fn flows_with_discodnc_bounds_as_limits_are_admitted_with_rare_exceptions() {
     let bounds = question.ask(&libraries);
     let (mut admitted, mut refused) = (0, Vec::new());
     for (seed, ports, flows, first) in networks {
-        let mut network = Admission::new(ports).expect("the ports make sense");
+        let mut network = Admission::new(ports).expect("the ports are valid");
         for (at, mut flow) in flows.into_iter().enumerate() {
             let Bounds { total_ns, separated_ns } = bounds[first + at];
             flow.limit_ns = total_ns.min(separated_ns).ceil() as u64;

@@ -16,7 +16,7 @@ fn network(ports: usize) -> Admission {
         delay_ns: 7_000,
         delay_ns_min: 7_000,
     };
-    Admission::new(vec![port; ports]).expect("the ports make sense")
+    Admission::new(vec![port; ports]).expect("the ports are valid")
 }
 
 /// Returns a flow with events of `count` frames.
@@ -53,11 +53,11 @@ fn replacement_burst_waits_until_the_queue_behind_the_old_one_is_empty() {
     const BURST: u64 = 50;
     let mut network = network(1);
     let steady_ns = 2 * FRAME_NS;
-    network.admit(flow(steady_ns, 1, &[0], 1_000 * MS)).expect("it fits");
-    let (burst, _) = network.admit(flow(1_000 * MS, BURST, &[0], 1_000 * MS)).expect("it fits");
-    let drain_ns = network.drain_ns(burst, 0).expect("it is admitted");
+    network.admit(flow(steady_ns, 1, &[0], 1_000 * MS)).expect("the flow is admitted");
+    let (burst, _) = network.admit(flow(1_000 * MS, BURST, &[0], 1_000 * MS)).expect("the flow is admitted");
+    let drain_ns = network.drain_ns(burst, 0).expect("the flow is admitted");
     // The next flow equals the previous one, so that the proof is unchanged.
-    let budget_ns = network.queue(Hop { port: 0, class: 1 }).expect("it is there").delay_ns;
+    let budget_ns = network.queue(Hop { port: 0, class: 1 }).expect("the queue exists").delay_ns;
     let longest_ns = |wait_ns: Option<u64>| {
         let first: Vec<u64> = vec![0; BURST as usize];
         let (_, left_ns) = queue(&first, BURST as usize);
@@ -75,8 +75,8 @@ fn replacement_burst_waits_until_the_queue_behind_the_old_one_is_empty() {
 #[test]
 fn drain_time_ends_with_the_busy_period_of_each_port() {
     let mut network = network(3);
-    let (id, _) = network.admit(flow(100 * MS, 2, &[0, 1, 2], 100 * MS)).expect("it fits");
-    let claim = |port| network.queue(Hop { port, class: 1 }).expect("it is there");
+    let (id, _) = network.admit(flow(100 * MS, 2, &[0, 1, 2], 100 * MS)).expect("the flow is admitted");
+    let claim = |port| network.queue(Hop { port, class: 1 }).expect("the queue exists");
     let [first, second, third] = [0, 1, 2].map(claim);
     let whole_ns = first.delay_ns + 7_000 + second.delay_ns + 7_000 + third.busy_ns;
     assert_eq!(network.drain_ns(id, 0), Some(whole_ns));
@@ -89,12 +89,12 @@ fn drain_time_ends_with_the_busy_period_of_each_port() {
 #[test]
 fn memory_is_the_longest_path_and_unbounded_in_a_cycle() {
     let mut network = network(4);
-    network.admit(flow(100 * MS, 2, &[0, 1], 100 * MS)).expect("it fits");
-    network.admit(flow(100 * MS, 1, &[1, 2], 100 * MS)).expect("it fits");
-    let busy = |network: &Admission, port| network.queue(Hop { port, class: 1 }).expect("it is there").busy_ns;
+    network.admit(flow(100 * MS, 2, &[0, 1], 100 * MS)).expect("the flow is admitted");
+    network.admit(flow(100 * MS, 1, &[1, 2], 100 * MS)).expect("the flow is admitted");
+    let busy = |network: &Admission, port| network.queue(Hop { port, class: 1 }).expect("the queue exists").busy_ns;
     let way_ns = [0, 1, 2].map(|port| busy(&network, port)).iter().sum::<u64>() + 2 * 7_000;
     assert_eq!(network.memory_ns(), Some(way_ns));
-    let (id, _) = network.admit(flow(100 * MS, 1, &[2, 0], 100 * MS)).expect("it fits");
+    let (id, _) = network.admit(flow(100 * MS, 1, &[2, 0], 100 * MS)).expect("the flow is admitted");
     assert_eq!(network.memory_ns(), None, "frames of each flow delay those of the next");
     network.remove(id);
     assert!(network.memory_ns().is_some());
@@ -103,8 +103,8 @@ fn memory_is_the_longest_path_and_unbounded_in_a_cycle() {
 #[test]
 fn budgets_are_lowered_for_a_strict_flow_unless_held() {
     let mut network = network(2);
-    network.admit(flow(100 * MS, 1, &[0, 1], 100 * MS)).expect("it fits");
-    let (large, _) = network.admit(flow(100 * MS, 20, &[0, 1], 100 * MS)).expect("it fits");
+    network.admit(flow(100 * MS, 1, &[0, 1], 100 * MS)).expect("the flow is admitted");
+    let (large, _) = network.admit(flow(100 * MS, 20, &[0, 1], 100 * MS)).expect("the flow is admitted");
     network.remove(large);
     // Frames that the large flow delayed may be between both ports. The separated-flow bound
     // exceeds the sum of the smallest budgets.
@@ -119,15 +119,15 @@ fn budgets_are_lowered_for_a_strict_flow_unless_held() {
 #[test]
 fn budgets_are_raised_as_requested_if_limits_permit() {
     let mut network = network(2);
-    let (id, bound) = network.admit(flow(100 * MS, 1, &[0, 1], 2 * MS)).expect("it fits");
+    let (id, bound) = network.admit(flow(100 * MS, 1, &[0, 1], 2 * MS)).expect("the flow is admitted");
     let hop = Hop { port: 0, class: 1 };
     let before = network.clone();
-    let budget_ns = network.queue(hop).expect("it is there").delay_ns;
-    network.raise_budgets(&[(hop, budget_ns), (Hop { class: 0, ..hop }, MS)]).expect("nothing rises");
+    let budget_ns = network.queue(hop).expect("the queue exists").delay_ns;
+    network.raise_budgets(&[(hop, budget_ns), (Hop { class: 0, ..hop }, MS)]).expect("no budget rises");
     assert_eq!(network, before, "a queue without flows has no budget");
     network.raise_budgets(&[(hop, budget_ns + MS / 2)]).expect("the limit allows it");
     assert_eq!(network.bound(id).map(|bound| bound.total_ns), Some(bound.total_ns + MS / 2));
-    let behind = network.arrivals(id, 1).expect("it passes there");
-    assert_eq!(behind.jitter_ns, budget_ns + MS / 2 - FRAME_NS, "frames come later to the next port");
+    let behind = network.arrivals(id, 1).expect("the flow passes the port");
+    assert_eq!(behind.jitter_ns, budget_ns + MS / 2 - FRAME_NS, "frames reach the next port later");
     assert_eq!(check(&network.certificate()), Ok(()));
 }

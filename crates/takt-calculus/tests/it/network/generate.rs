@@ -92,7 +92,7 @@ impl Topology {
             }
             // The rest of the path already exists.
             if let (Some(port), Some(_)) = (reached_by[node], way.last()) {
-                let after = ports.iter().position(|other| *other == port).expect("it is on the way");
+                let after = ports.iter().position(|other| *other == port).expect("the port is on the path");
                 branches.push(Branch { at: ports.len(), after });
             }
             ports.extend(way.into_iter().rev());

@@ -8,7 +8,7 @@ use crate::random::Random;
 fn certificate() -> NetworkCertificate {
     let mut random = Random(77);
     let topology = Topology::new(&mut random, 3);
-    let mut admission = Admission::new(topology.ports.clone()).expect("the ports make sense");
+    let mut admission = Admission::new(topology.ports.clone()).expect("the ports are valid");
     for number in 0..40 {
         drop(admission.admit(topology.flow(&mut random, number)));
     }

@@ -51,12 +51,12 @@ pub fn bound(flows: &[Flow]) -> Option<u64> {
         delay_ns: 0,
         delay_ns_min: 0,
     };
-    let mut network = Admission::new(vec![port]).expect("the port makes sense");
+    let mut network = Admission::new(vec![port]).expect("the port is valid");
     let (last, others) = flows.split_last()?;
     for flow in others {
         network.admit(flow.clone()).ok()?;
     }
-    match network.admit(Flow { limit_ns: 0, ..last.clone() }).expect_err("nothing takes no time") {
+    match network.admit(Flow { limit_ns: 0, ..last.clone() }).expect_err("a limit of 0 is refused") {
         Refused::Late { bound_ns, .. } => Some(bound_ns),
         _ => None,
     }

@@ -17,7 +17,7 @@ fn network(seed: u64) -> (NetworkCertificate, Random) {
     let topology = Topology::new(&mut random, switches as usize + 1);
     let most = if random.one_in(4) { 500 } else { 40 };
     let wanted = random.between(2, most);
-    let mut admission = Admission::new(topology.ports.clone()).expect("the ports make sense");
+    let mut admission = Admission::new(topology.ports.clone()).expect("the ports are valid");
     let mut ids = Vec::new();
     for number in 0..wanted {
         let flow = topology.flow(&mut random, number);
@@ -31,7 +31,7 @@ fn network(seed: u64) -> (NetworkCertificate, Random) {
         if random.one_in(10) && !ids.is_empty() {
             let at = random.between(0, ids.len() as u64 - 1) as usize;
             let gone = ids.swap_remove(at);
-            admission.remove(gone).expect("it was admitted");
+            admission.remove(gone).expect("the flow was admitted");
             assert_eq!(admission.flow(gone), None);
             assert_eq!(admission.remove(gone), None);
         }

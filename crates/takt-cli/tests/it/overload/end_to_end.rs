@@ -281,7 +281,7 @@ impl Site {
         // Participants announce the refusal with their next announcement.
         let listing = format!("ls --domain {DOMAIN} --interface eth0 --wait 8");
         let listing = self.on("flooder", || Takt::start(&listing)).finish().0;
-        assert!(listing.contains("no match: the network's controller refuses the pair: "), "{listing}");
+        assert!(listing.contains("no match: the network controller refuses the pair: "), "{listing}");
     }
 
     /// Checks the proof over hosts and network.

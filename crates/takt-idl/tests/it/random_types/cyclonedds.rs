@@ -91,7 +91,7 @@ impl CycloneDds {
             return Err(format!("{} after {} values of {}", output.status, answers.len(), values.len()));
         }
         let lowest = text.lines().next().and_then(|line| line.parse().ok());
-        Ok((lowest.expect("the program says it"), answers))
+        Ok((lowest.expect("the program prints it"), answers))
     }
 
     fn run(&self, command: &mut Command) -> Result<String, String> {

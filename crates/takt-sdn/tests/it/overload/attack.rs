@@ -23,7 +23,7 @@ fn flood_discovery(socket: &UdpSocket, progress: &Progress, flooded: &AtomicU64)
     let message = b"RTPS\x02\x05\x01\x7a\0\0\0\0\0\0\0\0\0\0\0\0";
     while !progress.is_sent.load(Ordering::Relaxed) {
         for _ in 0..PER_MILLISECOND {
-            socket.send_to(message, GROUP).expect("there is a route");
+            socket.send_to(message, GROUP).expect("a route exists");
         }
         flooded.fetch_add(PER_MILLISECOND as u64, Ordering::Relaxed);
         // tidy-allow(sleep): the period of the flood.
@@ -67,8 +67,8 @@ fn admitted_pair_loses_no_sample_while_a_host_floods_discovery_and_impersonates_
     });
     let counters = counters(&lab);
     let events = running.stop();
-    lab.remove().expect("it can be taken down");
+    lab.remove().expect("the lab can be removed");
     assert!(lost.is_empty(), "{lost:?} of {SAMPLES}\n{counters}\n{events:?}");
     let forged = events.iter().filter(|event| matches!(event, Event::Discovery(DiscoveryEvent::Forged { .. })));
-    assert!(forged.count() > 0, "the impostor was heard: {events:?}");
+    assert!(forged.count() > 0, "the impostor was accepted: {events:?}");
 }

@@ -33,7 +33,7 @@ const BACK_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 8, 1, 4);
 /// hosts whose own links are not the bottleneck. A frame that is not dropped waits in the full
 /// queue for other traffic for longer than the maximum transit time of a probe.
 fn two_ways(control: &str) -> LabText {
-    let (marked, others) = CLASSES.split_at(CLASSES.rfind("[[classes]]").expect("there are some"));
+    let (marked, others) = CLASSES.split_at(CLASSES.rfind("[[classes]]").expect("the text has classes"));
     let classes = format!("{marked}{control}{}", others.replace("frames = 256", "frames = 3000"));
     let text = LabText::controlled(&["west", "east"]).switch_priority(30).classes(&classes);
     let text = text.host("talker", "10.8.1.1/24", "west").host("flooder", "10.8.1.3/24", "west");
@@ -96,7 +96,7 @@ fn run(test: &str, control: &str) -> (Vec<Event>, String) {
     let sent: u64 = floods.into_iter().map(Flood::end).sum();
     let counters = format!("floods: {sent} sent, {} arrived at one end\n{}", sink.end(), counters(&lab));
     let events = running.stop();
-    lab.remove().expect("it can be taken down");
+    lab.remove().expect("the lab can be removed");
     (events, counters)
 }
 

@@ -54,7 +54,7 @@ fn register(running: &Running) {
     until_some("the registration is admitted", || {
         let answer = running.questions.register(&Owner::Operator, registration()).expect("the controller answers");
         let registered = answer.unwrap_or_else(|why| panic!("{why}"));
-        let state = registered.pair.registration.expect("it is registered").state;
+        let state = registered.pair.registration.expect("the pair is registered").state;
         (state == Decided::Admitted).then_some(())
     });
 }
@@ -64,7 +64,7 @@ fn send(from: &UdpSocket, separation: Duration) {
     let mut sample = [0; SAMPLE_LEN];
     for number in 0..SAMPLES {
         sample[..4].copy_from_slice(&number.to_le_bytes());
-        from.send_to(&sample, (LISTENER, PORT)).expect("there is a route");
+        from.send_to(&sample, (LISTENER, PORT)).expect("a route exists");
         // tidy-allow(sleep): the workload sends one sample per separation.
         std::thread::sleep(separation);
     }
@@ -104,7 +104,7 @@ impl Outcome {
     }
 
     fn traffic(&self) -> FlowTraffic {
-        let pair = self.view.pairs.iter().find(|pair| pair.topic == "Secured").expect("it is registered");
+        let pair = self.view.pairs.iter().find(|pair| pair.topic == "Secured").expect("the pair is registered");
         pair.traffic.expect("its meter was read")
     }
 
@@ -127,8 +127,8 @@ fn greet(lab: &Lab) -> [UdpSocket; 2] {
     let talker = socket(lab, "talker", (TALKER, PORT).into());
     let listener = socket(lab, "listener", (LISTENER, PORT).into());
     // Frames of both hosts let the controller find them.
-    talker.send_to(GREETING, (LISTENER, PORT)).expect("there is a route");
-    listener.send_to(GREETING, (TALKER, PORT)).expect("there is a route");
+    talker.send_to(GREETING, (LISTENER, PORT)).expect("a route exists");
+    listener.send_to(GREETING, (TALKER, PORT)).expect("a route exists");
     [talker, listener]
 }
 
@@ -155,7 +155,7 @@ fn run(test: &str, is_registered: bool, separation: Duration) -> Outcome {
     let view = read_again(&running);
     let counters = counters(&lab);
     let events = running.stop();
-    lab.remove().expect("it can be taken down");
+    lab.remove().expect("the lab can be removed");
     let events_text: String = events.iter().map(|event| format!("{event}\n")).collect();
     Outcome { arrived, flood, view, events, counters: counters + &events_text }
 }
@@ -179,10 +179,10 @@ fn registered_sender_loses_nothing_under_a_flood_of_twice_the_link() {
 /// most those that the hosts sent.
 fn assert_counted(outcome: &Outcome) {
     let edge = outcome.view.hosts.iter().find(|host| host.addresses.contains(&LISTENER.to_string()));
-    let at = &edge.expect("it sent").at;
-    let switch = outcome.view.switches.iter().find(|switch| switch.datapath_id == at.datapath_id).expect("it is there");
-    let port = switch.ports.iter().find(|port| port.number == at.port).expect("it is there");
-    let sent = port.traffic.expect("it was read").sent.frames.expect("Open vSwitch counts");
+    let at = &edge.expect("the port sent frames").at;
+    let switch = outcome.view.switches.iter().find(|switch| switch.datapath_id == at.datapath_id).expect("the switch");
+    let port = switch.ports.iter().find(|port| port.number == at.port).expect("the view contains the port");
+    let sent = port.traffic.expect("the counters were read").sent.frames.expect("Open vSwitch counts");
     let [of_flood, arrived] = outcome.flood;
     let most = of_flood + u64::from(SAMPLES);
     let least = arrived + outcome.arrived as u64;

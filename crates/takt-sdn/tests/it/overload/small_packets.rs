@@ -76,7 +76,7 @@ fn run(test: &str, limit: &str) -> Outcome {
         talk(&mut talker, &progress, SEPARATION, begin, || sink.received());
         listening.join().expect("no panic").0
     });
-    let (began, flood) = flooding.expect("it began");
+    let (began, flood) = flooding.expect("the flood began");
     let sent = flood.end();
     let received = sink.end();
     let span = began.elapsed();
@@ -85,7 +85,7 @@ fn run(test: &str, limit: &str) -> Outcome {
     }
     let counters = format!("{}{}", counters(&lab), meter_statistics(&lab));
     let events = running.stop();
-    lab.remove().expect("it can be taken down");
+    lab.remove().expect("the lab can be removed");
     Outcome { lost, sent, received, span, events, counters }
 }
 

@@ -47,7 +47,7 @@ pub struct Station {
 impl Station {
     /// Joins domain 0 on a host.
     pub fn open(lab: &Lab, host: &str, address: Ipv4Addr, number: u8) -> Self {
-        let namespace = lab.namespace(host).expect("a host of the file");
+        let namespace = lab.namespace(host).expect("the lab file has the host");
         let bind = |ip: Ipv4Addr, port| UdpSocket::bind((ip, port)).expect("the port is free");
         let open = || {
             let group = bind(GROUP, MULTICAST);
@@ -69,7 +69,7 @@ impl Station {
 
     /// Joins domain 0 in a VLAN, without the IP stack of the host.
     pub fn open_in_vlan(lab: &Lab, host: &str, address: Ipv4Addr, number: u8) -> Self {
-        let namespace = lab.namespace(host).expect("a host of the file");
+        let namespace = lab.namespace(host).expect("the lab file has the host");
         let open = || FrameSocket::capture(interface_index("eth0")?, BUFFER_LEN);
         let socket = namespace.run(open).expect("root").expect("the interface is there");
         Self::on(Wire::Tagged(Tagged::new(socket, address)), address, number)
@@ -83,7 +83,7 @@ impl Station {
         config.locators.metatraffic_unicast = locator(METATRAFFIC);
         config.locators.default_unicast = locator(USER);
         config.initial_peers = vec![Locator::udp_v4(GROUP, MULTICAST)];
-        let mut participant = Participant::new(config, Instant(0)).expect("the configuration is good");
+        let mut participant = Participant::new(config, Instant(0)).expect("the configuration is valid");
         participant.set_wall_clock(Instant(0), Timestamp::from_nanos(1_700_000_000_000_000_000));
         Self { participant, wire, start: Clock::now() }
     }
@@ -161,7 +161,7 @@ impl Station {
         let qos = DataWriterQos { reliability: Reliability::BEST_EFFORT, ..DataWriterQos::default() };
         let spec = WriterSpec { max_serialized_len: Some(sample_len), ..writer_spec(topic, user_data, qos) };
         let now = self.now();
-        self.participant.create_writer(now, spec).expect("the writer is good")
+        self.participant.create_writer(now, spec).expect("the writer can be created")
     }
 
     /// Creates a best-effort reader with a contract and KEEP_ALL history.
@@ -170,15 +170,15 @@ impl Station {
         let qos = DataReaderQos { reliability, history, ..DataReaderQos::default() };
         let spec = reader_spec(topic, user_data, qos);
         let now = self.now();
-        self.participant.create_reader(now, spec).expect("the reader is good")
+        self.participant.create_reader(now, spec).expect("the reader can be created")
     }
 
     pub fn is_matched_writer(&mut self, writer: WriterHandle) -> bool {
-        !self.participant.matched_subscriptions(writer).expect("the writer lives").is_empty()
+        !self.participant.matched_subscriptions(writer).expect("the writer exists").is_empty()
     }
 
     pub fn is_matched_reader(&mut self, reader: ReaderHandle) -> bool {
-        !self.participant.matched_publications(reader).expect("the reader lives").is_empty()
+        !self.participant.matched_publications(reader).expect("the reader exists").is_empty()
     }
 
     /// Writes a sample that begins with its number.
@@ -191,20 +191,20 @@ impl Station {
             slot[4..8].copy_from_slice(&number.to_le_bytes());
             Some(len)
         };
-        self.participant.write(now, writer, &change, fill).expect("there is room");
+        self.participant.write(now, writer, &change, fill).expect("the writer accepts the sample");
     }
 
     /// Takes the available samples and returns their numbers.
     pub fn take(&mut self, reader: ReaderHandle) -> Vec<u32> {
         let (now, mut cursor, mut numbers) = (self.now(), ReadCursor::default(), Vec::new());
         while let Some(sample) =
-            self.participant.read_next(now, reader, Selector::TAKE, &mut cursor).expect("the reader lives")
+            self.participant.read_next(now, reader, Selector::TAKE, &mut cursor).expect("the reader exists")
         {
             // The disposal of an instance has no payload.
             let number = sample.payload.get(4..8).and_then(|octets| octets.try_into().ok());
             numbers.extend(number.map(u32::from_le_bytes));
         }
-        self.participant.end_read(now, reader).expect("the reader lives");
+        self.participant.end_read(now, reader).expect("the reader exists");
         numbers
     }
 }

@@ -23,7 +23,7 @@ pub struct Tagged {
 impl Tagged {
     /// Announces the address in the VLAN.
     pub fn new(socket: FrameSocket, address: Ipv4Addr) -> Self {
-        let mac = MacAddress(socket.address().expect("it is bound"));
+        let mac = MacAddress(socket.address().expect("the socket is bound"));
         let target = (MacAddress::default(), address);
         let packet = ArpPacket { operation: ArpOperation::Request, sender: (mac, address), target };
         socket.send(&arp_frame(MacAddress::BROADCAST, mac, &[TAG], &packet)).expect("the interface is up");
@@ -44,7 +44,7 @@ impl Tagged {
             traffic_class: 0,
             payload,
         };
-        self.socket.send(&frame.build().expect("it fits")).expect("the interface is up");
+        self.socket.send(&frame.build().expect("the frame is valid")).expect("the interface is up");
     }
 
     pub fn receive(&mut self, patience: Duration, handle: &mut impl FnMut(SocketAddr, bool, &[u8])) {

@@ -139,11 +139,11 @@ pub fn trace(
                                     open.push((*to, Some(trace.copies.len() - 1), dscp));
                                 }
                             }
-                            other => panic!("entries of flows have no {other:?}"),
+                            other => panic!("flow entries have no {other:?}"),
                         }
                     }
                 }
-                other => panic!("entries of flows have no {other:?}"),
+                other => panic!("flow entries have no {other:?}"),
             }
         }
     }

@@ -156,7 +156,7 @@ fn guid(number: u8, entity: u8) -> Guid {
 impl World {
     /// Creates a ring with a chord, a host at each switch, and no flows.
     pub fn new(random: &mut Random, load: Load) -> Self {
-        let file = NetworkFile::parse("network.toml", NETWORK, SwitchModel::built_in).expect("it is well-formed");
+        let file = NetworkFile::parse("network.toml", NETWORK, SwitchModel::built_in).expect("a valid file");
         let mut cables: Vec<_> = (1..=SWITCHES).map(|n| (port(n, 1), port(n % SWITCHES + 1, 2))).collect();
         let chord = random.between(1, SWITCHES);
         cables.push((port(chord, 3), port((chord + 1) % SWITCHES + 1, 4)));
@@ -532,7 +532,7 @@ impl World {
         let (dpid, operation) = chosen[random.below(chosen.len())];
         let wants = wanted(&self.admission, dpid);
         *self.versions.entry(dpid).or_default() += 1;
-        let has = self.executed.get_mut(&dpid).expect("it is there");
+        let has = self.executed.get_mut(&dpid).expect("the switch exists");
         match operation {
             Operation::Meter(id) => match wants.meters.get(&id) {
                 Some(meter) => _ = has.meters.insert(id, meter.clone()),
@@ -556,7 +556,7 @@ impl World {
     fn trace(&self, datagram: &Datagram) -> Trace {
         let host = HostId(match datagram.source {
             IpAddr::V4(address) => address.octets()[3].into(),
-            IpAddr::V6(_) => unreachable!("IPv4 alone is used"),
+            IpAddr::V6(_) => unreachable!("only IPv4 is used"),
         });
         trace(&self.executed, &self.both_ways(), edge(host), datagram)
     }
@@ -589,7 +589,7 @@ impl World {
             let trace = self.trace(&datagram);
             let complain = |what: &str| Err(format!("{what}: {datagram:?} {trace:?} while {}", self.change));
             if trace.has_loop {
-                return complain("a frame comes to a switch twice");
+                return complain("a frame reaches a switch twice");
             } else if trace.lacks_group {
                 return complain("the group is not there");
             } else if trace.lacks_meter {

@@ -22,13 +22,13 @@ fn ports(admitted: &Admitted) -> Vec<Egress> {
 fn flow_gets_the_lowest_class_at_which_it_keeps_its_limit() {
     let snapshot = network(2, model(4, 100)).snapshot();
     let mut scheduler = Scheduler::default();
-    let lax = scheduler.admit(&snapshot, request(0, &[2], 100 * MILLISECOND)).expect("it fits");
+    let lax = scheduler.admit(&snapshot, request(0, &[2], 100 * MILLISECOND)).expect("the flow is admitted");
     assert_eq!(classes(&lax), [3, 3]);
     // Eight flows of the lowest class do not fit within 1 ms, but a more urgent class does.
     for _ in 0..8 {
-        scheduler.admit(&snapshot, request(1, &[2], 100 * MILLISECOND)).expect("it fits");
+        scheduler.admit(&snapshot, request(1, &[2], 100 * MILLISECOND)).expect("the flow is admitted");
     }
-    let strict = scheduler.admit(&snapshot, request(0, &[3], MILLISECOND)).expect("it fits");
+    let strict = scheduler.admit(&snapshot, request(0, &[3], MILLISECOND)).expect("the flow is admitted");
     assert!(classes(&strict)[0] < 3, "{strict:?}");
     assert!(strict.bound_ns <= MILLISECOND);
     assert_eq!(strict.routes[0].hops[1].reach.and_then(|reach| reach.set_queue), Some(7 - classes(&strict)[0] as u32));
@@ -71,11 +71,11 @@ fn what_if_answers_as_admission_and_changes_nothing() {
 fn reliable_pair_is_admitted_with_its_heartbeats_and_answers() {
     let snapshot = network(2, model(2, 100)).snapshot();
     let mut scheduler = Scheduler::default();
-    let admitted = scheduler.admit(&snapshot, reliable(request(0, &[2], 10 * MILLISECOND))).expect("it fits");
+    let admitted = scheduler.admit(&snapshot, reliable(request(0, &[2], 10 * MILLISECOND))).expect("admitted");
     let ends: Vec<_> = admitted.routes.iter().map(|route| (route.source.0, route.destinations[0].0)).collect();
     assert_eq!(ends, [(0, 2), (0, 2), (2, 0)]);
     assert_eq!(scheduler.certificate().flows.len(), 3);
-    scheduler.remove(admitted.id).expect("it was admitted");
+    scheduler.remove(admitted.id).expect("the flow was admitted");
     assert_eq!(scheduler.certificate().flows.len(), 0);
     assert_eq!(scheduler.remove(admitted.id), None);
 }
@@ -84,7 +84,7 @@ fn reliable_pair_is_admitted_with_its_heartbeats_and_answers() {
 fn multicast_loads_a_shared_port_once() {
     let snapshot = network(2, model(2, 100)).snapshot();
     let mut scheduler = Scheduler::default();
-    let admitted = scheduler.admit(&snapshot, request(0, &[2, 3], 10 * MILLISECOND)).expect("it fits");
+    let admitted = scheduler.admit(&snapshot, request(0, &[2, 3], 10 * MILLISECOND)).expect("the flow is admitted");
     let after: Vec<_> = admitted.routes[0].hops.iter().map(|hop| hop.after).collect();
     assert_eq!(after, [None, Some(0), Some(1), Some(1)], "interface, next switch, and both hosts");
     assert_eq!(ports(&admitted)[1], next(0));
@@ -118,7 +118,7 @@ fn refusal_names_the_binding_hop_and_its_remedies_fit() {
     let smaller = remedies.sample_len.expect("a smaller sample fits");
     assert!(smaller < asked.contract.sample_len);
     asked.contract.sample_len = smaller;
-    scheduler.admit(&snapshot, asked).expect("it was found by trial");
+    scheduler.admit(&snapshot, asked).expect("the remedy is admitted");
     assert_eq!(check(&scheduler.certificate()), Ok(()));
 }
 
@@ -130,10 +130,10 @@ fn limit_below_the_bound_of_a_lone_flow_has_a_longer_limit_as_remedy() {
     let refused = scheduler.admit(&snapshot, asked.clone()).expect_err("three frames take longer");
     assert!(matches!(refused.reason, Reason::Late { limit_ns: 300_000, .. }), "{refused}");
     let remedies = scheduler.remedies(&snapshot, None, &asked);
-    assert_eq!(remedies.min_separation_ns, None, "it is alone");
+    assert_eq!(remedies.min_separation_ns, None, "no other flow exists");
     asked.contract.limit_ns = remedies.limit_ns.expect("a longer limit fits");
     assert!(asked.contract.limit_ns < MILLISECOND, "{remedies:?}");
-    scheduler.admit(&snapshot, asked).expect("it was found by trial");
+    scheduler.admit(&snapshot, asked).expect("the remedy is admitted");
 }
 
 #[test]
@@ -151,9 +151,9 @@ fn full_port_accepts_flows_again_when_one_leaves() {
         }
     };
     assert!(matches!(refused.reason, Reason::Queue { .. }) && !admitted.is_empty(), "{refused}");
-    assert_eq!(scheduler.admit(&snapshot, asked()), Err(refused.clone()), "it is remembered");
-    scheduler.remove(admitted[0]).expect("it was admitted");
-    scheduler.admit(&snapshot, asked()).expect("there is room again");
+    assert_eq!(scheduler.admit(&snapshot, asked()), Err(refused.clone()), "the refusal is repeated");
+    scheduler.remove(admitted[0]).expect("the flow was admitted");
+    scheduler.admit(&snapshot, asked()).expect("the flow is admitted again");
     assert!(scheduler.admit(&snapshot, asked()).is_err());
     assert_eq!(check(&scheduler.certificate()), Ok(()));
 }
@@ -163,8 +163,8 @@ fn loaded_path_is_avoided() {
     // In a ring of four, two paths of the same length lead to the opposite switch.
     let snapshot = network(4, model(2, 1000)).snapshot();
     let mut scheduler = Scheduler::default();
-    let first = scheduler.admit(&snapshot, request(0, &[4], 10 * MILLISECOND)).expect("it fits");
-    let second = scheduler.admit(&snapshot, request(1, &[5], 10 * MILLISECOND)).expect("it fits");
+    let first = scheduler.admit(&snapshot, request(0, &[4], 10 * MILLISECOND)).expect("the flow is admitted");
+    let second = scheduler.admit(&snapshot, request(1, &[5], 10 * MILLISECOND)).expect("the flow is admitted");
     assert_ne!(ports(&first)[1], ports(&second)[1]);
     assert_eq!(first.routes[0].hops.len(), second.routes[0].hops.len());
 }
@@ -184,7 +184,7 @@ fn admitted_flow_moves_up_a_class_when_a_new_flow_would_make_it_late() {
             admitted += 1;
             moved += decision.moved.len();
             for id in &decision.moved {
-                let routes = scheduler.routes(&snapshot, *id).expect("it is admitted");
+                let routes = scheduler.routes(&snapshot, *id).expect("the flow is admitted");
                 assert!(routes[0].bound_ns <= routes[0].limit_ns);
             }
         }
@@ -198,12 +198,12 @@ fn full_table_refuses_and_has_room_again_after_a_removal() {
     let snapshot = network(2, model(2, 3)).snapshot();
     let mut scheduler = Scheduler::default();
     let ids: Vec<RequestId> = (0..3)
-        .map(|_| scheduler.admit(&snapshot, request(0, &[2], 50 * MILLISECOND)).expect("there is room").id)
+        .map(|_| scheduler.admit(&snapshot, request(0, &[2], 50 * MILLISECOND)).expect("the flow is admitted").id)
         .collect();
     let refused = scheduler.admit(&snapshot, request(0, &[2], 50 * MILLISECOND)).expect_err("the table is full");
     assert!(matches!(refused.reason, Reason::Room(room) if room.table == "flow entries" && room.most == 3));
-    scheduler.remove(ids[1]).expect("it was admitted");
-    scheduler.admit(&snapshot, request(0, &[2], 50 * MILLISECOND)).expect("there is room again");
+    scheduler.remove(ids[1]).expect("the flow was admitted");
+    scheduler.admit(&snapshot, request(0, &[2], 50 * MILLISECOND)).expect("the flow is admitted again");
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn invalid_request_is_refused() {
     let mut reason = |change: &dyn Fn(&mut takt_sdn::schedule::Request)| {
         let mut bad = good.clone();
         change(&mut bad);
-        scheduler.admit(&snapshot, bad).expect_err("it makes no sense").reason
+        scheduler.admit(&snapshot, bad).expect_err("the request is invalid").reason
     };
     assert!(matches!(reason(&|bad| bad.destinations.clear()), Reason::Nonsense(_)));
     assert!(matches!(reason(&|bad| bad.destinations.push(bad.source)), Reason::Nonsense(_)));
@@ -235,23 +235,23 @@ fn joined_requests_share_entries_paths_and_classes() {
     let snapshot = network(4, model(3, 1)).snapshot();
     let mut scheduler = Scheduler::default();
     let named = |name: &str, limit_ns| Request { name: name.into(), ..request(0, &[4], limit_ns) };
-    let id = scheduler.admit(&snapshot, named("a", 100 * MILLISECOND)).expect("it fits").id;
+    let id = scheduler.admit(&snapshot, named("a", 100 * MILLISECOND)).expect("the flow is admitted").id;
     scheduler.admit(&snapshot, request(0, &[4], MILLISECOND)).expect_err("tables hold the entries of one flow");
     for (name, limit_ns) in [("b", 50), ("c", 3), ("d", 80)] {
-        let joined = scheduler.join(id, &snapshot, named(name, limit_ns * MILLISECOND)).expect("it fits");
+        let joined = scheduler.join(id, &snapshot, named(name, limit_ns * MILLISECOND)).expect("admitted");
         let ways = joined.routes.iter().map(|route| route.hops.clone());
         assert!(ways.clone().all(|hops| hops == joined.routes[0].hops), "{joined:?}");
         assert!(joined.routes.iter().all(|route| route.bound_ns <= route.limit_ns), "{joined:?}");
         assert_eq!(check(&scheduler.certificate()), Ok(()));
     }
     let before = scheduler.certificate();
-    let other = scheduler.join(id, &snapshot, request(0, &[5], MILLISECOND)).expect_err("it goes elsewhere");
+    let other = scheduler.join(id, &snapshot, request(0, &[5], MILLISECOND)).expect_err("the destinations differ");
     assert_eq!(other.reason, Reason::OtherEnds);
     let strict = scheduler.join(id, &snapshot, named("e", 100_000)).expect_err("its frames take longer");
     assert!(matches!(&strict.reason, Reason::Late { flow, .. } if flow == "e"), "{strict}");
-    assert_eq!(scheduler.certificate(), before, "the others are as they were");
+    assert_eq!(scheduler.certificate(), before, "the others are unchanged");
     let remedies = scheduler.remedies(&snapshot, Some(id), &named("e", 100_000));
-    scheduler.join(id, &snapshot, named("e", remedies.limit_ns.expect("a longer one fits"))).expect("it fits");
+    scheduler.join(id, &snapshot, named("e", remedies.limit_ns.expect("a longer one fits"))).expect("admitted");
 
     for name in ["c", "a", "e", "b"] {
         assert_eq!(scheduler.part(id, &snapshot, name).map(|request| request.name), Some(name.to_owned()));
@@ -259,7 +259,7 @@ fn joined_requests_share_entries_paths_and_classes() {
     }
     assert_eq!(scheduler.part(id, &snapshot, "a"), None);
     assert_eq!(scheduler.certificate().flows.len(), 1);
-    scheduler.part(id, &snapshot, "d").expect("it is the last");
+    scheduler.part(id, &snapshot, "d").expect("the last request leaves");
     assert_eq!(scheduler.requests_of(id), None);
     scheduler.admit(&snapshot, request(0, &[4], 10 * MILLISECOND)).expect("the tables are free");
 }
@@ -270,15 +270,15 @@ fn joined_requests_share_entries_paths_and_classes() {
 fn requests_that_share_a_meter_have_its_burst_twice_and_one_event_more() {
     let snapshot = network(2, model(2, 10)).snapshot();
     let mut scheduler = Scheduler::default();
-    let id = scheduler.admit(&snapshot, request(0, &[2], 100 * MILLISECOND)).expect("it fits").id;
+    let id = scheduler.admit(&snapshot, request(0, &[2], 100 * MILLISECOND)).expect("the flow is admitted").id;
     let at_once = |scheduler: &Scheduler| -> Vec<u64> {
         scheduler.certificate().flows.iter().map(|flow| flow.arrivals.at_once()).collect()
     };
     assert_eq!(at_once(&scheduler), [1]);
     let other = Request { name: "other".into(), ..request(0, &[2], 100 * MILLISECOND) };
-    scheduler.join(id, &snapshot, other).expect("it fits");
+    scheduler.join(id, &snapshot, other).expect("the request is admitted");
     assert_eq!(at_once(&scheduler), [3, 3], "the burst of a meter that is changed, and one event of the other");
-    scheduler.part(id, &snapshot, "other").expect("it joined");
+    scheduler.part(id, &snapshot, "other").expect("the request joined");
     assert_eq!(at_once(&scheduler), [1]);
 }
 

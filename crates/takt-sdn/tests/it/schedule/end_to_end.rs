@@ -25,13 +25,13 @@ fn admitted_plan_has_a_proof_for_each_reader() {
     let limit_ns = 3 * MILLISECOND;
     let plan = Plan::new(&reliable(request(0, &[2, 3, 1], limit_ns)), &stages).expect("hosts leave enough");
     assert_eq!(plan.request.contract.jitter_ns, 100_000, "that of the source's stage");
-    assert_eq!(plan.request.contract.limit_ns, limit_ns - 400_000, "what the slowest reader leaves");
+    assert_eq!(plan.request.contract.limit_ns, limit_ns - 400_000, "the rest that the slowest reader leaves");
 
     // Other requests are admitted before and after it.
-    scheduler.admit(&snapshot, request(1, &[3], 100 * MILLISECOND)).expect("it fits");
-    let admitted = scheduler.admit(&snapshot, plan.request.clone()).expect("it fits");
-    scheduler.admit(&snapshot, request(3, &[0], 2 * MILLISECOND)).expect("it fits");
-    let claims = plan.certificates(&scheduler, &snapshot, admitted.id).expect("it is admitted");
+    scheduler.admit(&snapshot, request(1, &[3], 100 * MILLISECOND)).expect("the flow is admitted");
+    let admitted = scheduler.admit(&snapshot, plan.request.clone()).expect("the flow is admitted");
+    scheduler.admit(&snapshot, request(3, &[0], 2 * MILLISECOND)).expect("the flow is admitted");
+    let claims = plan.certificates(&scheduler, &snapshot, admitted.id).expect("the flow is admitted");
     assert_eq!(claims.keys().copied().collect::<Vec<_>>(), [HostId(1), HostId(2), HostId(3)]);
     for claim in claims.values() {
         assert_eq!(check(claim), Ok(()));
@@ -40,13 +40,13 @@ fn admitted_plan_has_a_proof_for_each_reader() {
     let mut lie = claims[&HostId(2)].clone();
     lie.bound_ns -= 1;
     assert_eq!(check(&lie), Err(Unproven::Sum));
-    scheduler.remove(admitted.id).expect("it was admitted");
+    scheduler.remove(admitted.id).expect("the flow was admitted");
     assert_eq!(plan.certificates(&scheduler, &snapshot, admitted.id), None);
 }
 
 #[test]
 fn hosts_that_take_the_whole_limit_have_no_plan() {
     let stages = HostStages { source: Some(host(600)), sinks: [(HostId(2), host(600))].into() };
-    let late = Plan::new(&request(0, &[2], MILLISECOND), &stages).expect_err("both take more");
+    let late = Plan::new(&request(0, &[2], MILLISECOND), &stages).expect_err("both hosts exceed the limit");
     assert_eq!(late, Indivisible::Late { source_ns: 600_000, sink_ns: 600_000, limit_ns: MILLISECOND });
 }

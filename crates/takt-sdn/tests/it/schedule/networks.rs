@@ -36,7 +36,7 @@ pub fn network(switches: u64, model: SwitchModel) -> Network {
     let model = Arc::new(model);
     let mut network = Network::default();
     for dpid in 0..switches {
-        network.add_switch(dpid, Arc::clone(&model)).expect("there is room");
+        network.add_switch(dpid, Arc::clone(&model)).expect("the network accepts the switch");
     }
     let links = if switches > 2 { switches } else { switches - 1 };
     for dpid in 0..links {

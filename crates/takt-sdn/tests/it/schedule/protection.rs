@@ -18,7 +18,7 @@ fn switches(ports: impl Iterator<Item = Egress>) -> Vec<u64> {
 }
 
 fn way(scheduler: &Scheduler, network: &Network, id: RequestId) -> Vec<u64> {
-    let routes = scheduler.routes(&network.snapshot(), id).expect("it is admitted");
+    let routes = scheduler.routes(&network.snapshot(), id).expect("the flow is admitted");
     switches(routes[0].hops.iter().map(|hop| hop.port))
 }
 
@@ -31,30 +31,30 @@ fn seconds(scheduler: &Scheduler, network: &Network, id: RequestId) -> Vec<Vec<u
 fn protected_request_uses_its_backup_path_and_gets_another_when_the_link_returns() {
     let mut network = network(4, model(2, 1000));
     let mut scheduler = Scheduler::default();
-    let id = scheduler.admit(&network.snapshot(), request(0, &[2], 50 * MILLISECOND)).expect("it fits").id;
-    let covered = scheduler.protect(&network.snapshot(), id).expect("it fits");
+    let id = scheduler.admit(&network.snapshot(), request(0, &[2], 50 * MILLISECOND)).expect("the flow is admitted").id;
+    let covered = scheduler.protect(&network.snapshot(), id).expect("a detour is admitted");
     assert_eq!(covered, Covered { links: 1, of: 1 });
     assert_eq!(way(&scheduler, &network, id), [0, 1]);
     assert_eq!(seconds(&scheduler, &network, id), [[0, 3, 2, 1]]);
     let flows = scheduler.certificate().flows;
     assert_eq!(flows.iter().map(|flow| flow.name.as_str()).collect::<Vec<_>>(), ["from 0", "from 0, second way"]);
 
-    network.set_up(next(0), false).expect("it has a link");
+    network.set_up(next(0), false).expect("the port has a link");
     assert_eq!(scheduler.affected(&network.snapshot()).collect::<Vec<_>>(), [id]);
     assert!(scheduler.fall_back(&network.snapshot(), id));
     assert_eq!(way(&scheduler, &network, id), [0, 3, 2, 1]);
-    assert_eq!(scheduler.affected(&network.snapshot()).count(), 0, "it needs no other way");
+    assert_eq!(scheduler.affected(&network.snapshot()).count(), 0, "the flow keeps its path");
     assert_eq!(scheduler.certificate().flows.len(), 2, "frames of before are counted");
     scheduler.release_seconds(&network.snapshot(), id);
     assert_eq!(scheduler.certificate().flows.len(), 1);
     let refused = scheduler.protect(&network.snapshot(), id).expect_err("no link is left");
     assert_eq!(refused.reason, Reason::NoSecondWay);
 
-    network.set_up(next(0), true).expect("it has a link");
-    let covered = scheduler.protect(&network.snapshot(), id).expect("it fits");
+    network.set_up(next(0), true).expect("the port has a link");
+    let covered = scheduler.protect(&network.snapshot(), id).expect("a detour is admitted");
     assert_eq!(covered, Covered { links: 3, of: 3 });
     assert_eq!(check(&scheduler.certificate()), Ok(()));
-    scheduler.remove(id).expect("it is admitted");
+    scheduler.remove(id).expect("the flow is admitted");
     assert_eq!(scheduler.certificate().flows, []);
 }
 
@@ -69,8 +69,8 @@ fn backup_path_that_does_not_fit_changes_nothing() {
     assert!(refused.to_string().contains("second way"), "{refused}");
     assert_eq!(scheduler.certificate().flows, before.flows);
     let answered = reliable(request(4, &[6], 50 * MILLISECOND));
-    let answered = scheduler.admit(&network.snapshot(), answered).expect("it fits").id;
-    let refused = scheduler.protect(&network.snapshot(), answered).expect_err("it has ACKNACKs of its own");
+    let answered = scheduler.admit(&network.snapshot(), answered).expect("the flow is admitted").id;
+    let refused = scheduler.protect(&network.snapshot(), answered).expect_err("the request has its own ACKNACK flow");
     assert_eq!(refused.reason, Reason::NoSecondWay);
 }
 
@@ -79,15 +79,15 @@ fn backup_paths_use_table_capacity_and_release_it() {
     // The path needs an entry in two switches; the detour needs one in each of three.
     let network = network(4, model(2, 2));
     let mut scheduler = Scheduler::default();
-    let id = scheduler.admit(&network.snapshot(), request(0, &[2], 50 * MILLISECOND)).expect("it fits").id;
-    scheduler.protect(&network.snapshot(), id).expect("it fits");
+    let id = scheduler.admit(&network.snapshot(), request(0, &[2], 50 * MILLISECOND)).expect("the flow is admitted").id;
+    scheduler.protect(&network.snapshot(), id).expect("a detour is admitted");
     let asked = request(1, &[3], 50 * MILLISECOND);
     let refused = scheduler.admit(&network.snapshot(), asked.clone()).expect_err("the last switch is full");
     assert!(matches!(refused.reason, Reason::Room(_)), "{refused}");
-    scheduler.remove(id).expect("it is admitted");
-    let id = scheduler.admit(&network.snapshot(), asked).expect("there is room").id;
-    let other = scheduler.admit(&network.snapshot(), request(4, &[6], 50 * MILLISECOND)).expect("there is room").id;
-    scheduler.protect(&network.snapshot(), id).expect("it fits");
+    scheduler.remove(id).expect("the flow is admitted");
+    let id = scheduler.admit(&network.snapshot(), asked).expect("the flow is admitted").id;
+    let other = scheduler.admit(&network.snapshot(), request(4, &[6], 50 * MILLISECOND)).expect("admitted").id;
+    scheduler.protect(&network.snapshot(), id).expect("a detour is admitted");
     let refused = scheduler.protect(&network.snapshot(), other).expect_err("the tables are full");
     assert!(matches!(refused.reason, Reason::Room(_)), "{refused}");
 }
@@ -97,11 +97,11 @@ fn request_that_joins_a_protected_one_uses_all_its_paths_or_is_refused() {
     let network = network(4, model(2, 1000));
     let mut scheduler = Scheduler::default();
     let first = request(0, &[2], 50 * MILLISECOND);
-    let id = scheduler.admit(&network.snapshot(), first.clone()).expect("it fits").id;
-    scheduler.protect(&network.snapshot(), id).expect("it fits");
+    let id = scheduler.admit(&network.snapshot(), first.clone()).expect("the flow is admitted").id;
+    scheduler.protect(&network.snapshot(), id).expect("a detour is admitted");
     let mut other = first;
     other.name = "other".to_owned();
-    scheduler.join(id, &network.snapshot(), other.clone()).expect("it fits");
+    scheduler.join(id, &network.snapshot(), other.clone()).expect("the request is admitted");
     let certificate = scheduler.certificate();
     assert_eq!(check(&certificate), Ok(()));
     let mut names: Vec<&str> = certificate.flows.iter().map(|flow| flow.name.as_str()).collect();
@@ -110,7 +110,7 @@ fn request_that_joins_a_protected_one_uses_all_its_paths_or_is_refused() {
     (other.name, other.contract.limit_ns) = ("late".to_owned(), MILLISECOND);
     let refused = scheduler.join(id, &network.snapshot(), other).expect_err("three links take longer");
     assert!(matches!(refused.reason, Reason::Late { .. }), "{refused}");
-    scheduler.part(id, &network.snapshot(), "from 0").expect("it is admitted");
+    scheduler.part(id, &network.snapshot(), "from 0").expect("the flow is admitted");
     assert_eq!(scheduler.certificate().flows.len(), 2);
     assert_eq!(seconds(&scheduler, &network, id), [[0, 3, 2, 1]]);
     assert_eq!(check(&scheduler.certificate()), Ok(()));
@@ -136,7 +136,7 @@ fn scheduled(random: &mut Random) -> (Network, Vec<Egress>, Scheduler, Vec<Reque
         }
         if random.one_in(12) && !protected.is_empty() {
             let gone = protected.swap_remove(random.below(protected.len()));
-            scheduler.remove(gone).expect("it is admitted");
+            scheduler.remove(gone).expect("the flow is admitted");
         }
     }
     (network, links, scheduler, protected)
@@ -193,14 +193,14 @@ fn no_flow_exceeds_its_bound_when_each_link_in_turn_fails() {
         for link in links {
             let context = format!("seed {seed}, {link} failed");
             let before = network.snapshot();
-            let back = before.link(link).expect("it has a link").back;
+            let back = before.link(link).expect("the port has a link").back;
             let lost: Vec<usize> = [link, back].into_iter().flat_map(|port| flows_by(&proved, port)).collect();
             judge(&proved, &lost, &mut random, &context);
-            network.set_up(link, false).expect("it has a link");
+            network.set_up(link, false).expect("the port has a link");
             let snapshot = network.snapshot();
             let mut scheduler = scheduler.clone();
             for id in scheduler.affected(&snapshot).collect::<Vec<RequestId>>() {
-                let first = scheduler.routes(&before, id).expect("it is admitted").swap_remove(0);
+                let first = scheduler.routes(&before, id).expect("the flow is admitted").swap_remove(0);
                 let index = first.hops.iter().position(|hop| [link, back].contains(&hop.port));
                 let ways = scheduler.second_ways(&before, id);
                 let has_detour = ids.contains(&id) && (index.is_none() || ways.iter().any(|way| Some(way.at) == index));
@@ -208,7 +208,7 @@ fn no_flow_exceeds_its_bound_when_each_link_in_turn_fails() {
                 assert!(is_kept || !has_detour, "{context}: {first:?}");
                 fallen_back += usize::from(is_kept);
                 if is_kept {
-                    let route = scheduler.routes(&snapshot, id).expect("it is admitted").swap_remove(0);
+                    let route = scheduler.routes(&snapshot, id).expect("the flow is admitted").swap_remove(0);
                     let is_up = |port| snapshot.link(port).is_some_and(|link| link.is_up);
                     assert!(route.hops.iter().all(|hop| is_up(hop.port)), "{context}: {route:?}");
                     assert!(route.bound_ns <= route.limit_ns, "{context}: {route:?}");
@@ -223,7 +223,7 @@ fn no_flow_exceeds_its_bound_when_each_link_in_turn_fails() {
                     usize::from(scheduler.covered(id).is_none() && scheduler.protect(&snapshot, id).is_ok());
             }
             check(&scheduler.certificate()).unwrap_or_else(|why| panic!("{context}, protected again: {why}"));
-            network.set_up(link, true).expect("it has a link");
+            network.set_up(link, true).expect("the port has a link");
         }
     }
     println!("{protected} protected flows, {fallen_back} times another way, {covered_again} times protected again");

@@ -9,11 +9,11 @@ use super::networks::{MILLISECOND, model, network, next, request};
 fn flows_of_a_failed_link_take_the_other_direction_of_the_ring() {
     let mut network = network(4, model(2, 1000));
     let mut scheduler = Scheduler::default();
-    let affected = scheduler.admit(&network.snapshot(), request(0, &[2], 10 * MILLISECOND)).expect("it fits");
-    let other = scheduler.admit(&network.snapshot(), request(4, &[6], 10 * MILLISECOND)).expect("it fits");
+    let affected = scheduler.admit(&network.snapshot(), request(0, &[2], 10 * MILLISECOND)).expect("admitted");
+    let other = scheduler.admit(&network.snapshot(), request(4, &[6], 10 * MILLISECOND)).expect("the flow is admitted");
     assert_eq!(scheduler.reroute(&network.snapshot()), Default::default(), "nothing has changed");
 
-    network.set_up(next(0), false).expect("it has a link");
+    network.set_up(next(0), false).expect("the port has a link");
     let snapshot = network.snapshot();
     let rerouted = scheduler.reroute(&snapshot);
     assert_eq!(rerouted.dropped, []);
@@ -36,9 +36,9 @@ fn least_important_flows_are_dropped_if_not_all_fit() {
         let mut asked = request(source, &[4 + n as u64 % 2], 50 * MILLISECOND);
         asked.contract.min_separation_ns = 330_000;
         asked.contract.importance = importance;
-        ids.push(scheduler.admit(&network.snapshot(), asked).expect("two ways are there").id);
+        ids.push(scheduler.admit(&network.snapshot(), asked).expect("two paths exist").id);
     }
-    network.set_up(next(0), false).expect("it has a link");
+    network.set_up(next(0), false).expect("the port has a link");
     let rerouted = scheduler.reroute(&network.snapshot());
     let kept: Vec<RequestId> = scheduler.requests().map(|(id, _)| id).collect();
     let dropped: Vec<RequestId> = rerouted.dropped.iter().map(|(id, ..)| *id).collect();
@@ -52,13 +52,13 @@ fn least_important_flows_are_dropped_if_not_all_fit() {
 fn flow_without_another_path_is_dropped_and_fits_again_when_the_link_returns() {
     let mut network = network(2, model(2, 1000));
     let mut scheduler = Scheduler::default();
-    scheduler.admit(&network.snapshot(), request(0, &[2], 10 * MILLISECOND)).expect("it fits");
-    network.set_up(next(0), false).expect("it has a link");
+    scheduler.admit(&network.snapshot(), request(0, &[2], 10 * MILLISECOND)).expect("the flow is admitted");
+    network.set_up(next(0), false).expect("the port has a link");
     let rerouted = scheduler.reroute(&network.snapshot());
-    let (_, request, refused) = rerouted.dropped.into_iter().next().expect("there is no other way");
+    let (_, request, refused) = rerouted.dropped.into_iter().next().expect("no other path exists");
     assert_eq!(refused.reason, Reason::NoRoute);
-    network.set_up(next(0), true).expect("it has a link");
-    scheduler.admit(&network.snapshot(), request).expect("it fits as before");
+    network.set_up(next(0), true).expect("the port has a link");
+    scheduler.admit(&network.snapshot(), request).expect("the flow is admitted again");
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn requests_that_share_a_flow_are_rerouted_without_the_least_important_ones() {
     let mut network = network(4, model(2, 1000));
     let mut scheduler = Scheduler::default();
     let mut asked = request(0, &[2], 50 * MILLISECOND);
-    let id = scheduler.admit(&network.snapshot(), asked.clone()).expect("it fits").id;
+    let id = scheduler.admit(&network.snapshot(), asked.clone()).expect("the flow is admitted").id;
     for importance in [1, 3, 2] {
         (asked.name, asked.contract.importance) = (format!("importance {importance}"), importance);
         asked.contract.min_separation_ns = 300_000;
@@ -76,12 +76,12 @@ fn requests_that_share_a_flow_are_rerouted_without_the_least_important_ones() {
     // The other path has room for one of them.
     let mut other = request(6, &[4], 50 * MILLISECOND);
     other.contract.min_separation_ns = 330_000;
-    scheduler.admit(&network.snapshot(), other).expect("it fits");
-    network.set_up(next(0), false).expect("it has a link");
+    scheduler.admit(&network.snapshot(), other).expect("the flow is admitted");
+    network.set_up(next(0), false).expect("the port has a link");
     let rerouted = scheduler.reroute(&network.snapshot());
     assert_eq!(rerouted.admitted.iter().map(|admitted| admitted.id).collect::<Vec<_>>(), [id]);
     let dropped: Vec<&str> = rerouted.dropped.iter().map(|(_, request, _)| request.name.as_str()).collect();
     assert_eq!(dropped, ["from 0", "importance 1"], "by importance");
-    assert_eq!(scheduler.requests_of(id).expect("it is admitted").len(), 1);
+    assert_eq!(scheduler.requests_of(id).expect("the flow is admitted").len(), 1);
     assert_eq!(check(&scheduler.certificate()), Ok(()));
 }

@@ -32,20 +32,20 @@ fn scheduled(random: &mut Random) -> (Scheduler, usize) {
         }
         if random.one_in(10) && !ids.is_empty() {
             let at = random.between(0, ids.len() as u64 - 1) as usize;
-            scheduler.remove(ids.swap_remove(at)).expect("it was admitted");
+            scheduler.remove(ids.swap_remove(at)).expect("the flow was admitted");
         }
         if random.one_in(40) && !links.is_empty() {
             let link = links[random.between(0, links.len() as u64 - 1) as usize];
-            network.set_up(link, random.one_in(2)).expect("it has a link");
+            network.set_up(link, random.one_in(2)).expect("the port has a link");
             scheduler.reroute(&network.snapshot());
             ids.retain(|id| scheduler.requests_of(*id).is_some());
         }
     }
     let snapshot = network.snapshot();
     for (id, _) in scheduler.requests() {
-        for route in scheduler.routes(&snapshot, id).expect("it is admitted") {
+        for route in scheduler.routes(&snapshot, id).expect("the flow is admitted") {
             assert!(route.bound_ns <= route.limit_ns, "{route:?}");
-            assert!(route.hops.iter().all(|hop| snapshot.link(hop.port).expect("it has a link").is_up), "{route:?}");
+            assert!(route.hops.iter().all(|hop| snapshot.link(hop.port).expect("a link").is_up), "{route:?}");
         }
     }
     (scheduler, shared)
@@ -59,16 +59,16 @@ fn share(
     id: RequestId,
     asked: &mut Request,
 ) -> bool {
-    let known = scheduler.requests_of(id).expect("it is admitted");
+    let known = scheduler.requests_of(id).expect("the flow is admitted");
     let (first, last) = (known[0].clone(), known[known.len() - 1].name.clone());
     if random.one_in(4) {
-        scheduler.part(id, &network.snapshot(), &last).expect("it is admitted");
+        scheduler.part(id, &network.snapshot(), &last).expect("the flow is admitted");
         return false;
     }
     (asked.source, asked.destinations) = (first.source, first.destinations);
     let before = scheduler.routes(&network.snapshot(), id);
     let joined = scheduler.join(id, &network.snapshot(), asked.clone()).is_ok();
-    let routes = scheduler.routes(&network.snapshot(), id).expect("it is admitted");
+    let routes = scheduler.routes(&network.snapshot(), id).expect("the flow is admitted");
     if !joined {
         assert_eq!(Some(&routes), before.as_ref(), "a refusal changes nothing");
     }
@@ -76,14 +76,14 @@ fn share(
         let same = routes[..n]
             .iter()
             .filter(|other| (other.source, &other.destinations) == (route.source, &route.destinations));
-        same.for_each(|other| assert_eq!(other.hops, route.hops, "they share entries"));
+        same.for_each(|other| assert_eq!(other.hops, route.hops, "joined requests share entries"));
     }
     joined
 }
 
 /// Adds a receiver to a flow of several requests, or removes one.
 fn regroup(scheduler: &mut Scheduler, network: &Network, random: &mut Random, id: RequestId, hosts: u64) {
-    let mut requests = scheduler.requests_of(id).expect("it is admitted").to_vec();
+    let mut requests = scheduler.requests_of(id).expect("the flow is admitted").to_vec();
     let host = HostId(random.between(0, hosts - 1));
     let mut destinations = requests[0].destinations.clone();
     match destinations.iter().position(|known| *known == host) {

@@ -70,7 +70,7 @@ fn session_continues_with_the_renewed_certificate() {
     assert_eq!(world.nodes[1].plugin.pairs, pairs);
     world.skip(5_000);
     assert_eq!(world.expelled(), 0, "the former certificates have ended: {:?}", world.events);
-    assert!(world.log_of(1).contains("has another certificate"));
+    assert!(world.log_of(1).contains("uses another certificate"));
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn forged_renewal_changes_nothing() {
     show(&mut world, &[good.clone(), good.clone()]);
     assert_eq!(world.session(1).certificate.not_after(), VALID.not_after, "two tokens");
     show(&mut world, std::slice::from_ref(&good));
-    assert_eq!(world.session(1).certificate.not_after(), LATER.not_after, "the harness shows what is right");
+    assert_eq!(world.session(1).certificate.not_after(), LATER.not_after, "the harness shows the valid one");
 }
 
 /// Sends the tokens of a renewal from the first participant.

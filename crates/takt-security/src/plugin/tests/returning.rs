@@ -110,7 +110,7 @@ fn expired_certificate_ends_the_session() {
     assert_eq!(world.nodes[lasting].plugin.keyring.count(expiring), 0);
     world.events.clear();
     world.skip(4_000);
-    assert_eq!(world.events, [], "it is told once");
+    assert_eq!(world.events, [], "it is notified once");
 }
 
 #[test]

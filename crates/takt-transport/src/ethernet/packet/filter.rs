@@ -169,8 +169,8 @@ mod tests {
     fn frame(source: MacAddress, destination: MacAddress, tag: Option<VlanTag>, port: u16) -> Vec<u8> {
         let mut bytes = vec![0; 60];
         let header = EthernetHeader { destination, source, tag, ether_type: EtherType::TAKT };
-        let at = header.emit(&mut bytes).expect("it fits");
-        TaktHeader { destination_port: port, source_port: 1 }.emit(&mut bytes[at..]).expect("it fits");
+        let at = header.emit(&mut bytes).expect("the buffer is large enough");
+        TaktHeader { destination_port: port, source_port: 1 }.emit(&mut bytes[at..]).expect("enough space");
         bytes
     }
 
@@ -181,7 +181,7 @@ mod tests {
         for port in PORTS {
             assert!(lets(&frame(OTHER, OWN, None, *port), TO_US));
             assert!(lets(&frame(OTHER, GROUP, None, *port), Known { packet_type: 2, ..TO_US }));
-            assert!(!lets(&frame(OWN, GROUP, None, *port), TO_US), "our own, brought back");
+            assert!(!lets(&frame(OWN, GROUP, None, *port), TO_US), "our own frame, looped back");
             assert!(!lets(&frame(OTHER, OTHER, None, *port), TO_US), "another's");
             let foreign = Known { packet_type: FOR_OTHERS, ..TO_US };
             assert!(!lets(&frame(OTHER, OWN, None, *port), foreign), "of another VLAN");

@@ -84,11 +84,11 @@ impl PacketConfig {
     fn check(&self) -> Result<(), String> {
         for frames in [self.rx_frames, self.tx_frames] {
             if !frames.is_power_of_two() || !(64..=32_768).contains(&frames) {
-                return Err(format!("{frames} frames: a power of two from 64 to 32,768 is possible"));
+                return Err(format!("{frames} frames: expected a power of two from 64 to 32,768"));
             }
         }
         match self.vlan {
-            Some(vid) if vid > 4094 => Err(format!("VLAN {vid}: 0 to 4,094 are possible")),
+            Some(vid) if vid > 4094 => Err(format!("VLAN {vid}: expected 0 to 4,094")),
             _ => Ok(()),
         }
     }
@@ -138,7 +138,7 @@ impl PacketPort {
     pub fn open(config: &PacketConfig) -> Result<Self, TransportError> {
         let failed = |op| move |e| TransportError::new(op, format_args!("AF_PACKET on {}", config.interface), e);
         config.check().map_err(|why| failed("configure")(io::Error::new(io::ErrorKind::InvalidInput, why)))?;
-        let any = UnixDatagram::unbound().map_err(failed("ask for an interface for"))?;
+        let any = UnixDatagram::unbound().map_err(failed("get an interface for"))?;
         let (interface, mac) = look_up(any.as_fd(), &config.interface).map_err(failed("use"))?;
         let loopback = syscall::interface_index(any.as_fd(), c"lo");
         let loopback = loopback.map_err(failed("find the loopback interface for"))?;
@@ -151,8 +151,8 @@ impl PacketPort {
         }
         let watch = Watch::new();
         let warnings = watch.as_ref().err().map(|e| Warning {
-            what: format!("changes of {} are not noticed: {e}", config.interface),
-            remedy: "permit netlink sockets (NETLINK_ROUTE)".into(),
+            what: format!("changes of interface {} are not detected: {e}", config.interface),
+            remedy: "allow netlink sockets (NETLINK_ROUTE)".into(),
         });
         let mut port = Self {
             config: config.clone(),

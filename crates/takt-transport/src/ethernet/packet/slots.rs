@@ -84,7 +84,7 @@ impl Slots {
         if at == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        let at = NonNull::new(at.cast()).expect("the kernel maps nothing at 0 unasked");
+        let at = NonNull::new(at.cast()).expect("mmap without a hint never returns address 0");
         Ok(Self { at, slot_len, received, sent })
     }
 
@@ -99,7 +99,7 @@ impl Slots {
     }
 
     fn place(&self, slot: usize, range: &Range<usize>) -> *mut u8 {
-        assert!(slot < self.received + self.sent, "a slot that there is");
+        assert!(slot < self.received + self.sent, "the slot exists");
         assert!(range.start <= range.end && range.end <= self.slot_len, "octets of one slot");
         // SAFETY: so many slots of this length are mapped, and the range begins within one of them
         // or ends it.
@@ -132,7 +132,7 @@ impl Slots {
     /// Returns octets of an owned slot. Panics if the process does not own it, or if the range
     /// exceeds it.
     pub(super) fn octets(&self, slot: usize, range: Range<usize>) -> &[u8] {
-        assert!(self.is_ours(slot), "the slot is with the kernel");
+        assert!(self.is_ours(slot), "the kernel owns the slot");
         // SAFETY: `place` checks that the range is mapped. The kernel does not write to a slot that
         // the process owns; the process passes it on and writes to it with `&mut self` alone.
         unsafe { std::slice::from_raw_parts(self.place(slot, &range), range.len()) }
@@ -140,7 +140,7 @@ impl Slots {
 
     /// Returns the same octets for writing.
     pub(super) fn octets_mut(&mut self, slot: usize, range: Range<usize>) -> &mut [u8] {
-        assert!(self.is_ours(slot), "the slot is with the kernel");
+        assert!(self.is_ours(slot), "the kernel owns the slot");
         // SAFETY: as for `octets`; and `&mut self` excludes other references to any slot.
         unsafe { std::slice::from_raw_parts_mut(self.place(slot, &range), range.len()) }
     }
@@ -200,7 +200,7 @@ impl Slots {
     pub(super) fn copy_frame(&mut self, from: usize, to: usize, len: usize) {
         let range = FRAME_AT..FRAME_AT + len;
         let [source, target] = [from, to].map(|n| {
-            assert!(self.is_free(n), "the slot is with the kernel");
+            assert!(self.is_free(n), "the kernel owns the slot");
             self.place(self.received + n, &range)
         });
         // SAFETY: both are mapped and owned, see `octets_mut`; `ptr::copy` allows the same slot for
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "the slot is with the kernel")]
+    #[should_panic(expected = "the kernel owns the slot")]
     fn slot_owned_by_the_kernel_is_not_accessible() {
         let mut slots = slots();
         slots.ask_to_send(1, 60);

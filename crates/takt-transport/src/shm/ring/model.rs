@@ -46,14 +46,14 @@ struct Bell {
 
 impl Bell {
     fn ring(&self) {
-        *self.rung.lock().expect("no thread panics inside") = true;
+        *self.rung.lock().expect("no thread panics while holding the lock") = true;
         self.changed.notify_one();
     }
 
     fn hear(&self) {
-        let mut rung = self.rung.lock().expect("no thread panics inside");
+        let mut rung = self.rung.lock().expect("no thread panics while holding the lock");
         while !*rung {
-            rung = self.changed.wait(rung).expect("no thread panics inside");
+            rung = self.changed.wait(rung).expect("no thread panics while holding the lock");
         }
         *rung = false;
     }
@@ -81,7 +81,7 @@ fn every_record_wakes(count: u8) {
     let (mut head, mut bytes) = (Head::default(), [0; 64]);
     for n in 0..count {
         loop {
-            if let Some((ports, len)) = head.pop(&lane, &mut bytes).expect("a sound lane") {
+            if let Some((ports, len)) = head.pop(&lane, &mut bytes).expect("the ring is valid") {
                 assert_eq!((ports, &bytes[..len]), (PORTS, &record(n)[..]));
                 break;
             }

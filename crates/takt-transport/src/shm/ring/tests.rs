@@ -35,7 +35,7 @@ fn bytes(n: u64, len: usize) -> Vec<u8> {
 
 fn pop<W: Word>(head: &mut Head, lane: &[W]) -> Option<Vec<u8>> {
     let mut buffer = vec![0xee; RECORD_LEN_MAX];
-    let (ports, len) = head.pop(lane, &mut buffer).expect("a sound lane")?;
+    let (ports, len) = head.pop(lane, &mut buffer).expect("the ring is valid")?;
     assert_eq!(ports, PORTS);
     buffer.truncate(len);
     Some(buffer)
@@ -86,8 +86,8 @@ fn records_come_out_as_they_went_in() {
 /// next [`LOOKS`]. The rank is the source port.
 fn choose<W: Word>(head: &mut Head, lane: &[W]) -> Option<Vec<u8>> {
     let mut buffer = vec![0xee; RECORD_LEN_MAX];
-    let rank = head.choose(lane, |ports| ports.from as i32).expect("a sound lane")?;
-    let (ports, len) = head.take(lane, &mut buffer).expect("a sound lane").expect("it was chosen");
+    let rank = head.choose(lane, |ports| ports.from as i32).expect("the ring is valid")?;
+    let (ports, len) = head.take(lane, &mut buffer).expect("the ring is valid").expect("the record was selected");
     assert_eq!((ports.to, ports.from as i32), (7, rank));
     buffer.truncate(len);
     Some(buffer)
@@ -138,10 +138,10 @@ fn full_ring_accepts_records_after_places_are_freed() {
     while tail.push(&lane, PORTS, &[1; 48]).is_ok() {
         held += 1;
     }
-    assert_eq!(held, 7, "one line of eight is kept for the next header");
+    assert_eq!(held, 7, "one of eight cache lines is reserved for the next header");
     for _ in 0..100 {
         assert_eq!(tail.push(&lane, PORTS, &[2; 48]), Err(Refusal::Full));
-        pop(&mut head, &lane).expect("it is full");
+        pop(&mut head, &lane).expect("the ring is full");
         assert_eq!(tail.push(&lane, PORTS, &[2; 48]), Ok(()));
     }
 }
@@ -151,7 +151,7 @@ fn full_ring_accepts_records_after_places_are_freed() {
 fn a_drained_ring_starts_over() {
     let (lane, mut tail, mut head) = (lane(1 << 14), Tail::default(), Head::default());
     for n in 0..2_000 {
-        tail.push(&lane, PORTS, &bytes(n, 1000)).expect("there is room");
+        tail.push(&lane, PORTS, &bytes(n, 1000)).expect("the ring has free space");
         assert_eq!(pop(&mut head, &lane), Some(bytes(n, 1000)));
     }
     let touched = records(&lane).iter().rposition(|word| word.load(Ordering::Relaxed) != 0);
@@ -167,7 +167,7 @@ fn a_ring_that_started_over_holds_as_much() {
         let words = record_words(len);
         let mut n = 0;
         while tail.hole.is_none() {
-            tail.push(&lane, PORTS, &bytes(n, len)).expect("there is room");
+            tail.push(&lane, PORTS, &bytes(n, len)).expect("the ring has free space");
             n += 1;
             if tail.hole.is_none() {
                 assert_eq!(pop(&mut head, &lane), Some(bytes(n - 1, len)));
@@ -265,8 +265,8 @@ fn a_reader_killed_at_any_store_leaves_a_full_ring() {
             if life % 2 == 0 {
                 pop(&mut head, &lane);
             } else {
-                head.choose(&lane, |_| 0).expect("a sound lane");
-                head.take(&lane, &mut [0; 48]).expect("a sound lane");
+                head.choose(&lane, |_| 0).expect("the ring is valid");
+                head.take(&lane, &mut [0; 48]).expect("the ring is valid");
             }
             reader = left.replace(u32::MAX);
             refusal
@@ -319,7 +319,7 @@ fn a_reader_survives_any_words() {
 #[test]
 fn small_buffer_is_never_overrun() {
     let (lane, mut tail, mut head) = (lane(64), Tail::default(), Head::default());
-    tail.push(&lane, PORTS, &[1; 100]).expect("there is room");
+    tail.push(&lane, PORTS, &[1; 100]).expect("the buffer has space");
     assert_eq!(head.pop(&lane, &mut [0; 99]), Err(Broken));
 }
 
@@ -378,7 +378,7 @@ fn two_threads_agree() {
         let buffer = RefCell::new(vec![0; 128]);
         for n in 0..count {
             let len = loop {
-                let popped = head.pop(&lane, &mut buffer.borrow_mut()).expect("a sound lane");
+                let popped = head.pop(&lane, &mut buffer.borrow_mut()).expect("the ring is valid");
                 match popped {
                     Some((_, len)) => break len,
                     None => std::thread::yield_now(),

@@ -14,16 +14,16 @@ fn lend(transport: &mut ShmTransport, n: u8, len: usize) -> Option<Lent> {
 }
 
 fn send_lent(transport: &mut ShmTransport, lent: &Lent, to: &[Locator]) {
-    transport.loan().expect("a frame is lent")[..5].copy_from_slice(b"hello");
-    transport.commit_lent(5, FlowId::DEFAULT, to, lent).expect("it is ours");
-    transport.flush().expect("flushing works");
+    transport.loan().expect("a frame is loaned")[..5].copy_from_slice(b"hello");
+    transport.commit_lent(5, FlowId::DEFAULT, to, lent).expect("the loan is from this transport");
+    transport.flush().expect("flush succeeds");
 }
 
 /// Receives a datagram with a known text, and returns the loan that came with it.
 fn borrow(transport: &mut ShmTransport) -> Lent {
-    let frame = transport.recv(Scan::All).expect("receiving works").expect("it was sent");
+    let frame = transport.recv(Scan::All).expect("receive succeeds").expect("the datagram was sent");
     assert_eq!(frame.bytes(), b"hello");
-    frame.lent().cloned().expect("something is lent")
+    frame.lent().cloned().expect("the payload is loaned")
 }
 
 fn copy(lent: &Lent) -> Vec<u8> {
@@ -43,7 +43,7 @@ const LEN: usize = 60_000;
 fn payload_arrives_where_it_was_written() {
     let (mut a, mut b) = (open(), open());
     for (n, len) in (0..).zip([4, 5, 4096, 1_000_003]) {
-        let lent = lend(&mut a, n, len).expect("there is room");
+        let lent = lend(&mut a, n, len).expect("the segment has free space");
         send_lent(&mut a, &lent, &[at(&b)]);
         let borrowed = borrow(&mut b);
         assert_eq!((copy(&borrowed), borrowed.is_intact()), (content(n, len), true));
@@ -65,10 +65,10 @@ fn payload_arrives_where_it_was_written() {
 #[test]
 fn slot_is_kept_until_its_last_user_releases_it() {
     let (mut a, mut readers) = (open_small(), [open(), open(), open()]);
-    let lent = lend(&mut a, 1, LEN).expect("there is room");
+    let lent = lend(&mut a, 1, LEN).expect("the segment has free space");
     let to = readers.each_ref().map(at);
     send_lent(&mut a, &lent, &to);
-    assert!(lend(&mut a, 2, LEN).is_none(), "the writer has it");
+    assert!(lend(&mut a, 2, LEN).is_none(), "the writer holds the slot");
     drop(lent);
     let held = readers.each_mut().map(borrow);
     let more = held.clone();
@@ -76,7 +76,7 @@ fn slot_is_kept_until_its_last_user_releases_it() {
         assert_eq!(receive(reader), None);
     }
     for one in held.into_iter().chain(more) {
-        assert!(lend(&mut a, 2, LEN).is_none(), "a reader has it");
+        assert!(lend(&mut a, 2, LEN).is_none(), "a reader holds the slot");
         assert_eq!((copy(&one), one.is_intact()), (content(1, LEN), true));
     }
     assert!(lend(&mut a, 2, LEN).is_some());
@@ -91,14 +91,14 @@ fn undelivered_loan_is_released() {
         let lent = lend(&mut a, 1, LEN).expect("free");
         send_lent(&mut a, &lent, &[to]);
         drop(lent);
-        assert!(lend(&mut a, 1, LEN).is_none(), "it is under way");
-        while b.recv(Scan::All).expect("receiving works").is_some() {}
+        assert!(lend(&mut a, 1, LEN).is_none(), "the payload is in transit");
+        while b.recv(Scan::All).expect("receive succeeds").is_some() {}
     }
     let elsewhere = a.host.locator(1, USER);
     let lent = lend(&mut a, 1, LEN).expect("free");
     send_lent(&mut a, &lent, &[elsewhere]);
     drop(lent);
-    assert!(lend(&mut a, 1, LEN).is_some(), "nobody is there");
+    assert!(lend(&mut a, 1, LEN).is_some(), "no reader is left");
 }
 
 /// A full ring holds no loan that it did not accept.
@@ -168,7 +168,7 @@ fn overwritten_loan_is_not_intact() {
     send_lent(&mut a, &lent, &[at(&b)]);
     drop(lent);
     let borrowed = borrow(&mut b);
-    let overwritten = a.outgoing.segment.as_mut().expect("it has lent").loan(LEN, |_| false).expect("nobody was asked");
+    let overwritten = a.outgoing.segment.as_mut().expect("a segment").loan(LEN, |_| false).expect("a free slot");
     assert!(!borrowed.is_intact());
     drop((overwritten, borrowed));
 }
@@ -177,7 +177,7 @@ fn overwritten_loan_is_not_intact() {
 fn loan_of_another_transport_is_refused() {
     let (mut a, mut b) = (open(), open());
     let foreign = lend(&mut b, 1, LEN).expect("free");
-    a.loan().expect("a frame is lent");
+    a.loan().expect("a frame is loaned");
     assert!(a.commit_lent(5, FlowId::DEFAULT, &[at(&b)], &foreign).is_err());
     let own = lend(&mut a, 1, LEN).expect("free");
     assert!(a.commit_lent(RECORD_LEN_MAX - 15, FlowId::DEFAULT, &[at(&b)], &own).is_err());
@@ -211,7 +211,7 @@ fn invalid_pieces_are_dropped() {
     ];
     let mut tail = ring::Tail::default();
     let ports = ring::Ports { to: USER | LENDS, from: 3 };
-    let mut push = |bytes: &[u8]| tail.push(stranger.ring(), ports, bytes).expect("there is room");
+    let mut push = |bytes: &[u8]| tail.push(stranger.ring(), ports, bytes).expect("the ring has free space");
     stranger.memory.holds().iter().for_each(|hold| hold.store(1, Ordering::Relaxed));
     let mut refused = 0;
     for piece in pieces {

@@ -14,7 +14,7 @@ fn urgent(transport: &mut ShmTransport, transport_priority: i32) -> (FlowId, Loc
 }
 
 fn receive_urgent(transport: &mut ShmTransport, above: i32) -> Option<Vec<u8>> {
-    transport.recv_urgent(above).expect("receiving works").map(|frame| frame.to_vec())
+    transport.recv_urgent(above).expect("receive succeeds").map(|frame| frame.to_vec())
 }
 
 /// A lane whose common ring is full has room for urgent datagrams.
@@ -31,10 +31,10 @@ fn flood_takes_no_room_of_urgent_datagrams() {
     for n in 2..5 {
         send(&mut a, &[n], to_brake);
     }
-    assert_eq!(a.stats().send_errors.would_block, 1, "the last one of the flood");
+    assert_eq!(a.stats().send_errors.would_block, 1, "the last datagram of the flood");
     assert_eq!([receive_urgent(&mut b, 0), receive_urgent(&mut b, 0)], [Some(vec![2]), Some(vec![3])]);
-    let next = b.recv(Scan::All).expect("receiving works").map(|frame| (frame[0], frame.meta.flow));
-    assert_eq!(next, Some((4, brake)), "a call for any has it first too");
+    let next = b.recv(Scan::All).expect("receive succeeds").map(|frame| (frame[0], frame.meta.flow));
+    assert_eq!(next, Some((4, brake)), "a call for any datagram returns it first");
     assert_eq!((receive_urgent(&mut b, 0), receive(&mut b)), (None, Some(vec![1; 10_000])));
 }
 
@@ -49,17 +49,17 @@ fn most_urgent_of_all_lanes_comes_first() {
             send(writer, &[10 * to + n], *locator);
         }
     }
-    assert_eq!(receive_urgent(&mut b, 0), None, "nobody has called yet");
+    assert_eq!(receive_urgent(&mut b, 0), None, "no receive call was made before");
     let order: Vec<u8> = std::iter::from_fn(|| receive(&mut b)).map(|bytes| bytes[0] / 10).collect();
     assert_eq!(order, [2, 2, 2, 1, 1, 1, 0, 0, 0, 0, 0, 0]);
     for (flow, _) in flows {
-        b.close_flow(flow).expect("it is open");
+        b.close_flow(flow).expect("the flow is open");
     }
     send(&mut writers[0], &[1], flows[2].1);
     assert_eq!((receive_urgent(&mut b, 0), receive(&mut b)), (None, None), "closed");
     drop(writers);
     assert_eq!(receive(&mut b), None);
-    assert!(b.incoming.is_empty(), "what was for a closed port keeps no lane");
+    assert!(b.incoming.is_empty(), "datagrams for a closed port do not keep a ring alive");
 }
 
 /// After eight urgent datagrams, `recv` returns a common one, however many urgent ones wait.
@@ -72,7 +72,7 @@ fn flood_of_urgent_datagrams_lets_common_ones_pass() {
     send(&mut a, &[2], at(&b));
     (0..30).for_each(|_| send(&mut a, &[0], to_brake));
     let mut flows = Vec::new();
-    while let Some(frame) = b.recv(Scan::All).expect("receiving works") {
+    while let Some(frame) = b.recv(Scan::All).expect("receive succeeds") {
         flows.push(frame.meta.flow);
     }
     let places: Vec<_> = (0..flows.len()).filter(|at| flows[*at] != brake).collect();
@@ -80,9 +80,9 @@ fn flood_of_urgent_datagrams_lets_common_ones_pass() {
 
     (0..3).for_each(|_| send(&mut a, &[0], to_brake));
     send(&mut a, &[3], at(&b));
-    let mut common = || b.recv_common(Scan::All).expect("receiving works").map(|frame| frame[0]);
+    let mut common = || b.recv_common(Scan::All).expect("receive succeeds").map(|frame| frame[0]);
     assert_eq!([common(), common()], [Some(3), None]);
-    assert_eq!(std::iter::from_fn(|| receive_urgent(&mut b, 0)).count(), 3, "they are still there");
+    assert_eq!(std::iter::from_fn(|| receive_urgent(&mut b, 0)).count(), 3, "the datagrams are still queued");
 }
 
 /// A burst of one urgent flow does not hide a more urgent datagram within the reader's look-ahead.
@@ -106,7 +106,7 @@ fn urgent_datagram_wakes_a_sleeping_reader() {
     let (_, to) = urgent(&mut b, 46);
     for n in 0..100 {
         send(&mut a, &[n], if n == 0 { at(&b) } else { to });
-        assert!(crate::readiness::wait(&b.descriptors, None).expect("waiting works"));
+        assert!(crate::readiness::wait(&b.descriptors, None).expect("wait succeeds"));
         assert_eq!((receive(&mut b), receive(&mut b)), (Some(vec![n]), None));
     }
 }
@@ -121,16 +121,16 @@ fn loan_stays_with_its_datagram() {
         let object = LentNumber(Arc::new(n));
         let lent = Lent::new(Arc::new(object), Piece { slot: 0, generation: 1, grain: 0, len: 8 });
         assert!(a.reach(&to) && a.stays_in_process(&to));
-        a.loan().expect("a frame is lent")[0] = n;
+        a.loan().expect("a frame is loaned")[0] = n;
         a.commit_lent(1, FlowId::DEFAULT, &[to], &lent).expect("an object");
-        a.flush().expect("flushing works");
+        a.flush().expect("flush succeeds");
     };
     let common = at(&b);
     for (n, to) in (0..).zip([common, to_steering, to_steering, to_brake, common, to_brake]) {
         send_number(n, to);
     }
     let mut order = Vec::new();
-    while let Some(frame) = b.recv(Scan::All).expect("receiving works") {
+    while let Some(frame) = b.recv(Scan::All).expect("receive succeeds") {
         let object = frame.lent().and_then(|lent| lent.object()?.downcast_ref::<u8>()).copied();
         assert_eq!(object, Some(frame[0]));
         order.push(frame[0]);

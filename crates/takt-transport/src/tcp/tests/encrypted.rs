@@ -17,7 +17,7 @@ impl Authority {
         let directory = std::env::temp_dir().join(format!("takt-tls-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("a directory for temporary files");
         let key = KeyPair::generate().expect("a key");
-        let mut params = CertificateParams::new(Vec::new()).expect("no names");
+        let mut params = CertificateParams::new(Vec::new()).expect("the names are valid");
         params.distinguished_name.push(DnType::CommonName, format!("Authority {name}"));
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let certificate = params.self_signed(&key).expect("signed");
@@ -44,7 +44,7 @@ impl Authority {
 
 impl Drop for Authority {
     fn drop(&mut self) {
-        std::fs::remove_dir_all(&self.directory).expect("it is ours");
+        std::fs::remove_dir_all(&self.directory).expect("the test owns the directory");
     }
 }
 
@@ -59,7 +59,7 @@ fn small_and_large_messages_are_exchanged() {
     let at_b = at_of(&b);
     send(&mut a, 1, b"early", at_b);
     let (text, at_a) = receive(&mut [&mut a, &mut b]);
-    assert_eq!(text, b"early", "what was sent before the handshake");
+    assert_eq!(text, b"early", "messages sent before the handshake arrive");
     for len in [1, 1000, 16_384, 16_385, MESSAGE_MAX - framing::HEADER] {
         let text: Vec<u8> = (0..len).map(|i| (i * 7) as u8).collect();
         // More than the queue of one side takes at once.
@@ -85,7 +85,7 @@ fn lost_connection_is_reopened() {
     let (_, at_a) = receive(&mut [&mut a, &mut b]);
     send(&mut b, 2, b"answer", at_a);
     receive(&mut [&mut b, &mut a]);
-    let token = b.connections.iter().next().expect("one is open").token;
+    let token = b.connections.iter().next().expect("a connection is open").token;
     b.close(token, Instant::now());
     until_counted(&mut a, |counts| counts.opened == 2);
     send(&mut a, 1, b"again", at_b);
@@ -97,7 +97,7 @@ fn assert_refused(a: &mut TcpTransport, b: &mut TcpTransport) {
     let at_b = at_of(b);
     until(&mut [a, b], |all| {
         send(all[0], 1, b"let me in", at_b);
-        all.iter_mut().for_each(|one| assert_eq!(taken(one), None, "nothing gets through"));
+        all.iter_mut().for_each(|one| assert_eq!(taken(one), None, "no message is delivered"));
         // The attempts reach the listener and are refused.
         let is_asked = all[1].stats().connections.opened > 0;
         (is_asked && all[0].stats().connections.failed >= 3).then_some(())
@@ -149,13 +149,13 @@ fn unusable_files_are_named_in_the_error() {
     let other = ours.certify("other.test").key;
     for (bad, file, what) in [
         (TlsConfig { ca: gone.clone(), ..good.clone() }, &gone, "read the certificates"),
-        (TlsConfig { ca: empty.clone(), ..good.clone() }, &empty, "none in PEM"),
-        (TlsConfig { certificate: empty.clone(), ..good.clone() }, &empty, "none in PEM"),
+        (TlsConfig { ca: empty.clone(), ..good.clone() }, &empty, "no certificate in PEM format"),
+        (TlsConfig { certificate: empty.clone(), ..good.clone() }, &empty, "no certificate in PEM format"),
         (TlsConfig { key: gone.clone(), ..good.clone() }, &gone, "read the key"),
         (TlsConfig { key: other.clone(), ..good.clone() }, &other, "with its certificate"),
     ] {
         let config = TcpConfig { tls: Some(bad), ..listener() };
-        let error = TcpTransport::open(&config).map(drop).expect_err("of no use").to_string();
+        let error = TcpTransport::open(&config).map(drop).expect_err("the configuration is refused").to_string();
         assert!(error.contains(what) && error.contains(&file.display().to_string()), "{error}");
     }
 }
@@ -166,8 +166,8 @@ fn hostile_bytes_close_the_connection() {
     let patient = TcpConfig { patience: Duration::from_millis(100), ..listener() };
     let mut b = with(patient, ours.certify("127.0.0.1"));
     for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0x16, 3, 1, 0, 1, 0], &[0xff; 4096]] {
-        let mut liar = TcpStream::connect(address(at_of(&b))).expect("it listens");
-        liar.write_all(bytes).expect("it takes some");
+        let mut liar = TcpStream::connect(address(at_of(&b))).expect("the peer listens");
+        liar.write_all(bytes).expect("the write succeeds");
         until(&mut [&mut b], |all| {
             assert_eq!(taken(all[0]), None);
             (all[0].stats().connections.opened > 0 && all[0].connections.len() == 0).then_some(())
@@ -203,7 +203,7 @@ fn connection_with_another_certificate_does_not_take_over_a_participant() {
     assert_eq!(receive(&mut [&mut other, &mut b]).0, b"D says");
     assert!(b.stats().connections.wrong_certificate > before);
     // The participant itself may connect again.
-    let token = a.connections.iter().next().expect("one is open").token;
+    let token = a.connections.iter().next().expect("a connection is open").token;
     a.close(token, Instant::now());
     until(&mut [&mut a, &mut b], |all| {
         send(all[0], 1, b"again", at_b);

@@ -141,12 +141,12 @@ fn datagram_reaches_each_destination_by_the_first_transport_that_serves_it() {
         let mut counters = DriverCounters::default();
         let mut carriers = Carriers::default();
         assert_eq!(outgoing.route(&mut all, lender, &mut Vec::new(), &mut carriers, &mut counters), lender);
-        assert_eq!([0, 1, 2].map(|index| carriers.has(index)), [true, true, false], "whom to flush");
+        assert_eq!([0, 1, 2].map(|index| carriers.has(index)), [true, true, false], "the participant to flush");
         all[0].loan().expect("a frame")[..5].fill(0);
         all[1].loan().expect("a frame")[..5].fill(0);
         let take = |sent: &Sent| std::mem::take(&mut *sent.lock().expect("no panic"));
-        assert_eq!(take(&udp_sent), expect(FlowId(3), &[destinations[0], destinations[3]]), "lent by {lender}");
-        assert_eq!(take(&shm_sent), expect(FlowId(4), &[destinations[1]]), "lent by {lender}");
+        assert_eq!(take(&udp_sent), expect(FlowId(3), &[destinations[0], destinations[3]]), "loaned by {lender}");
+        assert_eq!(take(&shm_sent), expect(FlowId(4), &[destinations[1]]), "loaned by {lender}");
         assert!(unused.lock().expect("no panic").is_empty());
         assert_eq!(counters, DriverCounters { unserved_destinations: 1, ..DriverCounters::default() });
     }

@@ -325,5 +325,5 @@ fn close_ends_leader_and_receiving_thread() {
 #[test]
 fn model_detects_a_leader_that_skips_the_owed_poll() {
     let found = std::panic::catch_unwind(|| shuttle::check_random(|| exchange(1, 2, Ends::OwingALook), 10 * RANDOM));
-    assert!(found.is_err(), "a datagram is left to nobody in one of the orders");
+    assert!(found.is_err(), "in one of the orders no thread takes the datagram");
 }

@@ -166,7 +166,7 @@ fn one_of_two_concurrent_closes_succeeds_and_all_threads_end() {
         let acknowledged = spawn(&participant, Participant::acknowledge);
         let here = participant.close().is_ok();
         let there = other.join().expect("no panic").is_ok();
-        assert!(here != there, "one closes, the other is told");
+        assert!(here != there, "one closes, the other is notified");
         receiver.join().expect("no panic");
         acknowledged.join().expect("no panic");
         // The writer either found space or was notified of the end; it ended in both cases.

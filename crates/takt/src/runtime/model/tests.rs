@@ -194,5 +194,5 @@ fn model_detects_a_lost_wakeup() {
         waiter.join().expect("no panic");
     };
     let found = std::panic::catch_unwind(|| in_every_order(broken));
-    assert!(found.is_err(), "a waiter sleeps for ever in one of the orders");
+    assert!(found.is_err(), "in one of the orders a waiter sleeps forever");
 }

@@ -62,7 +62,7 @@ fn responses_stay_within_bounds_in_a_hundred_systems() {
     simulate_all(71, (0..24).chain([33]), 4);
 }
 
-/// Takes minutes; `docs/executor-simulation.md` contains the command.
+/// Takes minutes; `docs/design/executor-simulation.md` contains the command.
 #[cfg(feature = "long-tests")]
 #[test]
 fn responses_stay_within_bounds_in_thirteen_hundred_and_fifty_systems() {

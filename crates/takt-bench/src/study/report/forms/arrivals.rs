@@ -9,7 +9,7 @@ use crate::sdn_overload::plot::{self, Axes, Line};
 use crate::sdn_overload::series::Series;
 
 const CUMULATIVE: Axes = Axes { x: "time (s)", y: "samples received" };
-const NORMALISED: Axes = Axes { x: "sequence number", y: "normalised latency (ms)" };
+const NORMALISED: Axes = Axes { x: "sequence number", y: "normalized latency (ms)" };
 
 pub fn cumulative(scene: &Scene<'_>) -> Result<Exhibit> {
     exhibit(scene, CUMULATIVE, plot::cumulative)
@@ -17,10 +17,7 @@ pub fn cumulative(scene: &Scene<'_>) -> Result<Exhibit> {
 
 pub fn normalised(scene: &Scene<'_>) -> Result<Exhibit> {
     let mut exhibit = exhibit(scene, NORMALISED, plot::normalised)?;
-    exhibit.notes.push(
-        "Normalised latency: arrival less the time that the sample was due; lines break where samples were lost."
-            .into(),
-    );
+    exhibit.notes.push("Normalized latency: arrival minus due time; lines break where samples were lost.".into());
     Ok(exhibit)
 }
 
@@ -50,7 +47,7 @@ fn exhibit(scene: &Scene<'_>, axes: Axes, line: fn((String, usize), &Series) -> 
     if exhibit.plots.is_empty() {
         exhibit.notes.push("No cell of this figure has arrivals of single samples.".into());
     } else {
-        exhibit.notes.push("Of each cell the first round.".into());
+        exhibit.notes.push("The first round of each cell.".into());
     }
     Ok(exhibit)
 }

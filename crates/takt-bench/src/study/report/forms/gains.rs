@@ -68,7 +68,7 @@ pub fn exhibit(scene: &Scene<'_>) -> Result<Exhibit> {
         "Relative to {baseline}; positive is better. Error bars: 95 % interval by bootstrap over rounds; none for one round."
     )];
     if table.rows.iter().any(|row| row[6].contains('†')) {
-        notes.push("† One of both batches and the other does not: the gain is not that of like with like.".into());
+        notes.push("† Only one of the two batches: the gain does not compare like with like.".into());
     }
     let plot = plot(scene, &title, &bars)?;
     if plot.is_none() {

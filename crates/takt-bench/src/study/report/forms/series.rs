@@ -62,8 +62,8 @@ pub fn exhibit(scene: &Scene<'_>) -> Result<Exhibit> {
         notes.push("No cell of this figure has latencies.".into());
     } else {
         notes.push(format!(
-            "Area: from the smallest to the biggest of neighbouring samples; line: their mean; upright lines: new rounds. \
-             All plots have one axis, from {} to {} us.",
+            "Area: from the smallest to the biggest of neighboring samples; line: their mean; vertical lines: new \
+             rounds. All plots share one axis, from {} to {} us.",
             number(low),
             number(high)
         ));

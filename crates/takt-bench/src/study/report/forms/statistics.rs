@@ -33,7 +33,7 @@ pub fn statistics(scene: &Scene<'_>) -> Exhibit {
         table.rows.push(row);
     }
     let notes = vec![
-        "Of all samples of all rounds; stdev is that of a sample. PDV: p99.9 less the minimum. n/a: too few samples."
+        "Of all samples of all rounds; stdev is that of a sample. PDV: p99.9 minus the minimum. n/a: too few samples."
             .into(),
     ];
     Exhibit { table, notes, ..Exhibit::default() }

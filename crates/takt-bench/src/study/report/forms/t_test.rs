@@ -31,13 +31,13 @@ pub fn exhibit(scene: &Scene<'_>) -> Exhibit {
         }
     }
     let mut notes = vec![
-        "Difference: first less second. Samples of a round depend on each other, so the test over samples overstates the evidence. Rounds are \
+        "Difference: first minus second. Samples of a round depend on each other, so the test over samples overstates the evidence. Rounds are \
          independent restarts: the test over their means is the one to go by. With thousands of samples any difference has a small p; look at \
          the interval and at g (0.2 small, 0.5 medium, 0.8 large). p is not corrected for the number of pairs."
             .to_owned(),
     ];
     if table.rows.iter().any(|row| row.last().is_some_and(|remarks| remarks.contains('†'))) {
-        notes.push("† One of both batches and the other does not: like is not compared with like.".into());
+        notes.push("† Only one of the two batches: the test does not compare like with like.".into());
     }
     Exhibit { table, notes, ..Exhibit::default() }
 }
