@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long lint bench fuzz fuzz-coverage sanitize mutants deny omg-suite
+.PHONY: help setup demo test test-long lint bench fuzz fuzz-coverage sanitize mutants deny omg-suite docs deb
 FUZZ_SECONDS ?= 60
 SWARM_MINUTES ?= 60
 MUTANTS ?=
@@ -101,3 +101,9 @@ mutants: ## what no test of the QoS policies notices; MUTANTS="--shard 0/20 --sh
 
 deny: ## licences, sources and advisories of the dependencies (needs cargo-deny and a network)
 	@cargo deny check
+
+docs: ## the documentation as a site with search (installs mdbook): target/docs/index.html
+	@scripts/docs.sh
+
+deb: ## a Debian package of the command, with completions, manual pages and systemd units: target/debian
+	@scripts/deb.sh

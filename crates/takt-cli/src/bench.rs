@@ -24,7 +24,7 @@ pub struct Bench {
 
 #[derive(Subcommand)]
 enum Experiment {
-    /// Measure the workloads of campaign files on all their systems, in interleaved rounds
+    /// Measure the workloads of campaign files on all their systems
     Run(Box<run::Run>),
     /// List the systems that campaigns can measure, and what is missing
     Systems(systems::Systems),
@@ -32,7 +32,7 @@ enum Experiment {
     Environment(environment::Environment),
     /// Measure the effect of other traffic on real-time traffic (root, iperf3)
     Isolation(Box<isolation::Isolation>),
-    /// Measure response times under load within a process, and compare them with the bound
+    /// Measure response times within a loaded process, and compare with the bound
     Executor(Box<executor::Executor>),
     /// Measure the effect of an overload, with and without the controller (root)
     SdnOverload(Box<sdn_overload::SdnOverload>),

@@ -137,9 +137,9 @@ fn convert(file: &Path, is_strict: bool) -> Result<()> {
     converted.omissions.iter().for_each(|omission| note!("{omission}"));
     match converted.omissions.len() {
         0 => Ok(()),
-        count if is_strict => Err(Error::NotKept { what: format!("{count} elements of {vendor} have no equivalent") }),
+        count if is_strict => Err(Error::NotKept { what: format!("elements of {vendor} without equivalent: {count}") }),
         count => {
-            note!("{count} elements of {vendor} have no equivalent");
+            note!("elements of {vendor} without equivalent: {count}");
             Ok(())
         }
     }

@@ -35,7 +35,7 @@ pub struct Daemon {
 
 #[derive(Subcommand, Clone, Debug)]
 enum Command {
-    /// Serve the applications of this user in this network namespace until a signal arrives
+    /// Serve the applications of this user in this network namespace
     Run(Run),
     /// Print the counters of a daemon, for each domain and application
     Status(Status),

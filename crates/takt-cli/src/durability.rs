@@ -15,7 +15,7 @@ Examples:
   takt durability --store /var/lib/takt                   serves all TRANSIENT and PERSISTENT topics of domain 0
   takt durability --topic 'Map*' --topic Calibration      only these topics, in memory; PERSISTENT ones need --store
 
-DURABILITY_SERVICE of the writers determines how many samples of a topic are kept: by default the last sample of each instance.";
+DURABILITY_SERVICE of the writers limits the kept samples of a topic: by default the last sample of each instance.";
 
 /// `takt durability`
 #[derive(Args, Clone, Debug)]

@@ -39,10 +39,10 @@ fn groups(command: &Command) -> String {
     let width = GROUPS.iter().flat_map(|(_, names)| *names).map(|name| name.len()).max().unwrap_or(0);
     let mut text = String::new();
     for (title, names) in GROUPS {
-        writeln!(text, "{header}{title}:{header:#}").expect("a string grows");
+        writeln!(text, "{header}{title}:{header:#}").expect("writing to a String cannot fail");
         for name in *names {
             if let Some(about) = about(name) {
-                writeln!(text, "  {literal}{name:width$}{literal:#}  {about}").expect("a string grows");
+                writeln!(text, "  {literal}{name:width$}{literal:#}  {about}").expect("a String accepts text");
             }
         }
         text.push('\n');
@@ -80,7 +80,7 @@ impl Completions {
 Examples:
   takt man target/man && man -l target/man/takt-echo.1")]
 pub struct Man {
-    /// Directory to write a page for each command to; it is created
+    /// Directory for a page per command, created if missing
     directory: PathBuf,
 }
 
@@ -93,7 +93,7 @@ impl Man {
         let failed = |source| Error::Os { op: self.directory.display().to_string(), source };
         std::fs::create_dir_all(&self.directory).map_err(failed)?;
         clap_mangen::generate_to(command, &self.directory).map_err(failed)?;
-        note!("takt: manual pages are in {}", self.directory.display());
+        note!("takt: wrote manual pages to {}", self.directory.display());
         Ok(())
     }
 }

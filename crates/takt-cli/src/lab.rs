@@ -19,7 +19,7 @@ Examples:
   takt lab exec talker -- takt pub ...             with the /sys of the namespace
   takt lab exec switches -- ovs-ofctl dump-flows unix:/run/takt/lab/two-switches/west.mgmt
   takt lab down
-Needs root; Open vSwitch (apt install openvswitch-switch) for switches of that kind. docs/guide/lab.md describes the file.";
+Needs root, and Open vSwitch (apt install openvswitch-switch) for its switches. docs/guide/lab.md describes the file.";
 
 /// `takt lab`
 #[derive(Args, Clone, Debug)]
@@ -39,7 +39,7 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
-    /// Repeat the checks of a running lab, with the file that created it; its switches have to forward
+    /// Repeat the checks of a running lab with its file; its switches have to forward
     Check {
         /// Network file, in TOML
         file: PathBuf,

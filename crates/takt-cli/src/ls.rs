@@ -14,9 +14,10 @@ mod secured;
 use crate::domain::{Domain, seconds};
 use crate::finding::Finding;
 use crate::network;
-use crate::output::{out, outln};
+use crate::output::out;
 use catalogue::Catalogue;
 use clap::Args;
+use std::io::IsTerminal;
 use std::time::Duration;
 use takt::dynamic::TypeComparison;
 use takt::{DomainParticipant, PublicationData, SubscriptionData};
@@ -27,12 +28,17 @@ use takt_config::Settings;
 
 /// Time to wait for the definitions of two types that differ.
 const TYPE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Time between two looks at the domain with `--watch`.
+const WATCH_PERIOD: Duration = Duration::from_secs(1);
+/// Clears a terminal and moves the cursor to its first line.
+const CLEAR_SCREEN: &str = "\x1b[2J\x1b[H";
 
 const EXAMPLES: &str = "\
 Examples:
   takt ls                              participants and topics of domain 0, on all interfaces
   takt ls --domain 7 --wait 5          listens longer
   takt ls --all                        lists every pair, not only those that do not match
+  takt ls --watch                      prints the list again whenever it changes
   takt ls --interface lo --json
   takt ls --peer 192.0.2.7             includes a host that multicast does not reach
 
@@ -50,6 +56,9 @@ pub struct Ls {
     /// List every pair of a writer and a reader
     #[arg(long)]
     all: bool,
+    /// Print the list again whenever it changes, until a signal arrives
+    #[arg(long)]
+    watch: bool,
     /// Print one JSON object instead of text
     #[arg(long)]
     json: bool,
@@ -63,6 +72,20 @@ struct Types<'a> {
 }
 
 impl Types<'_> {
+    /// Returns the entities that are known now, with these findings.
+    fn catalogue(&mut self, findings: Vec<Finding>) -> Result<Catalogue> {
+        let participant = self.participant;
+        let (writers, readers) = (participant.discovered_publications()?, participant.discovered_subscriptions()?);
+        let catalogue = Catalogue::new(
+            participant.domain_id(),
+            &participant.discovered_participants()?,
+            &writers,
+            &readers,
+            |writer, reader| self.compare(writer, reader),
+        );
+        Ok(catalogue.with_findings(&participant.silent_participants()?, findings))
+    }
+
     fn compare(&mut self, writer: &PublicationData, reader: &SubscriptionData) -> TypeComparison {
         let is_known = |(w, r, _): &&(PublicationData, SubscriptionData, TypeComparison)| {
             w.type_information == writer.type_information
@@ -92,25 +115,30 @@ impl Ls {
         let settings = self.domain.settings()?;
         let participant = self.domain.join("takt ls")?;
         network::spin(&[&participant], self.wait)?;
-        let findings = self.findings(&participant, &settings)?;
-        let (publications, subscriptions) =
-            (participant.discovered_publications()?, participant.discovered_subscriptions()?);
         let mut types = Types { participant: &participant, compared: Vec::new() };
-        let catalogue = Catalogue::new(
-            participant.domain_id(),
-            &participant.discovered_participants()?,
-            &publications,
-            &subscriptions,
-            |writer, reader| types.compare(writer, reader),
-        )
-        .with_findings(&participant.silent_participants()?, findings);
-        participant.close().map_err(Error::Dds)?;
-        if self.json {
-            outln!("{}", to_json(&catalogue)?)?;
-        } else {
-            out!("{}", catalogue.display(self.all))?;
+        let findings = self.findings(&participant, &settings)?;
+        let mut shown = self.text(&types.catalogue(findings)?)?;
+        out!("{shown}")?;
+        while self.watch {
+            match network::spin(&[&participant], WATCH_PERIOD) {
+                Err(Error::Stopped) => break,
+                result => result?,
+            }
+            if stopped() {
+                break;
+            }
+            let text = self.text(&types.catalogue(network::silent(&participant)?)?)?;
+            if text != shown {
+                // A terminal shows the present list only; a file keeps all of them.
+                out!("{}{text}", if std::io::stdout().is_terminal() { CLEAR_SCREEN } else { "\n" })?;
+                shown = text;
+            }
         }
-        Ok(())
+        participant.close().map_err(Error::Dds)
+    }
+
+    fn text(&self, catalogue: &Catalogue) -> Result<String> {
+        if self.json { Ok(format!("{}\n", to_json(catalogue)?)) } else { Ok(catalogue.display(self.all)) }
     }
 
     /// Finds what keeps participants from communicating. If no participant is found, further checks

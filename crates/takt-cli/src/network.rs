@@ -99,7 +99,7 @@ pub fn silent(participant: &DomainParticipant) -> Result<Vec<Finding>> {
                 one.label, one.locator, one.challenges
             ),
             "its endpoints are unknown and do not match: the network drops datagrams to it or from it",
-            "permit UDP ports 7400 and above in the firewalls of both hosts (nft list ruleset, ufw status), and check the route",
+            "permit UDP ports 7400 and above in both firewalls (nft list ruleset, ufw status), and check the route",
         )
     };
     Ok(all.iter().map(finding).collect())

@@ -21,14 +21,14 @@ Examples:
   takt ps
   takt ps --domain 7 --wait 5 --json
 
-A row is one participant. Host, process and program are empty where its vendor does not announce them.")]
+A row is one participant. Host, process and program are - if its vendor does not announce them.")]
 pub struct Ps {
     #[command(flatten)]
     domain: Domain,
-    /// How long to wait for announcements
+    /// Time to wait for announcements, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
     wait: Duration,
-    /// One JSON object instead of text
+    /// Print one JSON object instead of text
     #[arg(long)]
     json: bool,
 }

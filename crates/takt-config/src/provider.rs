@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use takt::compat::fnmatch;
 use takt::qos::{DataReaderQos, DataWriterQos, DomainParticipantQos, PublisherQos, SubscriberQos, TopicQos};
 
 use crate::error::{ConfigError, Origin, Result};
@@ -251,7 +252,7 @@ impl Profile {
     /// block without a filter (DDS-XML 1.0 §7.3.2.4.3).
     fn block(&self, entity: Entity, topic: &str) -> Option<&library::Block> {
         let of_entity = || self.blocks.iter().filter(|block| block.entity == entity);
-        let fits = |block: &&library::Block| block.topic_filter.as_deref().is_some_and(|filter| matches(filter, topic));
+        let fits = |block: &&library::Block| block.topic_filter.as_deref().is_some_and(|filter| fnmatch(filter, topic));
         of_entity().find(fits).or_else(|| of_entity().find(|block| block.topic_filter.is_none()))
     }
 }
@@ -263,29 +264,6 @@ fn apply(entity: Entity, settings: &BTreeMap<usize, (&Setting, &str)>) -> Entity
         FIELDS[*index].set(&mut qos, &setting.value);
     }
     qos
-}
-
-/// Reports whether a topic name matches a filter. `*` stands for any text, `?` for one character.
-fn matches(filter: &str, topic: &str) -> bool {
-    let (filter, topic): (Vec<char>, Vec<char>) = (filter.chars().collect(), topic.chars().collect());
-    let (mut at, mut rest) = (0, 0);
-    // Position of the last `*`, and the end of the text that it covers.
-    let mut star: Option<(usize, usize)> = None;
-    while rest < topic.len() {
-        match filter.get(at) {
-            Some('*') => {
-                star = Some((at, rest));
-                at += 1;
-            }
-            Some(c) if *c == '?' || *c == topic[rest] => (at, rest) = (at + 1, rest + 1),
-            _ => {
-                let Some((place, reach)) = star else { return false };
-                star = Some((place, reach + 1));
-                (at, rest) = (place + 1, reach + 1);
-            }
-        }
-    }
-    filter[at..].iter().all(|c| *c == '*')
 }
 
 pub(crate) fn parse(source: &str, text: &str, format: Format) -> Result<Node> {
@@ -318,20 +296,4 @@ pub(crate) fn read_text(path: &Path) -> Result<String> {
     let limit = u64::try_from(FILE_BYTES_MAX + 1).expect("a small number");
     std::fs::File::open(path).and_then(|file| file.take(limit).read_to_string(&mut text)).map_err(refuse)?;
     Ok(text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::matches;
-
-    #[test]
-    fn topic_filter_matches_wildcards() {
-        for (filter, topic) in [("*", ""), ("A*", "Alpha"), ("*a", "Alpha"), ("A?p*a", "Alpha"), ("a*b*c", "aXbXbc")] {
-            assert!(matches(filter, topic), "{filter} {topic}");
-        }
-        for (filter, topic) in [("", "A"), ("A", "AB"), ("A*", "B"), ("?", ""), ("a*b*c", "aXbXb"), ("*a", "b")] {
-            assert!(!matches(filter, topic), "{filter} {topic}");
-        }
-        assert!(!matches(&"*a".repeat(500), &"a".repeat(499)), "in time");
-    }
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::time::Duration;
+use takt::compat::fnmatch;
 
 /// Domain, storage location and limits of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,40 +55,6 @@ impl Options {
     /// Reports whether the topic is served.
     #[must_use]
     pub fn serves(&self, topic_name: &str) -> bool {
-        self.topics.is_empty() || self.topics.iter().any(|pattern| matches(pattern, topic_name))
-    }
-}
-
-/// Reports whether `name` matches a pattern in which `*` stands for any text.
-fn matches(pattern: &str, name: &str) -> bool {
-    let Some((head, rest)) = pattern.split_once('*') else { return pattern == name };
-    let Some(mut left) = name.strip_prefix(head) else { return false };
-    let mut parts: Vec<_> = rest.split('*').collect();
-    let tail = parts.pop().unwrap_or_default();
-    for part in parts {
-        let Some(at) = left.find(part) else { return false };
-        left = &left[at + part.len()..];
-    }
-    left.ends_with(tail)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn star_matches_any_text() {
-        for (pattern, name, fits) in [
-            ("Square", "Square", true),
-            ("Square", "Squares", false),
-            ("Sq*", "Square", true),
-            ("*are", "Square", true),
-            ("S*a*e", "Square", true),
-            ("S*x*e", "Square", false),
-            ("ab*ba", "aba", false),
-            ("*", "", true),
-        ] {
-            assert_eq!(matches(pattern, name), fits, "{pattern} {name}");
-        }
+        self.topics.is_empty() || self.topics.iter().any(|pattern| fnmatch(pattern, topic_name))
     }
 }

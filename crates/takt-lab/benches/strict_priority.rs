@@ -90,7 +90,7 @@ fn network(megabits: u64) -> LabFile {
         "#,
         std::process::id()
     );
-    text.parse().expect("the network can be made")
+    text.parse().expect("success")
 }
 
 fn socket(host: &Namespace, address: &str) -> UdpSocket {

@@ -187,7 +187,7 @@ mod tests {
         assert!(added.success(), "{added}");
         Namespace::remove("one").expect("its mount is found");
         Namespace::remove("two").expect("its mount is found");
-        let left: Vec<_> = fs::read_dir(DIRECTORY).expect("it is there").flatten().collect();
+        let left: Vec<_> = fs::read_dir(DIRECTORY).expect("it exists").flatten().collect();
         assert!(left.is_empty(), "{left:?}");
     }
 }

@@ -127,7 +127,7 @@ impl Plan {
         let memory = self.queue_memory(file);
         if memory > QUEUE_MEMORY_MAX {
             return Err(Error::File(format!(
-                "the queues of all ports hold {memory} octets, but Open vSwitch sends through one socket of at most {QUEUE_MEMORY_MAX}; \
+                "all queues hold {memory} octets, but Open vSwitch sends through one socket of at most {QUEUE_MEMORY_MAX}; \
                  reduce the frames of the classes, or the number of links with a rate"
             )));
         }

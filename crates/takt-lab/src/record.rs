@@ -202,8 +202,8 @@ mod tests {
             return not_run(why);
         }
         let name = format!("test-claim-{}", std::process::id());
-        record(&name, "first").create().expect("root may");
-        let first = Record::claim(&name).expect("it can be read").expect("there is one");
+        record(&name, "first").create().expect("as root");
+        let first = Record::claim(&name).expect("it can be read").expect("one exists");
         let (tell, told) = mpsc::channel();
         let second = std::thread::spawn({
             let name = name.clone();
@@ -213,13 +213,13 @@ mod tests {
             }
         });
         assert!(told.recv_timeout(Duration::from_millis(100)).is_err(), "it waits");
-        Record::remove(&name).expect("it is there");
+        Record::remove(&name).expect("it exists");
         record(&name, "second").create().expect("the name is free");
         drop(first);
         let found = told.recv_timeout(Duration::from_secs(60)).expect("it waits no longer");
         assert_eq!(found, Some(vec!["second".to_owned()]));
         second.join().expect("no panic");
-        Record::remove(&name).expect("it is there");
+        Record::remove(&name).expect("it exists");
         assert!(Record::claim(&name).expect("it can be read").is_none());
     }
 }

@@ -11,7 +11,7 @@ use crate::discovery::{PublicationData, SubscriptionData};
 use crate::guid::Guid;
 use crate::qos::{DataRepresentation, Liveliness, Presentation};
 
-pub use crate::partition::partitions_match;
+pub use crate::partition::{fnmatch, partitions_match};
 
 /// QoS policies with the ids that the OMG assigns (DDS 1.4 §2.3.3, XTypes 1.3 §7.6.3).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

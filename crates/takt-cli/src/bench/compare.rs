@@ -8,8 +8,8 @@ use takt_bench::study::directory::Results;
 use takt_bench::{Error, Result};
 
 const EXAMPLES: &str = "\
-A value is worse if the whole 95 % interval of its ratio, by bootstrap over rounds, exceeds the threshold. Exit code 1 if a value is worse.
-A cell with one round has no interval and no verdict.
+A value is worse if the whole 95 % interval of its ratio, by bootstrap over rounds, exceeds the threshold. A cell with
+one round has no interval and no verdict. Exit code 1 if a value is worse.
 
 Examples:
   takt bench compare results/before results/after

@@ -11,8 +11,8 @@ use takt_bench::isolation::load::LoadPlan;
 use takt_bench::{Error, Result};
 
 const EXAMPLES: &str = "\
-Runs on loopback, in a separate network namespace and with real-time priorities if this user has the privileges; otherwise a note says
-what is missing. Exit code 1 if a critical sample exceeded the bound.
+Runs on loopback, in a separate network namespace and with real-time priorities if this user has the privileges. A note
+reports missing privileges. Exit code 1 if a critical sample exceeded the bound.
 
 Examples:
   takt bench executor

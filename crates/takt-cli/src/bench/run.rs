@@ -90,7 +90,7 @@ impl Run {
             let directory = run::directory_name(&self.out, &campaign);
             if requests.iter().any(|other: &Request| other.directory == directory) {
                 return Err(Error::Usage(format!(
-                    "two campaigns have the name {} and thus the same results directory; rename one, or measure them separately",
+                    "two campaigns have the name {} and the same results directory; rename one",
                     campaign.name
                 )));
             }
@@ -112,7 +112,7 @@ fn tell(progress: Progress<'_>) {
         Progress::Disturbed(Disturbance { foreign, steal, .. }) => {
             let (foreign, steal) = (100.0 * foreign, 100.0 * steal);
             eprintln!(
-                "  disturbed: other processes used {foreign:.0} %, the hypervisor {steal:.0} % of the processors; repeating"
+                "  disturbed: other processes used {foreign:.0} %, the hypervisor {steal:.0} % of the CPU; repeating"
             );
         }
         Progress::Failed(why) => eprintln!("  failed: {why}"),

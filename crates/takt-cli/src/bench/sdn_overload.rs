@@ -12,8 +12,8 @@ use takt_bench::sdn_overload::{Plan, html, run};
 use takt_bench::{Error, Result};
 
 const EXAMPLES: &str = "\
-Creates a lab of hosts and Open vSwitch switches, and removes it at its end; needs root and Open vSwitch (apt install openvswitch-switch).
-Each pair runs idle, with an overload of twice the link rate, and with the overload and the controller.
+Creates a lab of hosts and Open vSwitch switches, and removes it at its end; needs root and Open vSwitch (apt install
+openvswitch-switch). Each pair runs idle, with an overload of twice the link rate, and with overload and controller.
 
 Examples:
   takt bench sdn-overload --quick                       one minute

@@ -100,7 +100,7 @@ pub struct WishArgs {
     /// Base time of the gate schedule, TAI in nanoseconds
     #[arg(long, value_name = "NS", default_value_t = 0, requires = "gates", allow_negative_numbers = true)]
     base_time: i64,
-    /// Time before its launch time (SO_TXTIME) at which a marked frame is sent to the card; frames without one are dropped
+    /// Lead with which marked frames reach the card before their launch time (SO_TXTIME); others are dropped
     #[arg(long, value_name = "TIME", value_parser = time, requires = "queue")]
     launch_time: Option<u32>,
     /// The gate schedule determines the launch time of frames that have none

@@ -30,7 +30,7 @@ Examples:
   takt perf compare --size 16,64,1024,8192 --spin
   takt perf compare --shm                                also shared memory
   takt perf compare --block --peer cyclone=./cyclone --peer fastdds=./fastdds,transport=udp
-  takt perf compare --rounds 21 --quiet 5 --json         repeats measurements that other processes disturbed by more than 5 %";
+  takt perf compare --rounds 21 --quiet 5 --json         repeats measurements disturbed by more than 5 %";
 
 /// `takt perf compare`
 #[derive(Args, Clone, Debug)]

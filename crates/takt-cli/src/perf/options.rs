@@ -84,8 +84,8 @@ impl Notification {
 /// `takt perf ping|pong|pub|sub`
 #[derive(Args, Clone, Debug)]
 pub struct Run {
-    /// Transport of the samples: udp, shm (discovery uses UDP), one of takt transport ls, such as xdp:eth0, or the first
-    /// of several that opens, as in 'xdp:eth0|udp'; raw-udp and raw-shm are baselines without middleware
+    /// Transport of the samples: udp, shm (discovery uses UDP), one of takt transport ls, such as xdp:eth0, or the
+    /// first of several that opens, as in 'xdp:eth0|udp'; raw-udp and raw-shm are baselines without middleware
     #[arg(long, default_value = "udp", value_name = "NAME", value_parser = transport)]
     transport: Transport,
     /// Thread that drives the participant

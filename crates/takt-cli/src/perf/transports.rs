@@ -20,9 +20,9 @@ use takt_bench::spec::History;
 use takt_bench::{Error, Result};
 
 const EXAMPLES: &str = "\
-Creates two network namespaces with a veth pair; needs root, and iperf3 for tcp. Each round measures each column once. Round
-trips are RELIABLE, KEEP_ALL, on two topics, one ping per period; spinning readers pause 100 ms every 800 ms. A column that
-fails is omitted from later rounds, its row contains the reason, and the exit code is 1. Agents implement the contract of `takt perf agent`; `peer=` is the address of the other end.
+Creates two network namespaces with a veth pair; needs root, and iperf3 for tcp. Round trips are RELIABLE, KEEP_ALL, on
+two topics, one ping per period; spinning readers pause 100 ms every 800 ms. A failed column is omitted from later
+rounds, with exit code 1. Agents implement the contract of `takt perf agent`; `peer=` is the address of the other end.
 
 Examples:
   takt perf transports                                        all parts, several minutes

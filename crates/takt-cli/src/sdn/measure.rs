@@ -65,7 +65,7 @@ pub struct Measure {
     /// Rate of both cables in bit/s; their transmission times are subtracted
     #[arg(long, value_name = "BIT/S", value_parser = clap::value_parser!(u64).range(64_000..=400_000_000_000))]
     cable_rate: Option<u64>,
-    /// Write the 99.9th percentile of the delay instead of the maximum; bounds hold only while the switch does not exceed it
+    /// Write the 99.9th percentile of the delay instead of the maximum; bounds hold while the switch keeps it
     #[arg(long)]
     percentile: bool,
     /// Rate of the meter in kbit/s [default: half the rate of the port, at most 10000]

@@ -27,7 +27,7 @@ enum SdnCommand {
     Topology(show::Ask),
     /// List pairs with contracts: decision, bound and limit
     Flows(show::Ask),
-    /// Explain a flow: contract, path and bound, or the reason of its refusal and a remedy
+    /// Explain a flow: contract, path and bound, or refusal and remedy
     Explain(show::Explain),
     /// Print the decision about a pair without admitting it
     Admit(show::Admit),

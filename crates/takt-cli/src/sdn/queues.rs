@@ -45,7 +45,7 @@ pub struct Queues {
 enum Action {
     /// Print the present and the planned queues of each port, without a change
     Plan(Options),
-    /// Create the queues of its model on each port, and verify them; foreign disciplines stay
+    /// Create and verify the queues of its model on each port; foreign disciplines stay
     Apply {
         #[command(flatten)]
         options: Options,
@@ -130,7 +130,7 @@ impl Options {
             && !address.ip().is_loopback()
         {
             let what = format!(
-                "--ovsdb tcp:{address} is another host, but --by tc creates queues on this host: run it there, or use --by ovsdb"
+                "--ovsdb tcp:{address} is another host; --by tc creates queues on this host: run it there, or use --by ovsdb"
             );
             return Err(Error::Usage(what));
         }

@@ -36,12 +36,12 @@ Examples:
                                                              mutual TLS 1.3
   takt sdn run --network network.toml --contracts contracts.toml
                                                              admits pairs with contracts if their bounds are proven
-  takt sdn run --isolation isolation.toml                    drops traffic between participants that the policy separates
+  takt sdn run --isolation isolation.toml                    drops traffic that the policy forbids
   takt sdn run --cluster etcd:http://10.0.0.1:2379,http://10.0.0.2:2379,http://10.0.0.3:2379
                                                              one of several controllers: a leader, or a standby that takes over
   takt sdn run --api 127.0.0.1:8080 --api-token token        REST, metrics and a web page (openssl rand -hex 32 > token)
   takt sdn run --api 127.0.0.1:8080 --api-token token --api-write-token gateway
-                                                             clients with the second token register pairs that discovery does not show
+                                                             clients with the second token may register pairs
   ovs-vsctl set bridge s1 protocols=OpenFlow13,OpenFlow14 fail_mode=secure -- set-controller s1 tcp:192.0.2.1:6653
                                                              connects a bridge of Open vSwitch to the controller";
 
@@ -67,7 +67,7 @@ pub struct Run {
     /// Forward UDP fragments, although discovery in fragments bypasses the controller
     #[arg(long)]
     allow_udp_fragments: bool,
-    /// Network file with switch models and rates, in TOML; enables admission of pairs with contracts (docs/guide/sdn.md)
+    /// Network file with switch models and rates, in TOML; enables admission (docs/guide/sdn.md)
     #[arg(long, value_name = "FILE")]
     network: Option<PathBuf>,
     /// Contracts of topics, in TOML, for applications that declare none
@@ -91,7 +91,7 @@ pub struct Run {
     /// File with the read token of --api; only its owner may have access
     #[arg(long, value_name = "FILE", requires = "api")]
     api_token: Option<PathBuf>,
-    /// File with a token of --api that may register pairs; its file name is the owner of the registrations; may be repeated
+    /// File with a token of --api that may register pairs; the file name is their owner; may be repeated
     #[arg(long, value_name = "FILE", requires = "api")]
     api_write_token: Vec<PathBuf>,
     /// Permit reads of --api without a token
@@ -122,7 +122,7 @@ impl Run {
             return Server::unix(path, service).map(Some).map_err(|source| at(path, source));
         }
         let made = control::own_path().and_then(|path| Server::unix(&path, service));
-        Ok(made.map_err(|error| note!("no control socket: {error}; select another path by --control")).ok()) // tidy-allow(dropped-cause): the note says it.
+        Ok(made.map_err(|error| note!("no control socket: {error}; use --control PATH")).ok()) // tidy-allow(dropped-cause): the note says it.
     }
 
     fn token(&self) -> Result<Option<Token>> {

@@ -18,7 +18,7 @@ use crate::output::outln;
 const EXAMPLES: &str = "\
 Examples:
   takt security measure
-  takt security measure --output controller.json       writes the file for protection = \"controller.json\" of an executor in system.toml
+  takt security measure --output controller.json       for protection = \"controller.json\" of an executor
   chrt -f 80 takt security measure --each 1000         with the priority of an executor, one second per line
 
 Keys have 256 bits. The times exclude receiver-specific MACs (origin authentication).";

@@ -59,7 +59,7 @@ enum Command {
     Sign(sign::Sign),
     /// Check a keystore or an enclave, and list what expires soon
     Check(check::Check),
-    /// Explain the permissions of a participant on a topic, and the protection of the topic
+    /// Explain the permissions of a participant on a topic, and its protection
     Explain(explain::Explain),
     /// Print the configuration with which products of other vendors load an enclave
     Export(export::Export),

@@ -22,8 +22,8 @@ Examples:
   takt security revoke keys talker listener
   takt security revoke keys --days 90      renews the list with another validity
 
-Each participant reads crl.pem of its enclave: copy it to all hosts. When the list has expired, participants refuse all certificates of the identity CA.
-takt security participant DIR NAME --renew creates a new certificate for a participant whose certificate is revoked.";
+Each participant reads crl.pem of its enclave: copy it to all hosts. After the list has expired, participants refuse all
+certificates of the identity CA. takt security participant DIR NAME --renew replaces a revoked certificate.";
 
 /// Octets of a fingerprint in a file name.
 const NAME_OCTETS: usize = 8;

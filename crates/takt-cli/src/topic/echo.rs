@@ -5,6 +5,7 @@ use super::learning::{find_writer, hint, learn};
 use super::output::Format;
 use super::policies::reader_for;
 use super::receive::{Limits, Selection, receive};
+use super::several::{is_pattern, receive_all};
 use super::type_source::TypeSource;
 use crate::domain::Domain;
 use crate::finding::count;
@@ -18,20 +19,22 @@ Examples:
   takt echo Square                      the samples of all writers of Square
   takt echo Square --json --count 10    ten samples, one JSON object a line
   takt echo Square --filter 'x > 5'     only matching samples; filtered by the writer if possible
+  takt echo 'rt/*'                      samples of all topics that match, with the name of each
+  takt echo Pose --field position.x     one member of each sample
   takt echo Square --raw                payloads in hexadecimal, of any type
   takt echo State --idl robots.idl --type robots::State
   takt echo /chatter --msg std_msgs/msg/String
   takt echo Square --interface lo --peer 127.0.0.1 --timeout 5
 
-It waits for the first writer of the topic, obtains the type from the endpoints of the topic, and uses reliability, durability and
-partitions of the writers discovered by then. If writers announce no type (such as Fast DDS 2 without type information), use --raw,
---idl, or --type with a built-in type.";
+It waits for the first writer of the topic, obtains the type from the endpoints of the topic, and uses reliability,
+durability and partitions of the writers discovered by then. If writers announce no type (such as Fast DDS 2 without
+type information), use --raw, --idl, or --type with a built-in type.";
 
 /// `takt echo`
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Echo {
-    /// Topic name
+    /// Topic name, or a pattern with * and ?
     topic: String,
     #[command(flatten)]
     source: TypeSource,
@@ -54,14 +57,22 @@ impl Echo {
     /// # Errors
     /// The topic has no writer in time, its type cannot be learned, or the domain cannot be joined.
     pub fn run(&self) -> Result<()> {
+        if is_pattern(&self.topic) {
+            if self.raw || self.source.is_given() || self.selection.is_given() {
+                let what = "--type, --idl, --msg, --filter and --raw are for one topic, not for a pattern";
+                return Err(Error::Usage(what.to_owned()));
+            }
+            let participant = self.source.file.join(&self.domain, "takt echo")?;
+            return receive_all(&participant, &self.topic, &self.limits, &self.format);
+        }
         let given = self.source.load()?;
         let participant = self.source.file.join(&self.domain, "takt echo")?;
         let topic = &self.source.file.topic(&self.topic);
         let endpoints = find_writer(&participant, topic, self.limits.deadline())?;
         let Some(writer) = endpoints.writers.first() else {
             let what = match endpoints.readers.len() {
-                0 => format!("no writer or reader of topic {topic} found{}", hint(&participant, topic)?),
-                readers => format!("no writer of topic {topic} found, only {}", count(readers, "reader")),
+                0 => format!("topic {topic} has no writer or reader{}", hint(&participant, topic)?),
+                readers => format!("topic {topic} has no writer, only {}", count(readers, "reader")),
             };
             return Err(Error::NoAnswer { what });
         };
@@ -82,7 +93,7 @@ fn with_hint(error: Error) -> Error {
     match error {
         Error::Dds(takt::Error::TypeUnavailable(reason)) => Error::NoType {
             what: reason.to_string(),
-            hint: "use --raw to print payloads in hexadecimal, --idl FILE for a type in IDL, or --type NAME for a built-in type",
+            hint: "use --raw to print payloads in hexadecimal, --idl FILE or --type NAME (built-in type)",
         },
         error => error,
     }

@@ -22,31 +22,31 @@ const WINDOW: usize = 10_000;
 
 const EXAMPLES: &str = "\
 Examples:
-  takt hz Square                  samples a second, and the intervals between them
-  takt bw /points --ros2          bytes a second of a ROS 2 topic
-  takt delay Square --every 5     time from source timestamp to reception, a line each 5 s
+  takt hz Square                  samples per second, and the intervals between them
+  takt bw /points --ros2          bytes per second of a ROS 2 topic
+  takt delay Square --every 5     time from source timestamp to reception, a line every 5 s
   takt hz Square --count 100 --json
 
 The delay includes the difference between the clocks of the two hosts. It is measured when the sample arrives in this
-process, before any application of yours takes it.";
+process, before an application takes it.";
 
 /// `takt hz`, `takt bw`, `takt delay`
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Measure {
-    /// Topic
+    /// Topic name
     topic: String,
     #[command(flatten)]
     domain: Domain,
     #[command(flatten)]
     limits: Limits,
-    /// The topic is that of ROS 2: /chatter for rt/chatter
+    /// Use the topic name of ROS 2: /chatter for rt/chatter
     #[arg(long)]
     ros2: bool,
     /// Time between two lines
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     every: Duration,
-    /// One JSON object a line instead of text
+    /// Print one JSON object per line instead of text
     #[arg(long)]
     json: bool,
 }
@@ -154,7 +154,7 @@ impl Measure {
                 if received > 0 && self.limits.count.is_none() {
                     return Ok(());
                 }
-                let what = format!("{received} samples of {topic}, none for {} s", self.limits.seconds());
+                let what = format!("{received} samples of topic {topic}; none within {} s", self.limits.seconds());
                 return Err(Error::NoAnswer { what });
             }
             next = (next + self.every).max(Instant::now());

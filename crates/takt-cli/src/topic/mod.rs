@@ -14,6 +14,7 @@ mod output;
 mod policies;
 pub mod publish;
 mod receive;
+mod several;
 pub mod show_type;
 pub mod subscribe;
 mod type_source;

@@ -44,13 +44,13 @@ struct Line<'a> {
 /// Form in which samples are printed.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Format {
-    /// One JSON object a line instead of text
+    /// Print one JSON object per line instead of text
     #[arg(long)]
     pub json: bool,
-    /// Only this member of the data, such as pose.position.x or ranges[0]
+    /// Print only this member of the data, such as pose.position.x or ranges[0]
     #[arg(long, value_name = "PATH")]
     field: Option<String>,
-    /// The number of elements in place of each array
+    /// Print the number of elements instead of each array
     #[arg(long)]
     no_arr: bool,
 }

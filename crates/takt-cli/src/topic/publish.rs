@@ -30,7 +30,7 @@ const EXAMPLES: &str = r#"Examples:
 
 Omitted members have their default values. The policies are those that the first reader requests, unless an option sets
 them. With --type or --idl the writer is created at once, and is replaced if it does not match the first reader; its
-OWNERSHIP is SHARED without --exclusive. It waits for a reader before it writes, and for acknowledgments before it exits."#;
+OWNERSHIP is SHARED without --exclusive. It waits for a reader at the start and for acknowledgments at the end."#;
 
 /// Time that readers have to acknowledge the last samples.
 const LAST_WORDS: Duration = Duration::from_secs(10);
@@ -251,7 +251,7 @@ impl Pub {
         }
         let there = endpoints(participant, &self.topic)?.readers.len();
         let what = match there {
-            0 => format!("no reader of topic {} found{}", self.topic, hint(participant, &self.topic)?),
+            0 => format!("topic {} has no reader{}", self.topic, hint(participant, &self.topic)?),
             _ => format!("{} of topic {} found, but none matches", count(there, "reader"), self.topic),
         };
         Err(Error::NoAnswer { what })
@@ -391,7 +391,7 @@ fn with_hint(error: Error) -> Error {
     match error {
         Error::Dds(DdsError::TypeUnavailable(reason)) => Error::NoType {
             what: reason.to_string(),
-            hint: "use --idl FILE for a type in IDL, or --type NAME for a built-in type",
+            hint: "use --idl FILE or --type NAME (built-in type)",
         },
         error => error,
     }

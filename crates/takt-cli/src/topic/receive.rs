@@ -36,6 +36,11 @@ pub struct Selection {
 }
 
 impl Selection {
+    /// Reports whether there is a filter.
+    pub fn is_given(&self) -> bool {
+        self.filter.is_some()
+    }
+
     fn create(
         &self,
         subscriber: &Subscriber,
@@ -95,7 +100,7 @@ pub fn receive(
             Ok(false) if printed > 0 && complete => return Ok(()),
             Ok(false) => {
                 return Err(Error::NoAnswer {
-                    what: format!("{printed} samples of topic {topic}; no further sample within {} s", limits.seconds()),
+                    what: format!("{printed} samples of topic {topic}; none within {} s", limits.seconds()),
                 });
             }
             Err(Error::Stopped) if printed > 0 && complete => return Ok(()),

@@ -77,7 +77,7 @@ impl ShowType {
                 let endpoints = find(&participant, topic, deadline)?;
                 if endpoints.writers.is_empty() && endpoints.readers.is_empty() {
                     return Err(Error::NoAnswer {
-                        what: format!("no writer or reader of topic {topic} found{}", hint(&participant, topic)?),
+                        what: format!("topic {topic} has no writer or reader{}", hint(&participant, topic)?),
                     });
                 }
                 learn(&participant, topic, deadline)?

@@ -17,7 +17,7 @@ Examples:
   takt sub State --idl robots.idl --type robots::State    a type in an IDL file
   takt sub Square --partition left --partition right --json --count 1
 
-Without options the reader is BEST_EFFORT, VOLATILE and KEEP_LAST 256, in the default partition. takt echo adopts the QoS of the writers.";
+Without options: BEST_EFFORT, VOLATILE, KEEP_LAST 256, default partition. takt echo adopts the QoS of the writers.";
 
 /// `takt sub`
 #[derive(Args, Clone, Debug)]
@@ -66,7 +66,7 @@ fn with_hint(error: Error) -> Error {
     match error {
         Error::Dds(takt::Error::TypeUnavailable(reason)) => Error::NoType {
             what: reason.to_string(),
-            hint: "use --idl FILE for a type in IDL, --type NAME for a built-in type, or takt echo --raw to print payloads in hexadecimal",
+            hint: "use --idl FILE, --type NAME (built-in type), or takt echo --raw to print payloads in hexadecimal",
         },
         error => error,
     }

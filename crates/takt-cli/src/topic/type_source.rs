@@ -58,6 +58,11 @@ impl From<Kind> for Extensibility {
 }
 
 impl TypeSource {
+    /// Reports whether a type or a file is named.
+    pub fn is_given(&self) -> bool {
+        self.type_name.is_some() || self.file.idl.is_some() || self.file.msg.is_some()
+    }
+
     /// Returns the type, or `None` if it has to be learned.
     ///
     /// # Errors

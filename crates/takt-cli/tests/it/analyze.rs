@@ -6,7 +6,7 @@ use crate::process::Takt;
 /// Returns the first code block of this language in docs/guide/analysis.md.
 fn example(language: &str) -> String {
     let page = include_str!("../../../../docs/guide/analysis.md");
-    let (_, behind) = page.split_once(&format!("```{language}\n")).expect("there is one");
+    let (_, behind) = page.split_once(&format!("```{language}\n")).expect("one exists");
     behind.split_once("```").expect("it ends").0.to_owned()
 }
 

@@ -62,5 +62,23 @@ fn settings_are_shown_and_explained() {
     let text = output("config explain reliability --no-environment");
     assert!(text.contains("reliability.kind: ") && text.contains("default   RELIABLE (datawriter_qos)"), "{text}");
     let (text, code) = Takt::start("config explain speed --no-environment").complaint();
-    assert!(code == Some(2) && text.contains("neither a setting nor a policy speed"), "{text}");
+    assert!(code == Some(2) && text.contains("no setting or policy has the name speed"), "{text}");
+}
+
+#[test]
+fn vendor_file_is_converted_and_omissions_go_to_standard_error() {
+    let file = File::new(
+        "cyclonedds.xml",
+        "<CycloneDDS><Domain Id='7'>\n<General><FragmentSize>1000B</FragmentSize></General>\n</Domain></CycloneDDS>",
+    );
+    let (text, errors, code) = Takt::start(&format!("config convert {}", file.path())).ending();
+    assert_eq!(code, Some(0), "{errors}");
+    let converted = File::new("converted.toml", &text);
+    assert_eq!(output(&format!("config check {}", converted.path())), "settings: 1\nprofiles: 0");
+    let place = format!("{}:2: CycloneDDS/Domain/General/FragmentSize: not converted: ", file.path());
+    assert!(errors.contains(&place), "{errors}");
+    let (text, code) = Takt::start(&format!("config convert --strict {}", file.path())).complaint();
+    assert!(code == Some(1) && text.contains("elements of CycloneDDS without equivalent: 1"), "{text}");
+    let (text, code) = Takt::start(&format!("config check {}", file.path())).complaint();
+    assert!(code == Some(1) && text.contains("`takt config convert FILE`"), "{text}");
 }

@@ -167,7 +167,7 @@ fn hosts_with_daemons_and_without_exchange_over_a_network() {
 fn malformed_requests_are_refused_and_the_daemon_continues() {
     let (name, domain) = (name_of("strangers"), domain());
     let daemon = daemon(&name, &format!("--interface lo --domain {domain} --applications 1"));
-    let status = std::fs::read_to_string("/proc/self/status").expect("it is there");
+    let status = std::fs::read_to_string("/proc/self/status").expect("it exists");
     let user = status.lines().find_map(|line| line.strip_prefix("Uid:")).expect("a user");
     let user = user.split_whitespace().nth(1).expect("the effective one");
     let address = SocketAddr::from_abstract_name(format!("takt-daemon/{user}/{name}")).expect("a name");

@@ -64,13 +64,13 @@ fn run(program: &str, arguments: &[&str]) -> Output {
 #[test]
 fn interface_is_tuned_and_restored() {
     let Some(namespace) = Namespace::new() else { return };
-    namespace.within(&["sh", "-c", "echo 1 > /sys/class/net/takt0/queues/rx-1/rps_cpus"]).expect("root may");
+    namespace.within(&["sh", "-c", "echo 1 > /sys/class/net/takt0/queues/rx-1/rps_cpus"]).expect("as root");
     let directory = std::env::temp_dir();
     let file = |name: &str| directory.join(format!("{}-{name}", namespace.0)).display().to_string();
     let (plan, journal) = (file("plan.json"), file("journal"));
 
     let before = namespace.dump();
-    let text = namespace.takt("host plan --interface takt0").expect("it is there");
+    let text = namespace.takt("host plan --interface takt0").expect("it exists");
     assert!(text.contains("\"knob\": \"/sys/class/net/takt0/queues/rx-1/rps_cpus\""), "{text}");
     assert!(text.contains("ethtool/takt0/rx-usecs"), "what the driver lacks is named: {text}");
     assert!(!text.contains("a queue of takt0"), "it has two");
@@ -82,17 +82,14 @@ fn interface_is_tuned_and_restored() {
 
     let complaint = namespace.takt(&format!("host verify {plan}")).expect_err("not yet");
     assert!(complaint.contains("the value is \"1\""), "{complaint}");
-    namespace.takt(&format!("host apply {plan} --journal {journal}")).expect("root may");
-    namespace.takt(&format!("host apply {plan} --journal {journal}")).expect("twice is as once");
-    namespace.takt(&format!("host verify {plan}")).expect("it is so now");
+    namespace.takt(&format!("host apply {plan} --journal {journal}")).expect("as root");
+    namespace.takt(&format!("host apply {plan} --journal {journal}")).expect("idempotent");
+    namespace.takt(&format!("host verify {plan}")).expect("as planned");
     assert_ne!(namespace.dump(), before);
-    let said = namespace.takt(&format!("host revert --journal {journal}")).expect("it can be taken back");
+    let said = namespace.takt(&format!("host revert --journal {journal}")).expect("success");
     assert_eq!(said, "1 settings restored");
     assert_eq!(namespace.dump(), before);
-    assert_eq!(
-        namespace.takt(&format!("host revert --journal {journal}")).as_deref(),
-        Ok("0 settings restored")
-    );
+    assert_eq!(namespace.takt(&format!("host revert --journal {journal}")).as_deref(), Ok("0 settings restored"));
     std::fs::remove_file(plan).expect("it was written");
 }
 
@@ -113,7 +110,7 @@ fn apply_without_permission_reports_that_it_needs_root() {
         return not_run(why);
     }
     let set_mode = |path: &Path, mode| {
-        std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("it is ours");
+        std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("writable");
     };
     let directory = std::env::temp_dir().join(format!("takt-host-unprivileged-{}", std::process::id()));
     let (knob, locked) = (directory.join("proc/sys/net/core/rmem_max"), directory.join("locked"));
@@ -135,10 +132,10 @@ fn apply_without_permission_reports_that_it_needs_root() {
         assert_eq!(output.status.code(), Some(1), "{complaint}");
         assert!(complaint.contains(named) && complaint.contains("Permission denied"), "{complaint}");
         assert!(complaint.contains("need root"), "{complaint}");
-        assert_eq!(std::fs::read_to_string(&knob).expect("it is there"), "1\n");
+        assert_eq!(std::fs::read_to_string(&knob).expect("it exists"), "1\n");
     }
     set_mode(&locked, 0o755);
-    std::fs::remove_dir_all(&directory).expect("it is ours");
+    std::fs::remove_dir_all(&directory).expect("writable");
 }
 
 /// Plans and reverts queues for marked frames, and repeats that with the command that the doctor
@@ -151,7 +148,7 @@ fn marked_frames_get_a_queue_that_revert_removes() {
     let (plan, journal) = (file("plan.json"), file("journal"));
     let up = "for i in takt0 takt1; do echo 1 > /proc/sys/net/ipv6/conf/$i/disable_ipv6; ip link set $i up; done; \
         ip address add 10.78.0.1/24 dev takt0";
-    namespace.within(&["sh", "-c", up]).expect("root may");
+    namespace.within(&["sh", "-c", up]).expect("as root");
     let tree = || {
         namespace.within(&[
             "sh",
@@ -161,27 +158,27 @@ fn marked_frames_get_a_queue_that_revert_removes() {
     };
     let before = tree();
     let wish = "--interface takt0 --queue 1 --dscp 46,34";
-    let text = namespace.takt(&format!("host plan {wish}")).expect("it is there");
+    let text = namespace.takt(&format!("host plan {wish}")).expect("it exists");
     for lack in ["mqprio", "taprio", "rules of takt0 that steer received frames to queue 1"] {
         assert!(text.contains(lack), "{text}");
     }
     std::fs::write(&plan, &text).expect("the temporary directory can be written");
-    namespace.takt(&format!("host apply {plan} --journal {journal}")).expect("root may");
+    namespace.takt(&format!("host apply {plan} --journal {journal}")).expect("as root");
     let after = tree().expect("it can be read");
     assert!(after.contains("qdisc mq 1: root") && after.contains("queue 1 of 2 dscp 46,34"), "{after}");
-    namespace.takt(&format!("host verify {plan}")).expect("it is so now");
-    let said = namespace.takt(&format!("host verify {plan} --measure")).expect("they leave there");
+    namespace.takt(&format!("host verify {plan}")).expect("as planned");
+    let said = namespace.takt(&format!("host verify {plan} --measure")).expect("as planned");
     let counts = "takt0: queue 1 of 2 dscp 46,34: 64 of 64 marked frames and 0 of 32 others";
     assert!(said.ends_with(counts), "{said}");
     // The kernel now selects the queue by processor. Everything else still agrees with the plan.
-    namespace.within(&["sh", "-c", "echo 3 > /sys/class/net/takt0/queues/tx-0/xps_cpus"]).expect("root may");
-    let complaint = namespace.takt(&format!("host verify {plan} --measure")).expect_err("they leave through another queue");
+    namespace.within(&["sh", "-c", "echo 3 > /sys/class/net/takt0/queues/tx-0/xps_cpus"]).expect("as root");
+    let complaint = namespace.takt(&format!("host verify {plan} --measure")).expect_err("another queue");
     assert!(complaint.contains("marked frames of takt0 leave through a different queue"), "{complaint}");
-    namespace.within(&["sh", "-c", "echo 0 > /sys/class/net/takt0/queues/tx-0/xps_cpus"]).expect("root may");
-    namespace.within(&["tc", "filter", "del", "dev", "takt0", "egress"]).expect("root may");
-    let complaint = namespace.takt(&format!("host verify {plan}")).expect_err("somebody took it away");
+    namespace.within(&["sh", "-c", "echo 0 > /sys/class/net/takt0/queues/tx-0/xps_cpus"]).expect("as root");
+    namespace.within(&["tc", "filter", "del", "dev", "takt0", "egress"]).expect("as root");
+    let complaint = namespace.takt(&format!("host verify {plan}")).expect_err("the filter was removed");
     assert!(complaint.contains("steer/takt0 is not \"queue 1 of 2 dscp 46,34\": the value is \"none\""), "{complaint}");
-    namespace.takt(&format!("host revert --journal {journal}")).expect("it can be taken back");
+    namespace.takt(&format!("host revert --journal {journal}")).expect("success");
     assert_eq!(tree(), before);
     std::fs::remove_file(plan).expect("it was written");
 
@@ -197,7 +194,7 @@ fn marked_frames_get_a_queue_that_revert_removes() {
         namespace.within(&["sh", "-c", &command]).unwrap_or_else(|why| panic!("{command}: {why}"));
     }
     assert_eq!(tree().expect("it can be read"), after, "the commands do what the plan does");
-    std::fs::remove_file(journal).expect("some of them were noted");
+    std::fs::remove_file(journal).expect("some entries exist");
 }
 
 /// The first plan creates a missing queue and the second assigns it. One revert undoes both.
@@ -207,14 +204,14 @@ fn missing_queue_is_created_before_it_is_assigned() {
     let directory = std::env::temp_dir();
     let file = |name: &str| directory.join(format!("{}-{name}", namespace.0)).display().to_string();
     let (plan, journal) = (file("plan.json"), file("journal"));
-    namespace.within(&["sh", "-c", "ip link set takt0 up; ethtool -L takt0 rx 1 tx 1"]).expect("root may");
+    namespace.within(&["sh", "-c", "ip link set takt0 up; ethtool -L takt0 rx 1 tx 1"]).expect("as root");
     let there =
         || namespace.within(&["sh", "-c", "ethtool -l takt0; tc qdisc show dev takt0; ls /sys/class/net/takt0/queues"]);
     let before = there();
     let apply = || {
-        let text = namespace.takt("host plan --interface takt0 --queue 1 --dscp 46").expect("it is there");
+        let text = namespace.takt("host plan --interface takt0 --queue 1 --dscp 46").expect("it exists");
         std::fs::write(&plan, &text).expect("the temporary directory can be written");
-        namespace.takt(&format!("host apply {plan} --journal {journal}")).expect("root may");
+        namespace.takt(&format!("host apply {plan} --journal {journal}")).expect("as root");
         text
     };
     let first = apply();
@@ -225,11 +222,11 @@ fn missing_queue_is_created_before_it_is_assigned() {
     assert!(!first.contains("steer/takt0"), "{first}");
     let second = apply();
     assert!(second.contains("queue 1 of 2 dscp 46") && !second.contains("channels"), "{second}");
-    namespace.takt(&format!("host verify {plan}")).expect("it is so now");
-    namespace.takt(&format!("host revert --journal {journal}")).expect("it can be taken back");
+    namespace.takt(&format!("host verify {plan}")).expect("as planned");
+    namespace.takt(&format!("host revert --journal {journal}")).expect("success");
     assert_eq!(there(), before);
     // A queue that the driver cannot create is named with an alternative.
-    let text = namespace.takt("host plan --interface takt0 --queue 2 --dscp 46").expect("it is there");
+    let text = namespace.takt("host plan --interface takt0 --queue 2 --dscp 46").expect("it exists");
     assert!(text.contains("queue 2 of takt0") && text.contains("1 transmit queues and 1 receive queues"), "{text}");
     std::fs::remove_file(plan).expect("it was written");
 }

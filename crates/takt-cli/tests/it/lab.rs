@@ -56,7 +56,7 @@ fn lab_is_created_shown_used_and_removed() {
     let (_, status) = Takt::start(&format!("lab exec --lab {name} left -- false")).finish();
     assert_eq!(status.code(), Some(1), "the exit code is the program's");
     let (text, code) = Takt::start(&format!("lab exec --lab {name} middle -- true")).complaint();
-    assert!(text.contains("has no host \"middle\"; it has left, right, switches") && code == Some(2), "{text}");
+    assert!(text.contains("has no host \"middle\"; its hosts are left, right, switches") && code == Some(2), "{text}");
     let (text, code) = Takt::start(&format!("lab up {}", file.0.display())).complaint();
     assert!(text.contains(&format!("takt lab down {name}")) && code == Some(1), "{text}");
     let (_, status) = Takt::start(&format!("lab down {name}")).finish();

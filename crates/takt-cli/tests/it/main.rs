@@ -17,6 +17,7 @@ mod file;
 mod hardware_keys;
 mod host;
 mod idl;
+mod inspecting;
 mod isolation;
 mod joining;
 mod lab;

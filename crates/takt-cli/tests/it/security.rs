@@ -188,7 +188,7 @@ fn participant_may_do_what_its_options_say_and_nothing_else() {
     assert!(text.contains("governance has no domain_rule for domain 7"), "{text}");
     done(&format!("security participant {keys} silent"));
     let (publish, subscribe, text) = explained(&format!("{keys}/enclaves/silent"), "--topic Square");
-    assert!(!publish && !subscribe && text.contains("has a rule that allows something in domain 0"), "{text}");
+    assert!(!publish && !subscribe && text.contains("has an allow_rule for domain 0"), "{text}");
     let text = done(&format!("security explain {talker} --topic Square --publish"));
     assert!(!text.contains("subscribe"), "{text}");
     assert!(text.ends_with("A host without a key can neither read nor forge samples."), "{text}");

@@ -512,7 +512,7 @@ impl Participant {
     }
 
     /// Tries unreachable endpoints again after addresses of a participant or local interfaces have
-    /// changed.
+    /// changed, or a path through shared memory has opened.
     pub(super) fn match_unreachable(&mut self, now: Instant, prefix: GuidPrefix) {
         let from = Guid { prefix, entity_id: Guid::from_bytes([0; 16]).entity_id };
         let pairs: Vec<_> =
@@ -537,6 +537,8 @@ impl Participant {
     fn remember_refusal(&mut self, local: Guid, remote: Guid, topic_name: &str, reason: RefusalReason) {
         if reason == RefusalReason::Unreachable && self.unreachable.len() < UNREACHABLE_MAX {
             self.unreachable.insert((remote, local));
+            // Shared memory may be the only path, and the driver opens it on request.
+            self.begin_exchange(remote.prefix);
         }
         self.lift_refusal(local, remote);
         if self.refusals.len() >= self.ctx.limits.max_refusals {

@@ -3,7 +3,7 @@
 //! A participant announces a shared-memory locator among those of its user data. The driver is
 //! asked whether a transport leads there ([`Event::NeighbourAnnounced`]) under three conditions:
 //! the participant has validated an address of this host, this participant has such a locator too,
-//! and endpoints of both are matched. Until the driver confirms
+//! and endpoints of both are matched, or would be if the path were open. Until the driver confirms
 //! ([`Participant::handle_neighbour`]), and after it withdraws, data use the ordinary network path,
 //! so no participant becomes unreachable. Discovery traffic always uses the network path. The
 //! participant also has a shortcut to itself: its readers receive its own writers by shared memory.
@@ -77,7 +77,7 @@ impl Participant {
     }
 
     /// Records that an endpoint of a participant was matched with a local one, so that the two
-    /// exchange data.
+    /// exchange data, or that it lacks nothing but a path.
     pub(super) fn begin_exchange(&mut self, prefix: GuidPrefix) {
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return };
         if let Some(remote) = self.remotes.get_mut(index).filter(|remote| !remote.exchanges) {
@@ -98,9 +98,9 @@ impl Participant {
     }
 
     /// Sets whether datagrams reach this locator. Answers [`Event::NeighbourAnnounced`], and
-    /// reports later changes. Takes steps for each remote participant, and for each endpoint and
+    /// reports later changes. Endpoints that only this path connects are matched. Takes steps for each remote participant, and for each endpoint and
     /// each match of that one.
-    pub fn handle_neighbour(&mut self, locator: &Locator, is_reached: bool) {
+    pub fn handle_neighbour(&mut self, now: Instant, locator: &Locator, is_reached: bool) {
         self.ctx.work.steps(self.remotes.len());
         let home = self.shortcut_home.as_mut().map(|shortcut| (self.header.prefix, shortcut));
         let others = self.remotes.iter_mut();
@@ -111,6 +111,9 @@ impl Participant {
             && before != is_reached
         {
             self.follow(prefix);
+            if is_reached {
+                self.match_unreachable(now, prefix);
+            }
         }
     }
 

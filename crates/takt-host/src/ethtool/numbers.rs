@@ -130,11 +130,11 @@ mod tests {
             }
             Ok(())
         };
-        let ntuple = Parameter::named("ntuple").expect("it stands in the table");
-        assert_eq!(read(&driver, "eth0", ntuple).expect("it can be"), 0);
-        write(&driver, "eth0", ntuple, 1).expect("it can be");
-        assert_eq!((read(&driver, "eth0", ntuple).expect("it can be"), flags.get()), (1, 1 << 27 | 1 << 15));
-        let other = Parameter::named("rx-channels").expect("it stands in the table");
+        let ntuple = Parameter::named("ntuple").expect("a known parameter");
+        assert_eq!(read(&driver, "eth0", ntuple).expect("success"), 0);
+        write(&driver, "eth0", ntuple, 1).expect("success");
+        assert_eq!((read(&driver, "eth0", ntuple).expect("success"), flags.get()), (1, 1 << 27 | 1 << 15));
+        let other = Parameter::named("rx-channels").expect("a known parameter");
         assert_eq!(read(&driver, "eth0", other).map_err(|e| e.kind()), Err(io::ErrorKind::Unsupported));
     }
 }

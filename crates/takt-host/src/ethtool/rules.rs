@@ -184,21 +184,21 @@ mod tests {
             }
             Ok(())
         };
-        assert_eq!(read(&driver, "eth0", 7).expect("it can be"), "none");
+        assert_eq!(read(&driver, "eth0", 7).expect("success"), "none");
         for rule in ["udp4 dscp 46 queue 3", "udp6 dscp 0 queue 1", "vlan pcp 7 queue 2"] {
-            write(&driver, "eth0", 7, rule).expect("it can be");
-            assert_eq!(read(&driver, "eth0", 7).expect("it can be"), rule);
+            write(&driver, "eth0", 7, rule).expect("success");
+            assert_eq!(read(&driver, "eth0", 7).expect("success"), rule);
         }
-        assert_eq!(table(&driver, "eth0").expect("it can be"), (64, vec![7]));
+        assert_eq!(table(&driver, "eth0").expect("success"), (64, vec![7]));
         // Rule of another program: only TCP to port 80.
         let mut other = octets("udp4 dscp 46 queue 3", 7).expect("a rule");
         other[0] = 1;
         rules.borrow_mut().insert(7, other.clone());
-        let text = read(&driver, "eth0", 7).expect("it can be");
+        let text = read(&driver, "eth0", 7).expect("success");
         assert!(text.starts_with("octets 01000000"), "{text}");
-        write(&driver, "eth0", 7, "none").expect("it can be");
-        assert!(table(&driver, "eth0").expect("it can be").1.is_empty());
-        write(&driver, "eth0", 7, &text).expect("it can be");
+        write(&driver, "eth0", 7, "none").expect("success");
+        assert!(table(&driver, "eth0").expect("success").1.is_empty());
+        write(&driver, "eth0", 7, &text).expect("success");
         assert_eq!(rules.borrow()[&7], other);
         for wrong in ["", "udp4", "udp4 dscp 64 queue 3", "vlan pcp 8 queue 1", "octets 00"] {
             assert_eq!(write(&driver, "eth0", 7, wrong).map_err(|e| e.kind()), Err(io::ErrorKind::InvalidInput));

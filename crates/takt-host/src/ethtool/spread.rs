@@ -87,11 +87,11 @@ mod tests {
             }
             Ok(())
         };
-        assert_eq!(read(&driver, "eth0").expect("it can be"), "default");
-        write(&driver, "eth0", &without(8, 3, 4)).expect("it can be");
-        assert_eq!(read(&driver, "eth0").expect("it can be"), "0,1,2,0,1,2,0,1");
-        write(&driver, "eth0", "default").expect("it can be");
-        assert_eq!(read(&driver, "eth0").expect("it can be"), "default");
+        assert_eq!(read(&driver, "eth0").expect("success"), "default");
+        write(&driver, "eth0", &without(8, 3, 4)).expect("success");
+        assert_eq!(read(&driver, "eth0").expect("success"), "0,1,2,0,1,2,0,1");
+        write(&driver, "eth0", "default").expect("success");
+        assert_eq!(read(&driver, "eth0").expect("success"), "default");
         assert_eq!(write(&driver, "eth0", "1,x").map_err(|e| e.kind()), Err(io::ErrorKind::InvalidInput));
     }
 }

@@ -37,7 +37,7 @@ impl Planner<'_> {
         let base = format!("/sys/class/net/{name}");
         let none = "nothing: the driver raises an interrupt per frame, or polls";
         for parameter in ["adaptive-rx", "adaptive-tx", "rx-usecs", "tx-usecs"] {
-            let parameter = Parameter::named(parameter).expect("it stands in the table");
+            let parameter = Parameter::named(parameter).expect("a known parameter");
             self.set(Knob::Ethtool(name.clone(), parameter), "0", "each frame raises an interrupt at once", none);
         }
         let (deferred, why) = match wish.busy_poll_us {
@@ -57,7 +57,7 @@ impl Planner<'_> {
             self.set(knob, "0", "the processor that receives the interrupt processes the frames", NOT_HERE);
         }
         if facts.rx_queues < 2 {
-            let instead = "AF_XDP for real-time traffic (docs/guide/xdp.md); for egress, priority of marked frames: --dscp 46 --line-rate RATE";
+            let instead = "AF_XDP (docs/guide/xdp.md); for egress, priority of marked frames: --dscp 46 --line-rate RATE";
             self.lack(&format!("a queue of {name} only for real-time traffic"), "the interface has one queue", instead);
         }
         self.traffic(facts, wish, others);

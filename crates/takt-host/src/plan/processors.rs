@@ -13,7 +13,7 @@ const CONTROL_GROUP: &str = "/sys/fs/cgroup/takt";
 impl Planner<'_> {
     pub(super) fn kernel(&mut self, facts: &Facts, wish: &Wish) {
         if !facts.is_preempt_rt {
-            let instead = "install a kernel with PREEMPT_RT (Debian: linux-image-rt-amd64); without it kernel work can delay threads by milliseconds";
+            let instead = "install a kernel with PREEMPT_RT (Debian: linux-image-rt-amd64); other kernels delay threads by milliseconds";
             self.lack("PREEMPT_RT", "/sys/kernel/realtime is not 1", instead);
         }
         let shared =
@@ -81,7 +81,7 @@ impl Planner<'_> {
     pub(super) fn processor(&mut self, cpu: usize) {
         let base = format!("/sys/devices/system/cpu/cpu{cpu}");
         let governor = Knob::file(format!("{base}/cpufreq/scaling_governor"));
-        let instead = "this kernel does not control the frequency: configure it in the firmware, or on the host of the virtual machine";
+        let instead = "configure the frequency in the firmware, or on the host of the virtual machine";
         self.set(governor, "performance", "the processor keeps its maximum frequency", instead);
         let idle = format!("{base}/cpuidle");
         let states = self.machine.names(&idle);

@@ -118,7 +118,7 @@ impl Planner<'_> {
             Ok(false) => {
                 let option = kind.to_uppercase();
                 format!(
-                    "not supported by this kernel (CONFIG_NET_SCH_{option}; the module sch_{kind} may be in a separate package)"
+                    "not supported by this kernel (CONFIG_NET_SCH_{option}, module sch_{kind}, maybe in a separate package)"
                 )
             }
             Err(why) => format!("the query failed: {why}"),
@@ -179,7 +179,7 @@ impl Planner<'_> {
         let of_pcp = wish.pcp.iter().map(|pcp| format!("vlan pcp {pcp}"));
         let wanted = of_dscp.chain(of_pcp).map(|rule| format!("{rule} queue {queue}"));
         let mut free = (0..size).filter(|place| !taken.contains(place));
-        let ntuple = Parameter::named("ntuple").expect("it stands in the table");
+        let ntuple = Parameter::named("ntuple").expect("a known parameter");
         self.set(Knob::Ethtool(name.clone(), ntuple), "1", "receive rules are active", instead);
         for rule in wanted.filter(|rule| !there.contains(rule)) {
             match free.next() {
@@ -209,7 +209,7 @@ impl Planner<'_> {
         let what = format!("queue {queue} of {name}");
         let wanted = (queue + 1).max(2);
         for kinds in [&["combined-channels"][..], &["rx-channels", "tx-channels"]] {
-            let parameters = kinds.iter().map(|kind| Parameter::named(kind).expect("it stands in the table"));
+            let parameters = kinds.iter().map(|kind| Parameter::named(kind).expect("a known parameter"));
             let parameters: Vec<_> = parameters.collect();
             let has_room =
                 |parameter: &Parameter| numbers::read_max(&driver, name, *parameter).is_ok_and(|max| max >= wanted);

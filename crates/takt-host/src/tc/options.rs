@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn text_round_trips_and_settings_without_a_text_form_stay_octets() {
         let there_and_back = |kind: &str, is_class: bool, text: &str| {
-            let octets = octets(kind, is_class, &text.split(' ').collect::<Vec<_>>()).expect("it makes sense");
+            let octets = octets(kind, is_class, &text.split(' ').collect::<Vec<_>>()).expect("a valid text");
             assert_eq!(words(kind, is_class, &octets), text);
             octets
         };
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn class_equals_that_of_tc() {
         let words = "rate 1000 ceil 12500000 burst_ticks 25000000 cburst_ticks 2000 quantum 1514 prio 0 overhead 24";
-        let octets = octets("htb", true, &words.split(' ').collect::<Vec<_>>()).expect("it makes sense");
+        let octets = octets("htb", true, &words.split(' ').collect::<Vec<_>>()).expect("a valid text");
         let said = [
             0x30, 0x00, 0x01, 0x00, 0x00, 0x01, 0x18, 0x00, 0x00, 0x00, 0x00, 0x00, 0xe8, 0x03, 0x00, 0x00, 0x00, 0x01,
             0x18, 0x00, 0x00, 0x00, 0x00, 0x00, 0x20, 0xbc, 0xbe, 0x00, 0x40, 0x78, 0x7d, 0x01, 0xd0, 0x07, 0x00, 0x00,

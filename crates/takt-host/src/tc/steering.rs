@@ -347,7 +347,7 @@ mod tests {
         for text in
             ["queue 3 of 4 dscp 46,34 pcp 5", "class 1:10 dscp 46", "queue 0 of 2 pcp 7", "priority 5 dscp 46 pcp 5"]
         {
-            assert_eq!(text.parse::<Steering>().expect("it makes sense").to_string(), text);
+            assert_eq!(text.parse::<Steering>().expect("a valid text").to_string(), text);
         }
         for text in [
             "",
@@ -375,7 +375,7 @@ mod tests {
         for text in
             ["queue 3 of 4 dscp 46,34 pcp 5", "class 1:10 dscp 46", "queue 0 of 2 pcp 7", "priority 5 dscp 46 pcp 5"]
         {
-            load(&program(&text.parse().expect("it makes sense"))).unwrap_or_else(|why| panic!("{text}: {why}"));
+            load(&program(&text.parse().expect("a valid text"))).unwrap_or_else(|why| panic!("{text}: {why}"));
         }
     }
 }

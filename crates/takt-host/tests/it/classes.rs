@@ -40,7 +40,7 @@ fn wish(more: Wish) -> Wish {
 /// Returns the changes of a plan that concern the interface.
 fn plan(wish: &Wish) -> Plan {
     let machine = Machine::default();
-    let mut plan = Plan::new(&machine, &Facts::of(&machine), wish).expect("it is possible");
+    let mut plan = Plan::new(&machine, &Facts::of(&machine), wish).expect("valid request");
     plan.changes.retain(|change| change.knob.to_string().contains("takt0"));
     plan
 }
@@ -63,7 +63,7 @@ fn of_tree(tree: &str) -> Plan {
 /// Applies a plan, runs a function, and reverts the plan.
 fn with(plan: &Plan, then: impl FnOnce()) {
     let path = std::env::temp_dir().join(format!("takt-host-classes-{}", std::process::id()));
-    let mut journal = Journal::open(path).expect("nobody else has it");
+    let mut journal = Journal::open(path).expect("not locked");
     let machine = Machine::default();
     apply(&machine, plan, &mut journal).unwrap_or_else(|why| panic!("{why}"));
     let differ = verify(&machine, plan);
@@ -91,7 +91,7 @@ fn socket(transport_priority: i32) -> UdpSocket {
 
 fn send(transport_priority: i32) {
     for port in 0..COUNT {
-        socket(transport_priority).send_to(&[0; 40], ("10.77.0.2", 9000 + port as u16)).expect("there is a way");
+        socket(transport_priority).send_to(&[0; 40], ("10.77.0.2", 9000 + port as u16)).expect("a route exists");
     }
 }
 
@@ -313,7 +313,7 @@ fn planned(what: &str) {
     // alternative.
     let card = plan_of(Wish { queue: Some(3), has_offload: true, ..Wish::default() });
     let path = std::env::temp_dir().join(format!("takt-host-card-{}", std::process::id()));
-    let mut journal = Journal::open(path).expect("nobody else has it");
+    let mut journal = Journal::open(path).expect("not locked");
     let why = apply(&Machine::default(), &card, &mut journal).expect_err("not supported by the card").to_string();
     assert!(why.contains("hw 1 mode channel") && why.contains("a plan without --offload"), "{why}");
     revert(&Machine::default(), journal).expect("the journal can be ended");

@@ -30,7 +30,7 @@ impl Card {
             not_run(format!("no simulated card (netdevsim) can be made, and {CARD} names none"));
             return None;
         }
-        std::fs::write(new_device, format!("{} 1 4", number())).expect("root may make a card");
+        std::fs::write(new_device, format!("{} 1 4", number())).expect("root can create a device");
         let directory = format!("/sys/bus/netdevsim/devices/netdevsim{}/net", number());
         let name = std::fs::read_dir(directory).expect("it was made").flatten().next().expect("it has a port");
         Some(Self { name: name.file_name().into_string().expect("ASCII"), is_made: true })
@@ -73,7 +73,7 @@ fn coalescing_that_was_set_is_shown_by_ethtool_and_restored() {
         let former = card.value(name);
         let wanted = if former == "20" { "30" } else { "20" };
         let plan = Plan { changes: vec![card.change(name, wanted)], lacks: Vec::new() };
-        let mut journal = Journal::open(&path).expect("nobody else has it");
+        let mut journal = Journal::open(&path).expect("not locked");
         if former == "n/a" {
             let why = apply(&machine, &plan, &mut journal).expect_err("not supported by the driver").to_string();
             assert!(why.contains("not supported"), "{why}");

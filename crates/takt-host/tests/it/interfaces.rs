@@ -32,7 +32,7 @@ fn the_actor() {
         }
     };
     let machine = Machine::default();
-    let mut journal = Journal::open(directory.join("journal")).expect("nobody else has it");
+    let mut journal = Journal::open(directory.join("journal")).expect("not locked");
     match fs::read_to_string(directory.join("plan")) {
         Ok(plan) => {
             let plan: Plan = serde_json::from_str(&plan).expect("a plan");
@@ -91,7 +91,7 @@ fn apply(namespace: &Namespace, files: &Files, changes: &[(&str, &str)], at: u32
     };
     let plan = Plan { changes: changes.iter().map(change).collect(), lacks: Vec::new() };
     let path = files.0.join("plan");
-    fs::write(&path, serde_json::to_string(&plan).expect("it can be written")).expect("it is ours");
+    fs::write(&path, serde_json::to_string(&plan).expect("it can be written")).expect("writable");
     let is_done = is_done(&act(namespace, &files.0, at));
     fs::remove_file(path).expect("it was written");
     is_done
@@ -274,7 +274,7 @@ fn tree_that_cannot_be_restored_is_not_changed() {
     let plan = |changes: &[(&str, &str)]| {
         let change = |(knob, to): &(&str, &str)| serde_json::json!({"knob": knob, "from": "", "to": to, "why": ""});
         let changes: Vec<_> = changes.iter().map(change).collect();
-        fs::write(files.0.join("plan"), serde_json::json!({ "changes": changes }).to_string()).expect("it is ours");
+        fs::write(files.0.join("plan"), serde_json::json!({ "changes": changes }).to_string()).expect("writable");
         let output = act(&namespace, &files.0, NEVER);
         assert!(!output.status.success());
         String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout)

@@ -10,7 +10,7 @@ fn wish() -> Wish {
 
 fn plan(tree: &Tree) -> Plan {
     let machine = tree.machine();
-    Plan::new(&machine, &Facts::of(&machine), &wish()).expect("it is possible")
+    Plan::new(&machine, &Facts::of(&machine), &wish()).expect("valid request")
 }
 
 fn changes(plan: &Plan) -> Vec<String> {
@@ -69,7 +69,7 @@ fn without_processors_only_sockets_and_the_interface_are_planned() {
     let tree = Tree::new("small");
     let machine = tree.machine();
     let wish = Wish { cpus: Vec::new(), ..wish() };
-    let plan = Plan::new(&machine, &Facts::of(&machine), &wish).expect("it is possible");
+    let plan = Plan::new(&machine, &Facts::of(&machine), &wish).expect("valid request");
     assert!(changes(&plan).iter().all(|change| change.contains("/net/")), "{plan:?}");
     assert_eq!(plan.changes.len(), 4);
 }
@@ -81,7 +81,7 @@ fn impossible_requests_are_refused() {
     let facts = Facts::of(&machine);
     let refused = |cpus: &[usize], interface: &str| {
         let wish = Wish { cpus: cpus.to_vec(), interface: Some(interface.into()), ..Wish::default() };
-        Plan::new(&machine, &facts, &wish).expect_err("it is not possible").to_string()
+        Plan::new(&machine, &facts, &wish).expect_err("invalid request").to_string()
     };
     assert_eq!(refused(&[4], "takt0"), "processor 4 is not online; the online processors are 0-3");
     assert_eq!(refused(&[0, 1, 2, 3], "takt0"), "at least one processor must remain for other threads");
@@ -96,7 +96,7 @@ fn control_group_has_its_processors_exclusively() {
     let machine = tree.machine();
     let wish = Wish { has_control_group: true, ..wish() };
     let planned = |tree: &Tree| {
-        let plan = Plan::new(&tree.machine(), &Facts::of(&machine), &wish).expect("it is possible");
+        let plan = Plan::new(&tree.machine(), &Facts::of(&machine), &wish).expect("valid request");
         let mut changes = changes(&plan);
         changes.retain(|change| change.contains("cgroup"));
         (changes, plan.lacks.into_iter().find(|lack| lack.what.contains("control groups")))
@@ -127,7 +127,7 @@ fn sockets_poll_for_the_requested_time() {
     tree.write("sys/class/net/takt0/threaded", "1\n");
     let machine = tree.machine();
     let wish = Wish { busy_poll_us: Some(50), cpus: Vec::new(), ..wish() };
-    let plan = Plan::new(&machine, &Facts::of(&machine), &wish).expect("it is possible");
+    let plan = Plan::new(&machine, &Facts::of(&machine), &wish).expect("valid request");
     // The tree has PREEMPT_RT, where a driver thread may be preferable, and its interrupts are
     // already deferred.
     assert_eq!(
@@ -139,7 +139,7 @@ fn sockets_poll_for_the_requested_time() {
         ]
     );
     tree.remove("sys/kernel/realtime");
-    let plan = Plan::new(&machine, &Facts::of(&machine), &wish).expect("it is possible");
+    let plan = Plan::new(&machine, &Facts::of(&machine), &wish).expect("valid request");
     assert!(changes(&plan).contains(&"/sys/class/net/takt0/threaded 1 -> 0".to_owned()), "{plan:?}");
 }
 
@@ -154,7 +154,7 @@ fn only_interrupts_of_the_queue_move_to_the_real_time_processor() {
     tree.write("sys/class/net/takt0/queues/tx-1/xps_cpus", "0\n");
     let machine = tree.machine();
     let wish = Wish { queue: Some(1), ..wish() };
-    let plan = Plan::new(&machine, &Facts::of(&machine), &wish).expect("it is possible");
+    let plan = Plan::new(&machine, &Facts::of(&machine), &wish).expect("valid request");
     let changes = changes(&plan);
     let of = |start: &str| changes.iter().filter(|change| change.starts_with(start)).cloned().collect::<Vec<_>>();
     assert_eq!(of("/proc/irq/4"), ["/proc/irq/40/smp_affinity_list 3 -> 0-2", "/proc/irq/41/smp_affinity_list 1 -> 3"]);
@@ -181,7 +181,7 @@ fn contradictory_requests_are_refused() {
         (on(Wish { line_rate_bits: Some(1_000_000), ..none.clone() }), "a line rate requires marks"),
         (on(Wish { line_rate_bits: Some(1), dscp: vec![46], ..none }), "expected a line rate from"),
     ] {
-        let refused = Plan::new(&machine, &facts, &wish).expect_err("it makes no sense").to_string();
+        let refused = Plan::new(&machine, &facts, &wish).expect_err("contradictory").to_string();
         assert!(refused.contains(why), "{refused}");
     }
 }

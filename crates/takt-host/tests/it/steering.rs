@@ -24,17 +24,17 @@ fn the_sender() {
     let interface = Some("takt0".to_owned());
     let wish = Wish { interface, queue, line_rate_bits, dscp: vec![46, 34], pcp: vec![5], ..Wish::default() };
     let machine = Machine::default();
-    let mut plan = Plan::new(&machine, &Facts::of(&machine), &wish).expect("it is possible");
+    let mut plan = Plan::new(&machine, &Facts::of(&machine), &wish).expect("valid request");
     plan.changes.retain(|change| change.knob.to_string().contains("takt0"));
     let path = std::env::temp_dir().join(format!("takt-host-steering-{}", std::process::id()));
-    let mut journal = Journal::open(path).expect("nobody else has it");
+    let mut journal = Journal::open(path).expect("not locked");
     apply(&machine, &plan, &mut journal).unwrap_or_else(|why| panic!("{why}"));
     for dscp in [0_i32, 46, 0, 34, 10] {
         for port in 0..COUNT {
             // Each socket is a different flow.
             let socket = UdpSocket::bind("10.77.0.1:0").expect("the address is there");
             set_tos(&socket, dscp << 2);
-            socket.send_to(b"frame", ("10.77.0.2", 9000 + port as u16)).expect("there is a way");
+            socket.send_to(b"frame", ("10.77.0.2", 9000 + port as u16)).expect("a route exists");
         }
     }
     let packets = Packets::new();
@@ -60,10 +60,10 @@ fn the_crowd() {
     let interface = Some("takt0".to_owned());
     let wish = Wish { interface, line_rate_bits: Some(2_000_000), dscp: vec![46], ..Wish::default() };
     let machine = Machine::default();
-    let mut plan = Plan::new(&machine, &Facts::of(&machine), &wish).expect("it is possible");
+    let mut plan = Plan::new(&machine, &Facts::of(&machine), &wish).expect("valid request");
     plan.changes.retain(|change| change.knob.to_string().contains("takt0"));
     let path = std::env::temp_dir().join(format!("takt-host-crowd-{}", std::process::id()));
-    let mut journal = Journal::open(path).expect("nobody else has it");
+    let mut journal = Journal::open(path).expect("not locked");
     apply(&machine, &plan, &mut journal).unwrap_or_else(|why| panic!("{why}"));
     let other_end = Packets::at(c"takt1", libc::ETH_P_IP as u16);
     let send = |tos: i32, count: usize| {
@@ -71,7 +71,7 @@ fn the_crowd() {
         let socket = UdpSocket::bind("10.77.0.1:0").expect("the address is there");
         set_tos(&socket, tos);
         for _ in 0..count {
-            socket.send_to(&[7; 1000], "10.77.0.2:9000").expect("there is a way");
+            socket.send_to(&[7; 1000], "10.77.0.2:9000").expect("a route exists");
         }
     };
     (0..UNMARKED / 20).for_each(|_| send(0, 20));
@@ -97,7 +97,7 @@ fn marked_frames_overtake_queued_frames() {
     let output = namespace.test(CROWD, &[(WISH, "crowd".to_owned())]);
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    let order = said.lines().find_map(|line| line.strip_prefix("ORDER ")).expect("it says so");
+    let order = said.lines().find_map(|line| line.strip_prefix("ORDER ")).expect("the line is printed");
     let last = order.rfind('M').expect("they arrive");
     assert_eq!(order.matches('M').count(), MARKED);
     assert!(order.len() - last > UNMARKED / 6, "sent last, and not overtaken by what waited: {order}");
@@ -191,7 +191,7 @@ fn counts(wish: &str) -> Option<Vec<(String, u64)>> {
     let output = namespace.test(ACTOR, &[(WISH, wish.to_owned())]);
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    let line = said.lines().find_map(|line| line.strip_prefix("COUNTS ")).expect("it says so");
+    let line = said.lines().find_map(|line| line.strip_prefix("COUNTS ")).expect("the line is printed");
     let value: serde_json::Value = serde_json::from_str(line).expect("JSON");
     let leaf = |one: &serde_json::Value| Some((one["handle"].as_str()?.to_owned(), one["packets"].as_u64()?));
     Some(value.as_array().expect("a list").iter().filter_map(leaf).collect())

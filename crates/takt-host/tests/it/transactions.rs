@@ -15,7 +15,7 @@ use super::tree::Tree;
 fn plan(tree: &Tree) -> Plan {
     let machine = tree.machine();
     let wish = Wish { cpus: vec![3], interface: Some("takt0".into()), ..Wish::default() };
-    Plan::new(&machine, &Facts::of(&machine), &wish).expect("it is possible")
+    Plan::new(&machine, &Facts::of(&machine), &wish).expect("valid request")
 }
 
 fn change(knob: &str, to: &str) -> Change {
@@ -58,7 +58,7 @@ fn failed_change_reverts_the_previous_ones() {
     let tree = Tree::new("fails");
     let (before, mut plan) = (tree.dump(), plan(&tree));
     plan.changes.push(change("/proc/sys/net/ipv4/nothing", "1"));
-    let why = apply(&tree.machine(), &plan, &mut tree.journal()).expect_err("there is no such file");
+    let why = apply(&tree.machine(), &plan, &mut tree.journal()).expect_err("the file does not exist");
     let NotApplied::Change(failure, left) = &why else { panic!("{why}") };
     assert_eq!((failure.why.kind(), left.len()), (ErrorKind::NotFound, 0), "{why}");
     assert!(why.to_string().starts_with("/proc/sys/net/ipv4/nothing is not \"1\": "), "{why}");
@@ -71,7 +71,7 @@ fn failed_change_reverts_the_previous_ones() {
 fn only_one_process_at_a_time_opens_the_journal() {
     let tree = Tree::new("alone");
     let journal = tree.journal();
-    let refused = Journal::open(tree.journal_path()).map(drop).expect_err("it is taken");
+    let refused = Journal::open(tree.journal_path()).map(drop).expect_err("the journal is locked");
     assert_eq!(refused.kind(), ErrorKind::WouldBlock);
     drop(journal);
     drop(tree.journal());
@@ -84,12 +84,12 @@ fn incomplete_last_line_is_ignored() {
     apply(&tree.machine(), &plan(&tree), &mut tree.journal()).expect("it can be applied");
     let whole = std::fs::read(tree.journal_path()).expect("it was written");
     let noted = tree.journal().formers().len();
-    std::fs::write(tree.journal_path(), [&whole[..], b"{\"knob\":\"/proc/sys/vm/st"].concat()).expect("it can be");
+    std::fs::write(tree.journal_path(), [&whole[..], b"{\"knob\":\"/proc/sys/vm/st"].concat()).expect("success");
     assert_eq!(tree.journal().formers().len(), noted);
-    std::fs::write(tree.journal_path(), [&whole[..], b"nonsense\n"].concat()).expect("it can be");
+    std::fs::write(tree.journal_path(), [&whole[..], b"nonsense\n"].concat()).expect("success");
     let refused = Journal::open(tree.journal_path()).map(drop).expect_err("a whole line");
     assert_eq!(refused.kind(), ErrorKind::InvalidData);
-    std::fs::write(tree.journal_path(), whole).expect("it can be");
+    std::fs::write(tree.journal_path(), whole).expect("success");
     reverted(&tree);
     assert_eq!(tree.dump(), before);
 }
@@ -100,13 +100,13 @@ fn directories_are_created_and_removed() {
     tree.write("sys/fs/cgroup/cgroup.controllers", "cpuset\n");
     let group = tree.root().join("sys/fs/cgroup/takt");
     let plan = Plan { changes: vec![change("/sys/fs/cgroup/takt/", "there")], lacks: Vec::new() };
-    apply(&tree.machine(), &plan, &mut tree.journal()).expect("it can be made");
+    apply(&tree.machine(), &plan, &mut tree.journal()).expect("success");
     assert!(group.is_dir() && verify(&tree.machine(), &plan).is_empty());
     // A group with processes remains, and so does its note.
-    std::fs::write(group.join("process"), "").expect("it is ours");
+    std::fs::write(group.join("process"), "").expect("writable");
     let failures = revert(&tree.machine(), tree.journal()).expect("the journal can be kept");
     assert_eq!((failures.len(), tree.journal_path().exists()), (1, true));
-    std::fs::remove_file(group.join("process")).expect("it is there");
+    std::fs::remove_file(group.join("process")).expect("it exists");
     reverted(&tree);
     assert!(!group.exists());
 }
@@ -133,8 +133,8 @@ fn a_kill_at_any_moment_can_be_taken_back() {
         let path = std::path::Path::new(&root).join("run/host.journal");
         loop {
             let wish = Wish { cpus: vec![3], interface: Some("takt0".into()), ..Wish::default() };
-            let plan = Plan::new(&machine, &Facts::of(&machine), &wish).expect("it is possible");
-            let mut journal = Journal::open(&path).expect("nobody else has it");
+            let plan = Plan::new(&machine, &Facts::of(&machine), &wish).expect("valid request");
+            let mut journal = Journal::open(&path).expect("not locked");
             println!("applying");
             apply(&machine, &plan, &mut journal).expect("it can be applied");
             revert(&machine, journal).expect("the journal can be ended");
@@ -201,7 +201,7 @@ fn failed_revert_keeps_values_changed_before_the_next_attempt() {
         .expect("it can be set");
     // The knob cannot be restored while a directory is in its place.
     tree.remove(knob);
-    std::fs::create_dir(tree.root().join(knob)).expect("the place is free");
+    std::fs::create_dir(tree.root().join(knob)).expect("the location is free");
     let failures = revert(&tree.machine(), tree.journal()).expect("the journal can be kept");
     assert_eq!((failures.len(), tree.journal_path().exists()), (1, true));
     std::fs::remove_dir(tree.root().join(knob)).expect("it is empty");
@@ -215,7 +215,7 @@ fn failed_revert_keeps_values_changed_before_the_next_attempt() {
 fn reverted_apply_leaves_no_notes() {
     let tree = Tree::new("notes");
     let plan = plan_of(&[("/proc/sys/vm/stat_interval", "120"), ("/proc/sys/net/ipv4/nothing", "1")]);
-    apply(&tree.machine(), &plan, &mut tree.journal()).expect_err("there is no such file");
+    apply(&tree.machine(), &plan, &mut tree.journal()).expect_err("the file does not exist");
     assert_eq!(tree.journal().formers(), []);
     // An administrator sets a value that was never applied.
     tree.write("proc/sys/vm/stat_interval", "60\n");
@@ -224,8 +224,8 @@ fn reverted_apply_leaves_no_notes() {
 
     // A value that an earlier apply set is still its own after a later one was reverted.
     tree.write("proc/sys/vm/stat_interval", "1\n");
-    apply(&tree.machine(), &plan_of(&[("/proc/sys/vm/stat_interval", "30")]), &mut tree.journal()).expect("it can be");
-    apply(&tree.machine(), &plan, &mut tree.journal()).expect_err("there is no such file");
+    apply(&tree.machine(), &plan_of(&[("/proc/sys/vm/stat_interval", "30")]), &mut tree.journal()).expect("success");
+    apply(&tree.machine(), &plan, &mut tree.journal()).expect_err("the file does not exist");
     assert_eq!(tree.read("proc/sys/vm/stat_interval"), "30");
     reverted(&tree);
     assert_eq!(tree.read("proc/sys/vm/stat_interval"), "1");
@@ -237,9 +237,9 @@ fn links_that_leave_their_root_are_not_followed() {
     let tree = Tree::new("links");
     tree.write("etc/secret", "old\n");
     tree.write("sys/devices/pci/value", "old\n");
-    symlink(tree.root().join("etc"), tree.root().join("sys/outside")).expect("it is ours");
-    symlink("../../etc/secret", tree.root().join("sys/kernel/file")).expect("it is ours");
-    symlink("../devices/pci", tree.root().join("sys/kernel/inside")).expect("it is ours");
+    symlink(tree.root().join("etc"), tree.root().join("sys/outside")).expect("writable");
+    symlink("../../etc/secret", tree.root().join("sys/kernel/file")).expect("writable");
+    symlink("../devices/pci", tree.root().join("sys/kernel/inside")).expect("writable");
     for (knob, to) in [("/sys/outside/secret", "new"), ("/sys/kernel/file", "new"), ("/sys/outside/group/", "there")] {
         let why = apply(&tree.machine(), &plan_of(&[(knob, to)]), &mut tree.journal()).expect_err(knob);
         let NotApplied::Change(failure, left) = &why else { panic!("{why}") };
@@ -256,13 +256,13 @@ fn links_that_leave_their_root_are_not_followed() {
 fn link_to_a_setting_that_runs_code_is_not_followed() {
     let tree = Tree::new("code");
     tree.write("proc/sys/kernel/core_pattern", "core\n");
-    std::os::unix::fs::symlink("core_pattern", tree.root().join("proc/sys/kernel/harmless")).expect("it is ours");
+    std::os::unix::fs::symlink("core_pattern", tree.root().join("proc/sys/kernel/harmless")).expect("writable");
     let plan = plan_of(&[("/proc/sys/kernel/harmless", "|/tmp/program")]);
-    let why = apply(&tree.machine(), &plan, &mut tree.journal()).expect_err("it leads to a forbidden file");
+    let why = apply(&tree.machine(), &plan, &mut tree.journal()).expect_err("forbidden file");
     let NotApplied::Change(failure, left) = &why else { panic!("{why}") };
     assert_eq!((failure.why.kind(), left.len()), (ErrorKind::PermissionDenied, 0), "{why}");
     let text = failure.why.to_string();
-    assert!(text.contains("/proc/sys/kernel/core_pattern may not be set by a plan"), "{text}");
+    assert!(text.contains("a plan may not set /proc/sys/kernel/core_pattern"), "{text}");
     assert_eq!(tree.read("proc/sys/kernel/core_pattern"), "core");
 }
 
@@ -287,7 +287,7 @@ fn journal_on_a_full_disk_refuses_changes_and_stays_whole() {
 fn fill_journal() {
     let tree = Tree::new("full");
     let disk = tree.root().join("run");
-    std::fs::create_dir_all(&disk).expect("it is ours");
+    std::fs::create_dir_all(&disk).expect("writable");
     // One page, which some forty notes fill.
     let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=4k", "none"]).arg(&disk).status();
     assert!(mounted.expect("it can be run").success());

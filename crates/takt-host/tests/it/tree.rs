@@ -62,16 +62,16 @@ impl Tree {
     }
 
     pub fn remove(&self, path: &str) {
-        fs::remove_file(self.0.join(path)).expect("it is there");
+        fs::remove_file(self.0.join(path)).expect("it exists");
     }
 
     /// Makes a file read-only.
     pub fn forbid(&self, path: &str) {
-        fs::set_permissions(self.0.join(path), fs::Permissions::from_mode(0o444)).expect("it is there");
+        fs::set_permissions(self.0.join(path), fs::Permissions::from_mode(0o444)).expect("it exists");
     }
 
     pub fn read(&self, path: &str) -> String {
-        fs::read_to_string(self.0.join(path)).expect("it is there").trim().to_owned()
+        fs::read_to_string(self.0.join(path)).expect("it exists").trim().to_owned()
     }
 
     pub fn journal_path(&self) -> PathBuf {
@@ -79,7 +79,7 @@ impl Tree {
     }
 
     pub fn journal(&self) -> Journal {
-        Journal::open(self.journal_path()).expect("nobody else has it")
+        Journal::open(self.journal_path()).expect("not locked")
     }
 
     /// Returns the content of all files in the form of the kernel, without surrounding white space.
@@ -87,8 +87,8 @@ impl Tree {
         let mut all = BTreeMap::new();
         let mut directories = vec![self.0.join("proc"), self.0.join("sys")];
         while let Some(directory) = directories.pop() {
-            for entry in fs::read_dir(directory).expect("it is there") {
-                let path = entry.expect("it is there").path();
+            for entry in fs::read_dir(directory).expect("it exists") {
+                let path = entry.expect("it exists").path();
                 if path.is_dir() {
                     directories.push(path);
                 } else {

@@ -73,7 +73,7 @@ impl LabFile {
             }
             let is_chosen = !class.dscp.is_empty() || class.by_priority;
             if is_chosen == (place + 1 == count) {
-                let what = "every class except the last needs dscp or by_priority, and the last needs neither: it is for all other frames";
+                let what = "every class except the last needs dscp or by_priority; the last is for all other frames";
                 return wrong(what.to_owned());
             }
             if class.ceiling.is_some_and(|ceiling| !(RATE_MIN..=RATE_MAX).contains(&ceiling.0)) {
@@ -147,7 +147,7 @@ impl LabFile {
         let Some(end) = link.ends.iter().find(is_open_vswitch) else { return Ok(()) };
         if !link.offloads.is_empty() {
             return Err(format!(
-                "Open vSwitch at {end} forwards frames without checksums and longer than the MTU as it reads them: remove the offloads"
+                "Open vSwitch at {end} forwards frames without checksums or above the MTU unchanged: remove the offloads"
             ));
         }
         let mut shaped =
@@ -155,7 +155,7 @@ impl LabFile {
         let tail = self.classes.iter().find(|class| class.drop_from == DropFrom::Tail);
         match (tail, shaped.find(is_open_vswitch)) {
             (Some(class), Some(end)) if self.switch_classes => Err(format!(
-                "class {:?} drops from the tail, whereupon Open vSwitch at {end} discards the rest of its batch: use drop_from = \"head\"",
+                "class {:?} drops from the tail, so Open vSwitch at {end} discards the rest of its batch: use drop_from = \"head\"",
                 class.name
             )),
             _ => Ok(()),

@@ -25,12 +25,12 @@ rate = "100 Mbit/s"
 "#;
 
 fn error(text: &str) -> String {
-    text.parse::<LabFile>().expect_err("it is no network").to_string()
+    text.parse::<LabFile>().expect_err("not a network file").to_string()
 }
 
 #[test]
 fn file_is_read_with_its_defaults() {
-    let file: LabFile = FILE.parse().expect("a network");
+    let file: LabFile = FILE.parse().expect("valid file");
     assert_eq!(file.links[1].rate, Some(Rate(100_000_000)));
     assert_eq!((file.links[0].rate, file.links[0].mtu), (None, 1500));
     assert_eq!(file.links[0].ends[0].to_string(), "left:eth0");
@@ -44,7 +44,7 @@ fn lab_without_a_name_has_the_name_of_its_file() {
     std::fs::create_dir_all(&directory).expect("the directory for temporary files can be written");
     let path = directory.join("fabric.toml");
     std::fs::write(&path, FILE.replace("name = \"two\"", "")).expect("it can be written");
-    assert_eq!(LabFile::read(&path).expect("a network").name, "fabric");
+    assert_eq!(LabFile::read(&path).expect("valid file").name, "fabric");
     std::fs::write(&path, FILE.replace("frames = 64", "frames = 0")).expect("it can be written");
     let error = LabFile::read(&path).expect_err("no frames").to_string();
     assert!(error.contains("fabric.toml") && error.contains("class \"urgent\": 0 frames"), "{error}");
@@ -61,7 +61,7 @@ fn error_names_each_mistake() {
         ("dscp = [46, 34]", "dscp = [46, 64]", "DSCP 64 exceeds 63"),
         ("dscp = [46, 34]", "dscp = [46, 46]", "belongs to two classes"),
         ("dscp = [46, 34]", "", "every class except the last needs dscp"),
-        ("frames = 256", "frames = 256\ndscp = [1]", "it is for all other frames"),
+        ("frames = 256", "frames = 256\ndscp = [1]", "the last is for all other frames"),
         ("frames = 64", "frames = 64\nether_types = [0x0800]", "EtherType 0x0800 is not valid, is that of IP"),
         ("frames = 64", "frames = 64\nether_types = [0x0806, 0x0806]", "or belongs to two classes"),
         ("frames = 256", "frames = 256\nether_types = [0x0806]", "the last class cannot have ether_types"),
@@ -87,7 +87,7 @@ fn error_names_each_mistake() {
         assert!(found.contains(expected), "{wrong}: {found}");
     }
     let without =
-        FILE.replace(&FILE[FILE.find("[[classes]]").expect("there")..FILE.find("[hosts.left]").expect("there")], "");
+        FILE.replace(&FILE[FILE.find("[[classes]]").expect("classes")..FILE.find("[hosts.left]").expect("a host")], "");
     assert!(error(&without).contains("link s1 to right:eth0 has a rate, but the file has no [[classes]]"));
 }
 
@@ -123,7 +123,7 @@ ends = ["right:eth0", "s1"]
 
 #[test]
 fn bridge_of_the_kernel_and_its_links_are_read() {
-    let file: LabFile = BRIDGED.parse().expect("a network");
+    let file: LabFile = BRIDGED.parse().expect("valid file");
     assert_eq!(file.switches["s1"].kind, SwitchKind::Bridge);
     assert!(file.static_neighbours && file.classes[0].by_priority);
     assert_eq!((file.classes[0].ceiling, file.classes[1].ceiling), (Some(Rate(20_000_000)), None));
@@ -133,7 +133,7 @@ fn bridge_of_the_kernel_and_its_links_are_read() {
     assert_eq!(first.macs.map(|macs| macs[0].to_string()), Some("02:00:0a:07:00:01".to_owned()));
     assert_eq!(first.offloads, [Offload::Checksum, Offload::Segmentation]);
     assert_eq!((second.queues, second.macs, &second.rate_at), (None, None, &None));
-    assert_eq!(FILE.parse::<LabFile>().expect("a network").switches["s1"].kind, SwitchKind::OpenVswitch);
+    assert_eq!(FILE.parse::<LabFile>().expect("valid file").switches["s1"].kind, SwitchKind::OpenVswitch);
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn error_names_each_mistake_of_bridges_and_links() {
         ("02:00:0a:07:00:01", "2:0:a:7:0:1", "is not a unicast MAC address"),
         ("02:00:0a:07:00:01", "00:00:00:00:00:00", "is not a unicast MAC address"),
         ("by_priority = true", "", "every class except the last needs dscp or by_priority"),
-        ("frames = 256", "frames = 256\nby_priority = true", "it is for all other frames"),
+        ("frames = 256", "frames = 256\nby_priority = true", "the last is for all other frames"),
         ("\"20 Mbit/s\"", "\"200 Mbit/s\"", "the ceiling of class \"late\" exceeds the rate"),
         ("\"20 Mbit/s\"", "\"1 kbit/s\"", "expected a ceiling from 64 kbit/s"),
         ("\"tail\"", "\"middle\"", "unknown variant `middle`"),
@@ -164,7 +164,7 @@ fn error_names_each_mistake_of_bridges_and_links() {
         assert!(found.contains(expected), "{wrong}: {found}");
     }
     let tail = BRIDGED.replace("kind = \"bridge\"", "").replace("offloads", "# offloads");
-    assert!(error(&tail).contains("class \"other\" drops from the tail, and Open vSwitch at s1"));
+    assert!(error(&tail).contains("class \"other\" drops from the tail, so Open vSwitch at s1"));
     assert!(tail.replace("rate_at = \"s1\"", "rate_at = \"left:eth0\"").parse::<LabFile>().is_ok());
 }
 

@@ -72,7 +72,7 @@ pub fn datagrams(namespaces: &Namespaces, plan: &Plan, classes: &[Class]) -> Res
     let cure = if silent {
         "see the log of ovs-vswitchd in the lab's directory"
     } else {
-        "the interface of the sender offloads checksums to hardware that does not exist: switch tx-checksum-ip-generic off at both \
+        "the sender offloads checksums to hardware that does not exist: switch tx-checksum-ip-generic off at both \
          ends of every veth pair (ethtool -K INTERFACE tx off)"
     };
     let passed = format!("{} pairs of hosts, {} DSCPs each", pairs.len(), marks.len());

@@ -78,7 +78,7 @@ fn send_buffer(sockets: &[PacketSocket], queues: u64) -> Check {
         }
         Some(socket) => {
             let complaint = format!(
-                "Open vSwitch sends for all ports through one socket of {} octets, but the queues of all ports hold {queues}: when they are full, \
+                "Open vSwitch sends through one socket of {} octets, but all queues hold {queues}: when they are full, \
                  frames of every class are lost, and no discipline counts them",
                 socket.send_buffer
             );
@@ -148,7 +148,7 @@ pub fn disciplines(namespaces: &Namespaces, plan: &Plan, classes: &[Class]) -> R
         let why = "no link has a rate";
         return Ok([DISCIPLINE, HEAD_DROP].map(|name| Check::not_measured(name, why)).to_vec());
     }
-    let kept = "ovs-vswitchd removes the discipline of a port without a QoS row when it starts: create for each port a row of type \
+    let kept = "ovs-vswitchd removes the discipline of a port without a QoS row at its start: add for each port a row of type \
                 linux-noop, and recreate the lab";
     let passed = format!("{count} interfaces");
     Ok(vec![

@@ -41,13 +41,13 @@ fn lab(test: &str) -> Option<Lab> {
         return None;
     }
     let text = format!("name = \"trap-{test}-{}\"\n{NETWORK}", std::process::id());
-    let file: LabFile = text.parse().expect("the network can be made");
+    let file: LabFile = text.parse().expect("success");
     Some(Lab::up(&file).unwrap_or_else(|why| panic!("{why}")))
 }
 
 /// Asserts that the check of this name failed and its text contains all these words.
 fn assert_failed(checks: &[Check], name: &str, words: &[&str]) {
-    let check = checks.iter().find(|check| check.name == name).expect("it is made");
+    let check = checks.iter().find(|check| check.name == name).expect("it exists");
     assert_eq!(check.outcome, Outcome::Failed, "{checks:?}");
     for word in words {
         assert!(check.detail.contains(word), "{word}: {}", check.detail);
@@ -68,12 +68,12 @@ fn port(lab: &Lab) -> &Interface {
 fn checksum_offload_of_a_host_is_found_by_datagrams() {
     let Some(lab) = lab("checksum") else { return };
     let left = &lab.plan().cables[0].ends[0];
-    set_offload(&lab.namespaces, left, true).expect("root may");
+    set_offload(&lab.namespaces, left, true).expect("as root");
     let checks = sent(&lab);
     assert_failed(&checks, CHECKSUM, &["from left arrived at right with a wrong UDP checksum", "tx off"]);
-    let classes = checks.iter().find(|check| check.name == CLASSES).expect("it is made");
+    let classes = checks.iter().find(|check| check.name == CLASSES).expect("it exists");
     assert_eq!(classes.outcome, Outcome::NotMeasured);
-    set_offload(&lab.namespaces, left, false).expect("root may");
+    set_offload(&lab.namespaces, left, false).expect("as root");
     assert!(sent(&lab).iter().all(|check| check.outcome == Outcome::Passed));
 }
 
@@ -86,7 +86,7 @@ fn filters_of_other_marks_are_found_by_datagrams() {
         netlink.remove_discipline(index, ROOT)?;
         add_classes(netlink, index, 20_000_000, &classes)
     })
-    .expect("root may");
+    .expect("as root");
     assert_failed(&sent(&lab), CLASSES, &["port s1-2", "none through class urgent", "recreate the lab"]);
 }
 
@@ -94,7 +94,7 @@ fn filters_of_other_marks_are_found_by_datagrams() {
 fn buffers_of_a_switch_that_started_with_the_defaults_are_too_small() {
     let Some(mut lab) = lab("buffers") else { return };
     // No other lab can raise the settings meanwhile.
-    let as_they_are = Raised::new(0, 0).expect("root may");
+    let as_they_are = Raised::new(0, 0).expect("as root");
     let default = std::fs::read_to_string("/proc/sys/net/core/wmem_default").expect("proc is mounted");
     let default = default.trim();
     if default.parse::<u64>().expect("a number") > lab.plan().queue_memory(lab.file()) {
@@ -102,7 +102,7 @@ fn buffers_of_a_switch_that_started_with_the_defaults_are_too_small() {
     }
     let plan = lab.plan().clone();
     lab.switches.as_mut().expect("it is up").restart(&plan).expect("it starts");
-    as_they_are.lower().expect("root may");
+    as_they_are.lower().expect("as root");
     let checks = lab.check().expect("the kernel answers");
     assert_failed(
         &checks,
@@ -119,7 +119,7 @@ fn queue_that_drops_from_the_tail_is_found() {
         netlink.remove_discipline(index, strict_priority::class(1))?;
         netlink.add_leaf(index, 1, Discipline::Pfifo { frames: 256 })
     })
-    .expect("root may");
+    .expect("as root");
     let checks = lab.check().expect("the kernel answers");
     assert_failed(&checks, HEAD_DROP, &["class other of s1-2", "pfifo", "ENOBUFS", "use pfifo_head_drop"]);
 }
@@ -135,7 +135,7 @@ fn restart_removes_the_discipline_of_a_port_without_qos_row() {
         drop(netlink.remove_discipline(index, ROOT));
         add_classes(netlink, index, 20_000_000, &classes)
     })
-    .expect("root may");
+    .expect("as root");
     lab.restart_switches().expect("it starts");
     let checks = lab.check().expect("the kernel answers");
     assert_failed(&checks, DISCIPLINE, &["s1-2 of switches has lost its HTB", "without a QoS row", "linux-noop"]);
@@ -146,7 +146,7 @@ fn queues_beyond_the_send_buffer_are_found() {
     let Some(lab) = lab("queues") else { return };
     let pid = lab.switches.as_ref().map(|switches| switches.pid());
     let checks = sockets(&lab.namespaces, lab.plan(), pid, u64::from(u32::MAX)).expect("the kernel answers");
-    assert_failed(&checks, SEND_BUFFER, &["the queues of all ports hold 4294967295"]);
+    assert_failed(&checks, SEND_BUFFER, &["all queues hold 4294967295"]);
 }
 
 #[test]
@@ -156,17 +156,17 @@ fn port_that_left_its_bridge_or_does_not_forward_is_found() {
     }
     let text = NETWORK.replace("[switches.s1]", "[switches.s1]\nkind = \"bridge\"");
     let text = format!("name = \"trap-bridge-{}\"\n{text}", std::process::id());
-    let lab = Lab::up(&text.parse().expect("the network can be made")).unwrap_or_else(|why| panic!("{why}"));
+    let lab = Lab::up(&text.parse().expect("success")).unwrap_or_else(|why| panic!("{why}"));
     let of = |outcome| {
         lab.checks().iter().filter(|check| check.outcome == outcome).map(|check| check.name).collect::<Vec<_>>()
     };
     assert_eq!(of(Outcome::Passed), [CHECKSUM, CLASSES, DISCIPLINE, HEAD_DROP, BRIDGE], "{:?}", lab.checks());
     let port = port(&lab);
-    at(&lab.namespaces, port, |netlink, index| netlink.set_up(index, false)).expect("root may");
+    at(&lab.namespaces, port, |netlink, index| netlink.set_up(index, false)).expect("as root");
     assert_failed(&lab.check().expect("the kernel answers"), BRIDGE, &["port s1-2 of the bridge s1 does not forward"]);
-    at(&lab.namespaces, port, |netlink, index| netlink.set_up(index, true)).expect("root may");
+    at(&lab.namespaces, port, |netlink, index| netlink.set_up(index, true)).expect("as root");
     assert!(lab.check().expect("the kernel answers").iter().all(|check| check.outcome != Outcome::Failed));
     // The port is now in no bridge.
-    at(&lab.namespaces, port, |netlink, index| netlink.add_bridge_port(index, 0)).expect("root may");
+    at(&lab.namespaces, port, |netlink, index| netlink.add_bridge_port(index, 0)).expect("as root");
     assert_failed(&lab.check().expect("the kernel answers"), BRIDGE, &["s1-2 is no longer a port of the bridge s1"]);
 }

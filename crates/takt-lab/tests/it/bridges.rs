@@ -61,8 +61,8 @@ fn lab(test: &str) -> Option<Lab> {
 
 /// Runs a netlink query for an interface.
 fn ask<R: Send>(lab: &Lab, place: &str, interface: &str, f: impl FnOnce(&mut Netlink, i32) -> R + Send) -> R {
-    let asked = || f(&mut Netlink::route().expect("a socket"), interface_index(interface).expect("it is there"));
-    lab.namespace(place).expect("a place of the file").run(asked).expect("root may")
+    let asked = || f(&mut Netlink::route().expect("a socket"), interface_index(interface).expect("it exists"));
+    lab.namespace(place).expect("a place of the file").run(asked).expect("as root")
 }
 
 fn tree(lab: &Lab, place: &str, interface: &str) -> Option<StrictPriority> {
@@ -124,11 +124,11 @@ fn link_has_queues_hardware_addresses_and_offloads_of_the_file() {
             let mut queues: Vec<_> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
             queues.sort();
             let mac = std::fs::read_to_string(directory.join("address")).expect("sysfs is mounted");
-            let features = Netlink::generic().expect("a socket").features(interface_index("eth0").expect("there"));
+            let features = Netlink::generic().expect("a socket").features(interface_index("eth0").expect("it exists"));
             let has_offload = features.expect("a list").iter().any(|feature| feature == TX_CHECKSUM);
             (queues, mac.trim().to_owned(), has_offload)
         };
-        lab.namespace(host).expect("a host").run_with_sys(read).expect("root may")
+        lab.namespace(host).expect("a host").run_with_sys(read).expect("as root")
     };
     let (queues, mac, has_offload) = of("left");
     assert_eq!(queues.join(" "), "rx-0 rx-1 rx-2 rx-3 tx-0 tx-1 tx-2 tx-3");
@@ -142,11 +142,11 @@ fn link_has_queues_hardware_addresses_and_offloads_of_the_file() {
 fn frames_without_filters_are_in_the_last_class() {
     let Some(lab) = lab("filters") else { return };
     let sender = lab.namespace("left").expect("a host").run(|| UdpSocket::bind("10.7.0.1:0"));
-    let sender = sender.expect("root may").expect("a port is free");
+    let sender = sender.expect("as root").expect("a port is free");
     let octet: i32 = 46 << 2;
     nix::sys::socket::setsockopt(&sender, nix::sys::socket::sockopt::Ipv4Tos, &octet).expect("a mark");
     let receiver = lab.namespace("right").expect("a host").run(|| UdpSocket::bind("10.7.0.2:7000"));
-    let receiver = receiver.expect("root may").expect("the port is free");
+    let receiver = receiver.expect("as root").expect("the port is free");
     receiver.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
     let passed = || {
         let before = lab.queues().expect("the kernel answers");
@@ -155,17 +155,17 @@ fn frames_without_filters_are_in_the_last_class() {
         let after = lab.queues().expect("the kernel answers");
         let of = |class: &str| {
             let is_it = |queue: &&takt_lab::counters::Queue| queue.interface == "link-2" && queue.class == class;
-            after.iter().find(is_it).expect("it is there").frames
-                - before.iter().find(is_it).expect("it is there").frames
+            after.iter().find(is_it).expect("the queue exists").frames
+                - before.iter().find(is_it).expect("the queue exists").frames
         };
         of("urgent")
     };
     assert_eq!(passed(), 1);
-    lab.set_filters(false).expect("root may");
+    lab.set_filters(false).expect("as root");
     assert_eq!(passed(), 0);
     let failed = lab.check().expect("the kernel answers").into_iter().find(|check| check.outcome == Outcome::Failed);
     assert!(failed.is_some_and(|check| check.name == "discipline"), "the checks know of the file alone");
-    lab.set_filters(true).expect("root may");
+    lab.set_filters(true).expect("as root");
     assert_eq!(passed(), 1);
     let counters = lab.counters(SWITCHES, "link-2").expect("the kernel answers");
     assert!(counters.sent_frames >= 3 && counters.sent_octets >= 3 * 142, "{counters:?}");
@@ -179,10 +179,10 @@ fn bridge_floods_multicast_and_hosts_have_static_neighbours() {
     let watcher = lab
         .namespace("right")
         .expect("a host")
-        .run(|| FrameSocket::capture(interface_index("eth0").expect("it is there"), 1 << 20));
-    let watcher = watcher.expect("root may").expect("root may");
+        .run(|| FrameSocket::capture(interface_index("eth0").expect("it exists"), 1 << 20));
+    let watcher = watcher.expect("as root").expect("as root");
     let sender = lab.namespace("left").expect("a host").run(|| UdpSocket::bind("10.7.0.1:0"));
-    sender.expect("root may").expect("a port is free").send_to(b"flooded", (group, 7000)).expect("there is a route");
+    sender.expect("as root").expect("a port is free").send_to(b"flooded", (group, 7000)).expect("there is a route");
     let (mut frame, mut has_arrived) = ([0; 2000], false);
     while !has_arrived && watcher.wait(Duration::from_secs(20)).expect("the interface is up") {
         let passed = watcher.receive(&mut frame).expect("the interface is up");
@@ -195,7 +195,7 @@ fn bridge_floods_multicast_and_hosts_have_static_neighbours() {
         ("right", "10.7.0.11", "02:00:0a:07:00:01"),
     ] {
         let table = lab.namespace(host).expect("a host").run(|| std::fs::read_to_string("/proc/thread-self/net/arp"));
-        let table = table.expect("root may").expect("proc is mounted");
+        let table = table.expect("as root").expect("proc is mounted");
         let line = table.lines().find(|line| line.starts_with(&format!("{other} "))).unwrap_or_default();
         // Flags ATF_PERM and ATF_COM.
         assert!(line.contains("0x6") && line.contains(mac), "{host} {other}: {table}");

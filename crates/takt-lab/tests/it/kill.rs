@@ -22,7 +22,7 @@ const KILLS: u32 = 24;
 #[ignore = "role: started by other tests"]
 fn victim() {
     let text = format!("name = \"{}\"\n{}", std::env::var(NAME).expect("it is set"), one_switch());
-    Lab::up(&text.parse().expect("a network")).expect("it can be made").keep().expect("it stays");
+    Lab::up(&text.parse().expect("valid file")).expect("success").keep().expect("it stays");
 }
 
 fn start(lab: &str) -> std::process::Child {
@@ -80,7 +80,7 @@ fn down_leaves_nothing_after_up_was_killed_at_any_moment() {
     assert!(start(&lab).wait().expect("it ends").success(), "it is kept");
     let took = begin.elapsed();
     assert!(Status::of(&lab).expect("it is up").is_complete);
-    Lab::down(&lab).expect("it can be taken down");
+    Lab::down(&lab).expect("success");
     assert_eq!(remains(&lab), Vec::<String>::new());
     let usual = usual_settings();
     let mut states = [0; 3];
@@ -101,7 +101,7 @@ fn down_leaves_nothing_after_up_was_killed_at_any_moment() {
             Ok(()) => {}
             // The process was killed before it had a record, or a lab of another test has removed
             // its lab already. The next lab removes leftovers.
-            Err(Error::NotThere(_)) => Lab::sweep().expect("root may"),
+            Err(Error::NotThere(_)) => Lab::sweep().expect("as root"),
             Err(error) => panic!("killed after {moment:?}: {error}"),
         }
         assert_eq!(remains(&lab), Vec::<String>::new(), "killed after {moment:?}");
@@ -143,13 +143,13 @@ fn kill_owner(test: &str, text: &str) {
         assert!(begin.elapsed() < Duration::from_secs(60), "the lab is made");
         std::thread::yield_now();
     }
-    let error = Lab::up(&file(test, text)).expect_err("it is there");
+    let error = Lab::up(&file(test, text)).expect_err("it exists");
     assert!(matches!(&error, Error::Exists(name) if *name == lab), "{error}");
     owner.kill().expect("it is a child of this process");
     owner.wait().expect("it was killed");
     assert_ne!(remains(&lab), Vec::<String>::new(), "nothing else removes it");
     let next = Lab::up(&file(test, text)).expect("the name is free");
-    next.remove().expect("it can be taken down");
+    next.remove().expect("success");
     assert_eq!(remains(&lab), Vec::<String>::new());
 }
 
@@ -158,7 +158,7 @@ fn kill_owner(test: &str, text: &str) {
 fn owner() {
     let of = |variable| std::env::var(variable).expect("it is set");
     let text = format!("name = \"{}\"\n{}", of(NAME), of(TEXT));
-    let _lab = Lab::up(&text.parse().expect("a network")).expect("it can be made");
+    let _lab = Lab::up(&text.parse().expect("valid file")).expect("success");
     // Blocks until it is killed.
     std::io::stdin().read_line(&mut String::new()).expect("the other end is open");
 }

@@ -29,7 +29,7 @@ fn hosts_at_a_switch_reach_each_other_and_all_checks_pass() {
     assert_eq!((len, from.to_string().as_str()), (1400, "10.7.0.1:7000"));
     right.send_to(&[8; 8], from).expect("there is a route");
     assert_eq!(left.recv_from(&mut buffer).expect("it arrives").0, 8);
-    lab.remove().expect("it can be taken down");
+    lab.remove().expect("success");
 }
 
 /// Two hosts at one link.

@@ -10,7 +10,7 @@ pub fn name(test: &str) -> String {
 
 /// Returns a lab file with that name.
 pub fn file(test: &str, text: &str) -> LabFile {
-    format!("name = \"{}\"\n{text}", name(test)).parse().expect("the network can be made")
+    format!("name = \"{}\"\n{text}", name(test)).parse().expect("success")
 }
 
 /// Creates a lab with that name.

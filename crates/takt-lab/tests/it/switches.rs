@@ -71,7 +71,7 @@ fn ring_has_its_controllers_and_secure_switches_forward_nothing_by_themselves() 
     let passed = lab.checks().iter().filter(|check| check.outcome == Outcome::Passed).count();
     assert_eq!(passed, lab.checks().len(), "{:?}", lab.checks());
     assert!(!lab.wait_for_controllers(Duration::ZERO).expect("it answers"), "none runs");
-    let namespace = lab.namespace(SWITCHES).expect("it is there").clone();
+    let namespace = lab.namespace(SWITCHES).expect("it exists").clone();
     let listener = namespace.run(|| TcpListener::bind("127.0.0.1:6653")).expect("root").expect("the port is free");
     // Both switches with a controller connect; the third has none.
     let channels = [(); 2].map(|()| listener.accept().expect("a switch connects").0);
@@ -116,9 +116,9 @@ fn links_go_down_and_up_and_switches_restart() {
         })
     };
     assert!(arrives(200));
-    lab.set_link(1, false).expect("root may");
+    lab.set_link(1, false).expect("as root");
     assert!(!arrives(4));
-    lab.set_link(1, true).expect("root may");
+    lab.set_link(1, true).expect("as root");
     assert!(arrives(200));
     let before = lab.database().expect("it answers").interfaces().expect("a list").len();
     lab.restart_switches().expect("it starts");
@@ -151,11 +151,11 @@ fn drop_removes_a_lab_and_second_lab_of_its_name_is_refused() {
         return not_run(why);
     }
     let lab = up("drop", &one_switch());
-    let error = Lab::up(&file("drop", &one_switch())).expect_err("there is one");
+    let error = Lab::up(&file("drop", &one_switch())).expect_err("one exists");
     assert!(matches!(&error, Error::Exists(found) if *found == name("drop")), "{error}");
     let status = Status::of(&name("drop")).expect("it is up");
     assert!(status.is_complete && status.places.iter().all(|place| place.is_there), "{status:?}");
-    let switches = status.places.iter().find(|place| place.name == SWITCHES).expect("it is there");
+    let switches = status.places.iter().find(|place| place.name == SWITCHES).expect("it exists");
     assert_eq!(switches.processes.len(), 2, "{status:?}");
     assert!(matches!(lab.namespace("nobody"), Err(Error::NoHost { .. })));
     drop(lab);

@@ -343,7 +343,7 @@ impl Driver {
             while let Some(Lost { locator, has_ended }) = transport.poll_lost() {
                 match has_ended {
                     true => self.core.handle_neighbour_end(now, &locator),
-                    false => self.core.handle_neighbour(&locator, false),
+                    false => self.core.handle_neighbour(now, &locator, false),
                 }
             }
         }
@@ -508,7 +508,7 @@ impl Driver {
             let event = self.core.poll_event()?;
             if let Event::NeighbourAnnounced(locator) = event {
                 let is_reached = self.transports.iter_mut().any(|transport| transport.reach(&locator));
-                self.core.handle_neighbour(&locator, is_reached);
+                self.core.handle_neighbour(self.now, &locator, is_reached);
                 self.counters.unreached_neighbours += u64::from(!is_reached);
                 continue;
             }

@@ -72,7 +72,7 @@ impl World {
         let place = |n| {
             let host = network.host(false);
             // With this setting, removing an address keeps the secondary addresses.
-            host.run(|| fs::write("/proc/sys/net/ipv4/conf/all/promote_secondaries", "1").expect("root may"));
+            host.run(|| fs::write("/proc/sys/net/ipv4/conf/all/promote_secondaries", "1").expect("as root"));
             Place { host, address: n, is_down: false }
         };
         let commands = [WRITER; WRITERS].into_iter().chain(READERS);
@@ -246,7 +246,7 @@ impl World {
     }
 
     fn note(&mut self, what: &str) {
-        write!(self.history, " {what},").expect("a string takes everything");
+        write!(self.history, " {what},").expect("writing to a String cannot fail");
     }
 
     /// Reads the output of all processes. Asserts that no process has ended or has printed an
