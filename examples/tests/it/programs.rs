@@ -77,7 +77,7 @@ fn late_joiner_gets_the_history_of_the_writer() {
 #[test]
 fn two_topics_go_by_two_transports() {
     let printed = lines(env!("CARGO_BIN_EXE_two_transports"));
-    assert_eq!(printed, ["Camera by shm+udp: 1000 octets", "Log by udp: 1000 octets"]);
+    assert_eq!(printed, ["Camera by shm: 1000 octets", "Log by udp: 1000 octets"]);
 }
 
 #[test]

@@ -391,7 +391,7 @@ fn with_hint(error: Error) -> Error {
     match error {
         Error::Dds(DdsError::TypeUnavailable(reason)) => Error::NoType {
             what: reason.to_string(),
-            hint: "use --idl FILE or --type NAME (built-in type)",
+            hint: "use --idl FILE for a type in IDL, or --type NAME for a built-in type",
         },
         error => error,
     }

@@ -537,8 +537,10 @@ impl Participant {
     fn remember_refusal(&mut self, local: Guid, remote: Guid, topic_name: &str, reason: RefusalReason) {
         if reason == RefusalReason::Unreachable && self.unreachable.len() < UNREACHABLE_MAX {
             self.unreachable.insert((remote, local));
-            // Shared memory may be the only path, and the driver opens it on request.
-            self.begin_exchange(remote.prefix);
+            // Shared memory may be the only path. The driver's answer decides.
+            if self.begin_exchange(remote.prefix) {
+                return;
+            }
         }
         self.lift_refusal(local, remote);
         if self.refusals.len() >= self.ctx.limits.max_refusals {

@@ -77,24 +77,25 @@ impl Participant {
     }
 
     /// Records that an endpoint of a participant was matched with a local one, so that the two
-    /// exchange data, or that it lacks nothing but a path.
-    pub(super) fn begin_exchange(&mut self, prefix: GuidPrefix) {
-        let Some(&index) = self.remote_by_prefix.get(&prefix) else { return };
-        if let Some(remote) = self.remotes.get_mut(index).filter(|remote| !remote.exchanges) {
-            remote.exchanges = true;
-            self.ask_about_shortcut(index);
-        }
+    /// exchange data, or that it lacks nothing but a path. Returns whether the driver is asked
+    /// about the shortcut because of that.
+    pub(super) fn begin_exchange(&mut self, prefix: GuidPrefix) -> bool {
+        let Some(&index) = self.remote_by_prefix.get(&prefix) else { return false };
+        let Some(remote) = self.remotes.get_mut(index).filter(|remote| !remote.exchanges) else { return false };
+        remote.exchanges = true;
+        self.ask_about_shortcut(index)
     }
 
     /// Asks the driver once, and only about participants with matched endpoints: a path costs
-    /// memory and descriptors.
-    fn ask_about_shortcut(&mut self, index: u32) {
+    /// memory and descriptors. Returns whether it is asked.
+    fn ask_about_shortcut(&mut self, index: u32) -> bool {
         let remote = self.remotes.get_mut(index).filter(|remote| remote.exchanges);
         let Some(shortcut) = remote.and_then(|remote| remote.shortcut.as_mut()).filter(|it| !it.is_asked) else {
-            return;
+            return false;
         };
         shortcut.is_asked = true;
         self.ctx.notify(Event::NeighbourAnnounced(shortcut.locator));
+        true
     }
 
     /// Sets whether datagrams reach this locator. Answers [`Event::NeighbourAnnounced`], and
@@ -107,14 +108,11 @@ impl Participant {
         let others = others.filter_map(|(_, remote)| Some((remote.prefix, remote.shortcut.as_mut()?)));
         let found = home.into_iter().chain(others).find(|(_, shortcut)| shortcut.leads_to(locator));
         let found = found.map(|(prefix, shortcut)| (prefix, core::mem::replace(&mut shortcut.is_open, is_reached)));
-        if let Some((prefix, before)) = found
-            && before != is_reached
-        {
+        let Some((prefix, before)) = found else { return };
+        if before != is_reached {
             self.follow(prefix);
-            if is_reached {
-                self.match_unreachable(now, prefix);
-            }
         }
+        self.match_unreachable(now, prefix);
     }
 
     /// Handles the end of the process at a [confirmed](Self::handle_neighbour) locator, after all

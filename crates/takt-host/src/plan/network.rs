@@ -57,7 +57,7 @@ impl Planner<'_> {
             self.set(knob, "0", "the processor that receives the interrupt processes the frames", NOT_HERE);
         }
         if facts.rx_queues < 2 {
-            let instead = "AF_XDP (docs/guide/xdp.md); for egress, priority of marked frames: --dscp 46 --line-rate RATE";
+            let instead = "AF_XDP (docs/guide/xdp.md); for egress, marked frames first: --dscp 46 --line-rate RATE";
             self.lack(&format!("a queue of {name} only for real-time traffic"), "the interface has one queue", instead);
         }
         self.traffic(facts, wish, others);
