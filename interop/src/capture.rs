@@ -172,12 +172,12 @@ pub struct Seen {
     /// All octets of the file, including those of the file format between the frames.
     pub octets: Vec<u8>,
     /// All RTPS messages, as far as they can be read without keys.
-    pub messages: Vec<SeenMessage>,
+    pub messages: Vec<EavesdroppedMessage>,
 }
 
 /// Parts of an RTPS message that can be read without keys.
 #[derive(Debug, PartialEq, Eq)]
-pub struct SeenMessage {
+pub struct EavesdroppedMessage {
     /// Ids of the submessages.
     pub submessages: Vec<u64>,
     /// Writer entity ids in the submessages.
@@ -191,10 +191,10 @@ impl Seen {
     }
 }
 
-fn messages(fields: &str) -> Vec<SeenMessage> {
+fn messages(fields: &str) -> Vec<EavesdroppedMessage> {
     let numbers = |list: &str| list.split(',').filter_map(number).collect();
     let pairs = fields.lines().filter_map(|line| line.split_once('|'));
-    pairs.map(|(ids, writers)| SeenMessage { submessages: numbers(ids), writers: numbers(writers) }).collect()
+    pairs.map(|(ids, writers)| EavesdroppedMessage { submessages: numbers(ids), writers: numbers(writers) }).collect()
 }
 
 /// Reader of the part appended to a file after a point in time. A capture has hundreds of

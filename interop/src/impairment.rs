@@ -29,7 +29,7 @@ pub struct Impairment {
     /// Percentage of datagrams that are overtaken by later ones.
     pub late_percent: u32,
     /// Drops every datagram to the multicast group of user data (domain 0).
-    pub eats_user_multicast: bool,
+    pub drops_user_multicast: bool,
 }
 
 /// Effects of an impairment so far.
@@ -141,7 +141,7 @@ impl Place<'_> {
     }
 
     fn rules(&self, impairment: Impairment) -> String {
-        let Impairment { loss_percent, duplicate_percent, late_percent, eats_user_multicast } = impairment;
+        let Impairment { loss_percent, duplicate_percent, late_percent, drops_user_multicast } = impairment;
         let (table, interface) = (self.table(), self.interface());
         let chosen = |percent: u32| format!("numgen random mod 100 < {percent} counter");
         let (mut incoming, mut outgoing) = (String::new(), String::new());
@@ -152,7 +152,7 @@ impl Place<'_> {
                 Self::Port(..) => outgoing += &format!("  ip protocol udp {loss} drop\n"),
             }
         }
-        if eats_user_multicast {
+        if drops_user_multicast {
             incoming += &format!("  iifname \"{interface}\" ip daddr 224.0.0.0/4 udp dport 7401 counter drop\n");
         }
         if duplicate_percent > 0 {

@@ -106,7 +106,7 @@ impl Host {
     /// Assigns the reception of all frames to one processor. By default the kernel receives on the
     /// processor of the sender. Frames are then reordered when a sender migrates, and a best-effort
     /// reader drops the late ones.
-    fn keep_order(&self) -> Result<()> {
+    fn receive_on_one_processor(&self) -> Result<()> {
         const SCRIPT: &str = "for queue in /sys/class/net/*/queues/rx-*; do echo 1 > $queue/rps_cpus; done";
         self.run(&["sh", "-c", SCRIPT]).map(drop)
     }
@@ -222,8 +222,8 @@ impl Network {
         let network = Self { left: host(LEFT)?, right: host(RIGHT)?, switch, _lab: lab };
         // A switch receives for both hosts. On one processor it would drop frames of large samples.
         if between == Between::Link {
-            network.left.keep_order()?;
-            network.right.keep_order()?;
+            network.left.receive_on_one_processor()?;
+            network.right.receive_on_one_processor()?;
         }
         Ok(network)
     }

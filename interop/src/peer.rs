@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Number of lines of standard error that are kept for messages.
 const COMPLAINTS: usize = 12;
 /// Number of characters that are kept of a line that is too long.
-const COMPLAINT_LEN: usize = 240;
+const STDERR_LINE_LEN: usize = 240;
 /// Maximum number of lines that are read of a peer: ten times those of the longest test. The pipe
 /// of a peer that prints more is closed.
 const EVENTS_MAX: usize = 1_000_000;
@@ -303,7 +303,7 @@ impl Peer {
         let commands = child.stdin.take();
         let output = child.stdout.take().expect("stdout was piped above");
         let complaints = Arc::new(Mutex::new(VecDeque::new()));
-        collect_complaints(child.stderr.take().expect("stderr was piped above"), Arc::clone(&complaints));
+        collect_stderr(child.stderr.take().expect("stderr was piped above"), Arc::clone(&complaints));
         let (sender, lines) = channel();
         let name = program.name().to_owned();
         parse_lines(output, sender, Arc::clone(&complaints));
@@ -556,7 +556,7 @@ fn parse_lines(output: impl Read + Send + 'static, events: Sender<Event>, compla
                     Err(error) => complain(&complaints, format!("not a line of the protocol ({error}): {text}")),
                 },
                 Line::TooLong(text) => {
-                    let begin: String = text.chars().take(COMPLAINT_LEN).collect();
+                    let begin: String = text.chars().take(STDERR_LINE_LEN).collect();
                     complain(&complaints, format!("a line of more than {LINE_MAX} octets: {begin}"));
                 }
             }
@@ -565,7 +565,7 @@ fn parse_lines(output: impl Read + Send + 'static, events: Sender<Event>, compla
     });
 }
 
-fn collect_complaints(stderr: impl Read + Send + 'static, complaints: Arc<Mutex<VecDeque<String>>>) {
+fn collect_stderr(stderr: impl Read + Send + 'static, complaints: Arc<Mutex<VecDeque<String>>>) {
     thread::spawn(move || {
         for Line::Whole(line) | Line::TooLong(line) in lines(stderr) {
             complain(&complaints, line);

@@ -46,7 +46,7 @@ impl Program {
     /// Builds the program if necessary and returns its path.
     pub fn executable(self) -> Result<PathBuf> {
         match self {
-            Self::Takt => beside_this_program("takt-peer"),
+            Self::Takt => find_sibling_program("takt-peer"),
             Self::Cyclone10 => make("cyclone10"),
             Self::Cyclone11 => make("cyclone11"),
             Self::FastDds2 => make("fastdds2"),
@@ -63,7 +63,8 @@ impl fmt::Display for Program {
 
 /// Returns the path of the `takt` command, which tests of the whole workspace build.
 pub fn takt() -> Result<PathBuf> {
-    beside_this_program("takt").map_err(|_| Error::Unavailable("takt is not built: cargo build -p takt-cli".to_owned()))
+    find_sibling_program("takt")
+        .map_err(|_| Error::Unavailable("takt is not built: cargo build -p takt-cli".to_owned()))
 }
 
 /// Returns the path of the command-line tool of CycloneDDS 11.
@@ -82,7 +83,7 @@ pub fn cyclonedds_python() -> Result<PathBuf> {
 
 /// Searches the directory of this executable and its parent, since Cargo puts tests one directory
 /// below programs.
-fn beside_this_program(name: &str) -> Result<PathBuf> {
+fn find_sibling_program(name: &str) -> Result<PathBuf> {
     let this = std::env::current_exe().map_err(Error::io("where is this program?"))?;
     let found = this.ancestors().skip(1).take(2).map(|directory| directory.join(name)).find(|path| path.is_file());
     found.ok_or_else(|| Error::Unavailable(format!("{name} is not built: cargo build -p takt-interop --bins")))

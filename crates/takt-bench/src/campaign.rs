@@ -36,7 +36,7 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use turns::in_turns;
+use turns::run_rounds;
 
 const READY_LIMIT: Duration = Duration::from_secs(15);
 /// Time limit of a run in addition to the limit of its round trips.
@@ -118,7 +118,7 @@ pub struct Cell {
 /// started, violates the contract, or does not find its peer.
 pub fn run(plan: &Plan, columns: &[Column], progress: &mut dyn FnMut(usize, &str)) -> Result<Outcome<Cell>> {
     let mut domains = Domains::of(plan);
-    in_turns(plan, &names(columns), progress, |at, round| {
+    run_rounds(plan, &names(columns), progress, |at, round| {
         let mut tries = 1;
         loop {
             let mut measured = measure(plan, &columns[at], domains.next())?;
@@ -159,7 +159,7 @@ impl Domains {
 }
 
 /// Takes the lock that a running campaign holds. Dropping the file releases it.
-pub(crate) fn wait_until_alone() -> Result<File> {
+pub(crate) fn lock_campaign() -> Result<File> {
     wait_for(&std::env::temp_dir().join("takt-perf.lock"))
 }
 

@@ -232,7 +232,7 @@ fn signed(ns: u64) -> i64 {
 
 /// Offset and uncertainty of a clock during a measurement.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ClockBand {
+pub struct ClockUncertainty {
     /// Address of the answerer.
     pub answerer: String,
     /// Clock of the answerer minus this host's clock at the end, us.
@@ -299,10 +299,10 @@ impl RemoteClock {
 
     /// Returns the clock band for a report whose latencies have at most this uncertainty.
     #[must_use]
-    pub fn band(&self, uncertainty_ns: u64) -> ClockBand {
+    pub fn band(&self, uncertainty_ns: u64) -> ClockUncertainty {
         let offset = self.offset(monotonic_ns());
         let estimator = lock(&self.estimator);
-        ClockBand {
+        ClockUncertainty {
             answerer: self.address.to_string(),
             offset_us: offset.offset_ns as f64 / 1e3,
             uncertainty_us: uncertainty_ns as f64 / 1e3,

@@ -4,7 +4,7 @@
 //! entities of one process.
 
 use crate::error::{Error, Result};
-use crate::machine::{Memory, give_back_what_is_freed, monotonic_ns};
+use crate::machine::{Memory, monotonic_ns, return_freed_memory};
 use crate::payload::Blob;
 use crate::signal::stopped;
 use crate::stats::Summary;
@@ -143,7 +143,7 @@ pub struct Topics {
 /// # Errors
 /// Takt refused a setting, an expected event did not occur, or a signal requested a stop.
 pub fn topics(place: &Place, topics: usize, samples: usize, size: usize) -> Result<Topics> {
-    give_back_what_is_freed();
+    return_freed_memory();
     let before = Memory::now()?.resident_kib;
     let (duo, matched) = Duo::new(place, topics.max(1))?;
     duo.rounds((samples / 10).max(topics), size)?;

@@ -29,14 +29,14 @@ pub mod table;
 
 use crate::campaign::Column;
 use crate::campaign::child::{Child, Placement};
-use crate::campaign::wait_until_alone;
+use crate::campaign::lock_campaign;
 use crate::error::{Error, Result};
 use crate::machine::{available_cpus, monotonic_ns};
 use crate::signal::stopped;
 use effect::Random;
 use interference::{Interference, InterferencePlan};
 use load::{CrowdPlan, FloodPlan, LoadPlan};
-use measure::{Configuration, Measure, Measures, NotHere};
+use measure::{Configuration, Measure, Measures, UnavailableMeasure};
 use network::{LinkPlan, Network};
 use open_loop::SidePlan;
 use outcome::{Cell, Outcome};
@@ -137,14 +137,14 @@ pub fn run(
     command: String,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Outcome> {
-    let _alone = wait_until_alone()?;
+    let _alone = lock_campaign()?;
     let mut bench = Bench::new(plan.clone(), program, words)?;
-    let not_here = bench.not_here.clone();
-    for NotHere { measure, why } in &not_here {
+    let unavailable = bench.unavailable.clone();
+    for UnavailableMeasure { measure, why } in &unavailable {
         progress(&format!("{measure} is not available: {why}"));
     }
     let here = bench.here();
-    let mut outcome = Outcome::new(plan.clone(), command, not_here);
+    let mut outcome = Outcome::new(plan.clone(), command, unavailable);
     let mut random = Random::new(plan.seed);
     for round in 0..plan.rounds {
         let mut tasks = plan.cells(here);
@@ -179,7 +179,7 @@ pub struct Bench {
     plan: Plan,
     column: Column,
     network: Network,
-    not_here: Vec<NotHere>,
+    unavailable: Vec<UnavailableMeasure>,
     is_reserved: bool,
     domain: u32,
 }
@@ -194,22 +194,22 @@ impl Bench {
         let prefix = words.iter().map(ToString::to_string).collect();
         let column = Column { name: "isolation".into(), program, prefix, ..Column::default() };
         let network = Network::new(&plan.link)?;
-        let mut bench = Self { plan, column, network, not_here: Vec::new(), is_reserved: false, domain: 0 };
-        bench.not_here = bench.missing()?;
+        let mut bench = Self { plan, column, network, unavailable: Vec::new(), is_reserved: false, domain: 0 };
+        bench.unavailable = bench.missing()?;
         Ok(bench)
     }
 
     /// Returns the measures that are unavailable.
     #[must_use]
-    pub fn not_here(&self) -> &[NotHere] {
-        &self.not_here
+    pub fn unavailable(&self) -> &[UnavailableMeasure] {
+        &self.unavailable
     }
 
     /// Returns the measures that are available.
     #[must_use]
     pub fn here(&self) -> Measures {
-        let is_here = |measure: &Measure| self.not_here.iter().all(|missing| missing.measure != *measure);
-        Measure::ALL.into_iter().filter(is_here).collect()
+        let is_on_this_host = |measure: &Measure| self.unavailable.iter().all(|missing| missing.measure != *measure);
+        Measure::ALL.into_iter().filter(is_on_this_host).collect()
     }
 
     fn side(&self, task: &Task, side: usize) -> SidePlan {
@@ -240,10 +240,10 @@ impl Bench {
     }
 
     /// Probes the measures and returns the unavailable ones.
-    fn missing(&self) -> Result<Vec<NotHere>> {
+    fn missing(&self) -> Result<Vec<UnavailableMeasure>> {
         let task = Task { configuration: Configuration::baseline(), size: 64, interfered: false };
         let mut child = self.start("probe", 0, &self.side(&task, 0), None)?;
-        let mut missing = self.network.not_here();
+        let mut missing = self.network.unavailable();
         for line in child.results_until("done", READY_LIMIT)? {
             let found = serde_json::from_value(line["missing"].clone());
             missing.push(found.map_err(|why| Error::Usage(format!("unexpected line of a probe: {line}: {why}")))?);

@@ -98,7 +98,7 @@ impl Memory {
 
 /// Makes the C library return freed memory to the kernel instead of keeping it, so that memory of
 /// one measurement is not reused by the next.
-pub fn give_back_what_is_freed() {
+pub fn return_freed_memory() {
     /// Threshold in bytes above which an allocation is a mapping of its own; the minimum of the C
     /// library's adaptive value.
     const MAPPED_FROM: libc::c_int = 128 << 10;

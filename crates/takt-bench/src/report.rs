@@ -1,6 +1,6 @@
 //! Report of one process on its run: as JSON for programs, as text for people.
 
-use crate::clock::ClockBand;
+use crate::clock::ClockUncertainty;
 use crate::error::{Error, Result};
 use crate::machine::{Memory, Scheduling, Usage, available_cpus};
 use crate::sequence::Counts;
@@ -85,7 +85,7 @@ pub struct Report {
     /// Latencies in us; `None` if nothing was measured or nothing arrived.
     pub latency_us: Option<Summary>,
     /// Offset and uncertainty of the sender's clock, if it is another host's.
-    pub clock: Option<ClockBand>,
+    pub clock: Option<ClockUncertainty>,
     /// Numbers of samples by outcome, within the measured part.
     pub samples: Counts,
     /// Number of samples that the writer had no room for, and that were tried again or dropped.
@@ -114,7 +114,7 @@ pub struct Figures {
     /// Latencies.
     pub latency: Option<Summary>,
     /// Offset and uncertainty of the sender's clock; `None` if both sides have one clock.
-    pub clock: Option<ClockBand>,
+    pub clock: Option<ClockUncertainty>,
     /// Numbers of samples by outcome.
     pub samples: Counts,
     /// Number of samples that the writer had no room for.
@@ -347,7 +347,7 @@ mod tests {
     fn latencies_by_another_clock_are_shown_with_their_uncertainty() {
         let mut report = report();
         report.measured = Measured::OneWay;
-        report.clock = Some(ClockBand {
+        report.clock = Some(ClockUncertainty {
             answerer: "10.0.0.1:7399".into(),
             offset_us: -5.0,
             uncertainty_us: 3.125,

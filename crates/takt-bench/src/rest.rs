@@ -15,7 +15,7 @@ use std::time::Duration;
 use takt::status::LatencyExceededStatus;
 
 /// Length of a period in ns, including its pause.
-const STRETCH_NS: u64 = 800_000_000;
+const PERIOD_NS: u64 = 800_000_000;
 /// Length of the pause at the end of a period, ns.
 const PAUSE_NS: u64 = 100_000_000;
 /// Time before and after a pause in which no round trip begins, ns.
@@ -23,17 +23,17 @@ const MARGIN_NS: u64 = 5_000_000;
 
 /// Returns the time until the next pause, in ns; 0 within a pause.
 fn until_pause(now_ns: u64) -> u64 {
-    (STRETCH_NS - PAUSE_NS).saturating_sub(now_ns % STRETCH_NS)
+    (PERIOD_NS - PAUSE_NS).saturating_sub(now_ns % PERIOD_NS)
 }
 
 /// Returns the first time from `time_ns` on at which a round trip may begin.
 #[must_use]
-pub fn begin_at(time_ns: u64) -> u64 {
-    let (start, at) = (time_ns - time_ns % STRETCH_NS, time_ns % STRETCH_NS);
+pub fn next_start(time_ns: u64) -> u64 {
+    let (start, at) = (time_ns - time_ns % PERIOD_NS, time_ns % PERIOD_NS);
     if at < MARGIN_NS {
         start + MARGIN_NS
-    } else if at >= STRETCH_NS - PAUSE_NS - MARGIN_NS {
-        start + STRETCH_NS + MARGIN_NS
+    } else if at >= PERIOD_NS - PAUSE_NS - MARGIN_NS {
+        start + PERIOD_NS + MARGIN_NS
     } else {
         time_ns
     }
@@ -49,7 +49,7 @@ impl Resting {
         let now = monotonic_ns();
         match until_pause(now) {
             0 => {
-                std::thread::sleep(Duration::from_nanos(STRETCH_NS - now % STRETCH_NS));
+                std::thread::sleep(Duration::from_nanos(PERIOD_NS - now % PERIOD_NS));
                 None
             }
             left => Some(timeout.min(Duration::from_nanos(left))),
@@ -115,20 +115,20 @@ mod tests {
 
     #[test]
     fn every_period_ends_with_a_pause() {
-        assert_eq!(until_pause(STRETCH_NS), STRETCH_NS - PAUSE_NS);
-        assert_eq!(until_pause(2 * STRETCH_NS - PAUSE_NS - 1), 1);
-        assert_eq!(until_pause(2 * STRETCH_NS - PAUSE_NS), 0);
-        assert_eq!(until_pause(2 * STRETCH_NS - 1), 0);
+        assert_eq!(until_pause(PERIOD_NS), PERIOD_NS - PAUSE_NS);
+        assert_eq!(until_pause(2 * PERIOD_NS - PAUSE_NS - 1), 1);
+        assert_eq!(until_pause(2 * PERIOD_NS - PAUSE_NS), 0);
+        assert_eq!(until_pause(2 * PERIOD_NS - 1), 0);
     }
 
     #[test]
     fn round_trips_begin_outside_pauses_and_their_margins() {
-        let middle = STRETCH_NS / 2;
-        assert_eq!(begin_at(middle), middle);
-        let next = STRETCH_NS + MARGIN_NS;
-        for late in [STRETCH_NS - PAUSE_NS - MARGIN_NS, STRETCH_NS - PAUSE_NS, STRETCH_NS - 1, STRETCH_NS] {
-            assert_eq!(begin_at(late), next);
+        let middle = PERIOD_NS / 2;
+        assert_eq!(next_start(middle), middle);
+        let next = PERIOD_NS + MARGIN_NS;
+        for late in [PERIOD_NS - PAUSE_NS - MARGIN_NS, PERIOD_NS - PAUSE_NS, PERIOD_NS - 1, PERIOD_NS] {
+            assert_eq!(next_start(late), next);
         }
-        assert_eq!(begin_at(STRETCH_NS - PAUSE_NS - MARGIN_NS - 1), STRETCH_NS - PAUSE_NS - MARGIN_NS - 1);
+        assert_eq!(next_start(PERIOD_NS - PAUSE_NS - MARGIN_NS - 1), PERIOD_NS - PAUSE_NS - MARGIN_NS - 1);
     }
 }

@@ -36,7 +36,7 @@ pub mod side;
 pub mod site;
 pub mod transit;
 
-use crate::campaign::wait_until_alone;
+use crate::campaign::lock_campaign;
 use crate::error::{Error, Result};
 use crate::signal::stopped;
 use category::Category;
@@ -218,7 +218,7 @@ pub fn run(
     progress: &mut dyn FnMut(&str),
 ) -> Result<Outcome> {
     plan.check_possible()?;
-    let _alone = wait_until_alone()?;
+    let _alone = lock_campaign()?;
     let takt = (!plan.without_takt).then(|| Program::takt(program, words));
     let peers = plan.peers.iter().map(|(name, path)| Program::peer(name, path.clone()));
     let programs: Vec<_> = takt.into_iter().chain(peers).collect();
@@ -287,7 +287,7 @@ impl Bench {
         let (period_ns, count, readers) = (plan.period_ns, plan.samples(), plan.readers);
         let side =
             SidePlan { domain, topic: TOPIC.to_owned(), category, size, period_ns, count, readers, limit_ns: None };
-        site.forget_verdicts();
+        site.clear_verdicts();
         let mut pair = Pair::start(program, site, side)?;
         pair.wait_until_matched()?;
         let bound_ns = site.wait_until_admitted(readers, VERDICT_LIMIT)?;

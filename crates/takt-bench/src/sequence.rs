@@ -50,7 +50,7 @@ impl SequenceTracker {
             self.first = Some(sequence);
             self.highest = sequence;
         } else if sequence > self.highest {
-            self.forget_between(self.highest, sequence);
+            self.clear_marks(self.highest, sequence);
             self.highest = sequence;
         } else if self.is_marked(sequence) {
             self.counts.duplicated += 1;
@@ -98,7 +98,7 @@ impl SequenceTracker {
     }
 
     /// Clears the marks of the numbers between two highest ones, whose slots the window now reuses.
-    fn forget_between(&mut self, old: u64, new: u64) {
+    fn clear_marks(&mut self, old: u64, new: u64) {
         if new - old >= Self::WINDOW {
             self.seen.fill(0);
             return;
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_beyond_the_window_forgets_all_marks() {
+    fn jump_beyond_the_window_clears_all_marks() {
         let far = 3 * SequenceTracker::WINDOW;
         assert_eq!(track([1, far + 2, far + 1]), counts(3, far - 1, 0, 1));
     }

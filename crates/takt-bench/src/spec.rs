@@ -216,11 +216,11 @@ impl LinkSpec {
     /// The transport does not support the settings, the interface does not exist, or the middleware
     /// refused.
     pub fn open(&self, write: Option<&str>, read: Option<&str>) -> Result<Box<dyn Link>> {
-        let link = self.open_restless(write, read)?;
+        let link = self.open_without_pauses(write, read)?;
         Ok(if self.rests { Box::new(Resting(link)) } else { link })
     }
 
-    fn open_restless(&self, write: Option<&str>, read: Option<&str>) -> Result<Box<dyn Link>> {
+    fn open_without_pauses(&self, write: Option<&str>, read: Option<&str>) -> Result<Box<dyn Link>> {
         match &self.transport {
             Transport::Udp | Transport::Shm | Transport::Named(_) => match self.form {
                 Form::Octets => Ok(Box::new(DdsLink::<Blob>::new(self, write, read)?)),

@@ -28,7 +28,7 @@ pub struct Stall {
 
 /// Observation of all processors until it is dropped.
 #[derive(Debug)]
-pub struct StallWatch {
+pub struct StallObserver {
     is_over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Vec<Stall>>>,
 }
@@ -38,7 +38,7 @@ fn now_ns() -> i64 {
     since.map_or(0, |since| i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
 }
 
-impl StallWatch {
+impl StallObserver {
     /// Starts the observation. Without the right to real-time priorities it records the waits of
     /// ordinary threads.
     #[must_use]
@@ -60,7 +60,7 @@ impl StallWatch {
     }
 }
 
-impl Drop for StallWatch {
+impl Drop for StallObserver {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
     }
@@ -105,8 +105,8 @@ mod tests {
     }
 
     #[test]
-    fn watch_sees_each_processor_and_ends() {
-        let watch = StallWatch::start();
+    fn observer_covers_each_processor_and_ends() {
+        let watch = StallObserver::start();
         assert_eq!(watch.threads.len(), available_cpus());
         let end = now_ns() + 20_000_000;
         while now_ns() < end {

@@ -28,7 +28,7 @@ pub fn utilisation_ppm(system: &System, resource: usize) -> Option<u64> {
 /// Returns the first flow, in the order of the system, that cannot be admitted after the previous
 /// ones. With it, one of these flows has no bound or exceeds its limit. Takes one analysis per
 /// flow.
-pub fn first_misfit(system: &System) -> Result<Option<usize>, Infeasible> {
+pub fn first_infeasible_flow(system: &System) -> Result<Option<usize>, Infeasible> {
     system.check()?;
     let resources = system.resources.clone();
     let fits = |count: usize| fits(&System { resources: resources.clone(), flows: system.flows[..count].to_vec() });

@@ -165,14 +165,14 @@ impl Run {
         let name = self.name.as_deref().unwrap_or("default");
         show(&format!("ready name {name} process {}", std::process::id()));
         let (started, mut had_some) = (Instant::now(), false);
-        let mut shown_at = started;
+        let mut last_delivery = started;
         while !stopped() {
             daemon.run_once(STEP).map_err(failed)?;
             while let Some(event) = daemon.poll_event() {
                 show(&line_of(&event));
             }
-            if self.stats.is_some_and(|period| shown_at.elapsed().as_secs() >= period.max(1)) {
-                shown_at = Instant::now();
+            if self.stats.is_some_and(|period| last_delivery.elapsed().as_secs() >= period.max(1)) {
+                last_delivery = Instant::now();
                 daemon.status().lines().for_each(&mut show);
             }
             had_some |= daemon.applications() > 0;

@@ -91,7 +91,7 @@ struct Log<'a> {
 }
 
 impl Log<'_> {
-    fn note_participant(&mut self, guid: Guid, is_there: bool) -> Result<()> {
+    fn report_participant(&mut self, guid: Guid, is_there: bool) -> Result<()> {
         let event = if is_there { DISCOVERED } else { LOST };
         let named = if is_there { self.look_up(guid)? } else { self.known.remove(&guid).unwrap_or_default() };
         if is_there {
@@ -117,7 +117,7 @@ impl Log<'_> {
         }))
     }
 
-    fn note_silent_servers(&mut self) -> Result<()> {
+    fn report_unresponsive_servers(&mut self) -> Result<()> {
         let silent = self.participant.silent_discovery_servers()?;
         for server in silent.iter().filter(|server| !self.silent.contains(server)) {
             if self.json {
@@ -155,8 +155,8 @@ impl DiscoveryServer {
         let start = Instant::now();
         while !stopped() {
             match events.recv_timeout(STEP) {
-                Ok((guid, is_there)) => log.note_participant(guid, is_there)?,
-                Err(_) if start.elapsed() >= ANSWER_TIME => log.note_silent_servers()?,
+                Ok((guid, is_there)) => log.report_participant(guid, is_there)?,
+                Err(_) if start.elapsed() >= ANSWER_TIME => log.report_unresponsive_servers()?,
                 Err(_) => {}
             }
         }

@@ -19,7 +19,7 @@ pub const STEP: Duration = Duration::from_millis(100);
 
 /// Settings of one program. A command that runs next to it with the same configuration leaves them
 /// at their defaults. The program owns the addresses of `tcp.listen`; a command only connects.
-const OF_ONE_PROGRAM: [&str; 8] = [
+const PROGRAM_SETTINGS: [&str; 8] = [
     "participant.name",
     "participant.index",
     "participant.runtime",
@@ -74,7 +74,7 @@ impl DomainConfig {
         } else {
             read(&self.config, true)?
         };
-        settings.clear(&OF_ONE_PROGRAM);
+        settings.clear(&PROGRAM_SETTINGS);
         if let Some(domain) = self.domain {
             settings.set("participant.domain", &domain.to_string(), "--domain").map_err(refused)?;
         }

@@ -84,7 +84,7 @@ impl Durability {
             totals.refused_topics,
             totals.unserved,
             totals.doubted,
-            totals.held_back
+            totals.blocked_writers
         );
         Ok(())
     }

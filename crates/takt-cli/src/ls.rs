@@ -117,24 +117,31 @@ impl Ls {
         network::spin(&[&participant], self.wait)?;
         let mut types = Types { participant: &participant, compared: Vec::new() };
         let findings = self.findings(&participant, &settings)?;
-        let mut shown = self.text(&types.catalogue(findings)?)?;
+        let shown = self.text(&types.catalogue(findings)?)?;
         out!("{shown}")?;
-        while self.watch {
-            match network::spin(&[&participant], WATCH_PERIOD) {
-                Err(Error::Stopped) => break,
+        if self.watch {
+            self.print_changes(&mut types, shown)?;
+        }
+        participant.close().map_err(Error::Dds)
+    }
+
+    /// Prints the list whenever it changes, until a signal arrives.
+    fn print_changes(&self, types: &mut Types<'_>, mut shown: String) -> Result<()> {
+        loop {
+            match network::spin(&[types.participant], WATCH_PERIOD) {
+                Err(Error::Stopped) => return Ok(()),
                 result => result?,
             }
             if stopped() {
-                break;
+                return Ok(());
             }
-            let text = self.text(&types.catalogue(network::silent(&participant)?)?)?;
+            let text = self.text(&types.catalogue(network::silent(types.participant)?)?)?;
             if text != shown {
                 // A terminal shows the present list only; a file keeps all of them.
                 out!("{}{text}", if std::io::stdout().is_terminal() { CLEAR_SCREEN } else { "\n" })?;
                 shown = text;
             }
         }
-        participant.close().map_err(Error::Dds)
     }
 
     fn text(&self, catalogue: &Catalogue) -> Result<String> {
@@ -147,7 +154,7 @@ impl Ls {
         // This check takes time in which other participants may still answer.
         let on_loopback = network::on_loopback(participant, settings)?;
         let mut findings = network::silent(participant)?;
-        findings.extend(network::silent_peers(participant, settings)?);
+        findings.extend(network::unresponsive_peers(participant, settings)?);
         let participants = participant.discovered_participants()?;
         #[cfg(feature = "security")]
         {

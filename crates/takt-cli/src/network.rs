@@ -124,7 +124,7 @@ fn addresses_of(host: &str) -> Vec<IpAddr> {
 }
 
 /// Finds configured peers and discovery servers at whose address no participant answers.
-pub fn silent_peers(participant: &DomainParticipant, settings: &Settings) -> Result<Vec<Finding>> {
+pub fn unresponsive_peers(participant: &DomainParticipant, settings: &Settings) -> Result<Vec<Finding>> {
     let silent: BTreeSet<Guid> = participant.silent_participants()?.into_iter().map(|one| one.guid).collect();
     let known = participant.discovered_participants()?;
     let answers = |address: &IpAddr| {
@@ -194,7 +194,7 @@ pub fn multicast(participant: &DomainParticipant, settings: &Settings) -> Result
                     format!("ip link set {name} multicast on"),
                 )
             });
-        } else if !comes_back(participant, source, group)? {
+        } else if !receives_own_multicast(participant, source, group)? {
             let address = SocketAddr::new(group.ip(), port);
             findings.push(Finding::of_network(
                 format!("a multicast datagram to {address} through {name} does not return to this host"),
@@ -209,7 +209,7 @@ pub fn multicast(participant: &DomainParticipant, settings: &Settings) -> Result
 }
 
 /// Reports whether the participant receives a datagram that is sent to the group from this address.
-fn comes_back(participant: &DomainParticipant, address: SocketAddr, group: SocketAddr) -> Result<bool> {
+fn receives_own_multicast(participant: &DomainParticipant, address: SocketAddr, group: SocketAddr) -> Result<bool> {
     let failure = |source| Error::Os { op: format!("send to {group} from {address}"), source };
     let count = || Ok::<u64, Error>(participant.counters()?.unknown_submessages);
     let before = count()?;

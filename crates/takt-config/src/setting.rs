@@ -431,8 +431,8 @@ const SHARED_MEMORY: &[Setting] = shared_memory! {
     segment_bytes, "TAKT_SHARED_MEMORY_SEGMENT_BYTES": SEGMENT_BYTES,
         "memory for payloads loaned to local participants; payloads that do not fit are copied";
     segment_slots, "TAKT_SHARED_MEMORY_SEGMENT_SLOTS": SEGMENT_SLOTS, "payloads on loan to local participants";
-    lane_bytes, "TAKT_SHARED_MEMORY_LANE_BYTES": LANE_BYTES, "ring per local participant, rounded up to a power of two";
-    lanes_max, "TAKT_SHARED_MEMORY_LANES_MAX": LANES_MAX, "local participants reached by shared memory";
+    ring_bytes, "TAKT_SHARED_MEMORY_LANE_BYTES": RING_BYTES, "ring per local participant, rounded up to a power of two";
+    lanes_max, "TAKT_SHARED_MEMORY_LANES_MAX": CONNECTIONS_MAX, "local participants reached by shared memory";
 };
 
 /// Use of TCP. Any of these settings enables TCP.

@@ -21,7 +21,7 @@ pub fn policies(profile: &str, entity: Entity, fields: &[Effective], format: For
     match format {
         Format::Toml => {
             let mut text = format!("[qos_library.{}.{}.{}]\n", key(library), key(name), entity.element());
-            for effective in fields.iter().filter(|effective| is_said(effective)) {
+            for effective in fields.iter().filter(|effective| is_written(effective)) {
                 let line = format!("{} = {}", effective.field().path(), toml_value(&effective.value));
                 commented(&mut text, &line, "#", &origin(effective), "");
             }
@@ -65,7 +65,7 @@ pub fn settings(settings: impl Iterator<Item = EffectiveSetting>) -> String {
 }
 
 /// Reports whether a value is written. KEEP_ALL has no depth, and an empty text is omitted.
-fn is_said(effective: &Effective) -> bool {
+fn is_written(effective: &Effective) -> bool {
     effective.origin.is_some() || !matches!(&effective.value, Value::Text(text) if text.is_empty())
 }
 
@@ -80,8 +80,8 @@ fn commented(text: &mut String, line: &str, open: &str, comment: &str, close: &s
 
 /// Formats a TOML key, without quotes if possible.
 pub(crate) fn key(name: &str) -> String {
-    let is_bare = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-    if is_bare { name.to_owned() } else { quote(name) }
+    let is_unprotected = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    if is_unprotected { name.to_owned() } else { quote(name) }
 }
 
 /// Formats a value as TOML.
@@ -107,7 +107,7 @@ pub(crate) fn toml_value(value: &Value) -> String {
 
 fn xml_policies(text: &mut String, fields: &[Effective]) {
     let mut policy = "";
-    for effective in fields.iter().filter(|effective| is_said(effective)) {
+    for effective in fields.iter().filter(|effective| is_written(effective)) {
         let field = effective.field();
         if field.policy != policy {
             if !policy.is_empty() {

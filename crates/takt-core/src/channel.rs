@@ -14,24 +14,24 @@ use alloc::vec::Vec;
 use takt_wire::{Locator, SequenceNumber};
 
 /// Most channels, counted as groups times interfaces. Further ones are not used.
-pub(crate) const CHANNELS_MAX: usize = 8;
+pub(crate) const MULTICAST_GROUPS_MAX: usize = 8;
 
 /// Most probes in one round, of which one must arrive.
-pub(crate) const QUESTIONS_MAX: usize = 4;
+pub(crate) const PROBES_MAX: usize = 4;
 
 /// Set of channels, one bit each.
-pub(crate) type ChannelSet = u8;
+pub(crate) type MulticastSet = u8;
 
 /// Channels of a matched reader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Hearing {
     /// Channels that the reader's participant listens to as far as known, whether the writer may
     /// use them or not.
-    pub(crate) hears: ChannelSet,
+    pub(crate) hears: MulticastSet,
     /// Channels by which the reader's data may be sent.
-    pub(crate) takes: ChannelSet,
+    pub(crate) takes: MulticastSet,
     /// Channels that the reader's participant has acknowledged to receive.
-    pub(crate) proven: ChannelSet,
+    pub(crate) proven: MulticastSet,
 }
 
 impl Hearing {
@@ -70,7 +70,7 @@ pub(crate) struct Channel {
     pub(crate) phase: Phase,
     /// Sequence numbers of the probes of this round. A participant that acknowledges one of them
     /// receives the group.
-    pub(crate) questions: [SequenceNumber; QUESTIONS_MAX],
+    pub(crate) questions: [SequenceNumber; PROBES_MAX],
     pub(crate) asked: usize,
     /// Since this round began, a writer sent a sample that could have used the group, or a reader
     /// missed one.
@@ -83,7 +83,7 @@ pub(crate) struct Channels {
     pub(crate) readers_min: usize,
     pub(crate) list: Vec<Channel>,
     /// Sequence number of the last probe.
-    pub(crate) last_question: SequenceNumber,
+    pub(crate) last_probe: SequenceNumber,
 }
 
 impl Channels {
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn channel_is_cheaper_when_more_than_half_of_its_listeners_need_the_data() {
+    fn group_is_cheaper_when_more_than_half_of_its_listeners_need_the_data() {
         let from = |readers_min| Channels { readers_min, ..Channels::default() };
         let least = |listeners, min| (0..100).find(|places| from(min).is_cheaper(listeners, *places));
         assert_eq!([2, 3, 4, 10, 32].map(|listeners| least(listeners, 1)), [3, 3, 4, 7, 18].map(Some));

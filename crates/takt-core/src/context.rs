@@ -1,7 +1,7 @@
 //! State that all state machines of the participant share: timers, pending jobs, events, counters.
 
 use crate::cache::PayloadRef;
-use crate::channel::{ChannelSet, Channels, Phase};
+use crate::channel::{Channels, MulticastSet, Phase};
 use crate::config::Limits;
 use crate::counters::Counters;
 use crate::event::Event;
@@ -77,7 +77,7 @@ pub(crate) struct Context {
     /// Number of known remote participants.
     participants: u32,
     /// Changes of a group may have become presentable.
-    pub(crate) groups_stirred: bool,
+    pub(crate) groups_changed: bool,
     /// Timer for the next check of the groups.
     pub(crate) groups_timer: TimerId,
     /// Payload that accompanies the datagram being built, and stays in its shared memory.
@@ -102,7 +102,7 @@ const WALL_STEP_NS: u64 = 1_000_000;
 /// Number of remote participants up to which periods are not multiplied.
 const CROWD: u32 = 8;
 /// Largest multiplier of the periods of builtin endpoints.
-const PATIENCE_MAX: u32 = 10;
+const PERIOD_MULTIPLIER_MAX: u32 = 10;
 
 const JOBS_PER_OWNER: usize = 2;
 const EVENTS_PER_OWNER: usize = 10;
@@ -135,7 +135,7 @@ impl Context {
             wall: Cell::new((Instant(0), Timestamp::from_nanos(0))),
             owners: 0,
             participants: 0,
-            groups_stirred: false,
+            groups_changed: false,
             lent: None,
             gathers: false,
             ahead: None,
@@ -177,7 +177,7 @@ impl Context {
     }
 
     /// Converts an expiry to the monotonic clock, by the present offset of the wall clock.
-    pub(crate) fn moment_of(&self, expiry: Expiry, now: Instant) -> Instant {
+    pub(crate) fn instant_of(&self, expiry: Expiry, now: Instant) -> Instant {
         now.after(Duration::from_nanos(expiry.nanos_from(self.wall_clock(now))))
     }
 
@@ -214,7 +214,7 @@ impl Context {
     }
 
     /// Starts probing the idle channels of the set, which a writer would use.
-    pub(crate) fn want_channels(&mut self, wanted: ChannelSet) {
+    pub(crate) fn start_probing(&mut self, wanted: MulticastSet) {
         for (channel, it) in self.channels.list.iter_mut().enumerate() {
             if wanted >> channel & 1 != 0 && it.phase == Phase::Idle {
                 (it.phase, it.asked) = (Phase::Queued, 0);
@@ -225,7 +225,7 @@ impl Context {
 
     /// Records that a writer sent a sample that could have used these channels. Quiet channels are
     /// probed now.
-    pub(crate) fn use_channels(&mut self, wanted: ChannelSet) {
+    pub(crate) fn record_multicast_use(&mut self, wanted: MulticastSet) {
         if wanted == 0 {
             return;
         }
@@ -239,7 +239,7 @@ impl Context {
     }
 
     /// Schedules an early probe of a channel, because a reader missed a sample that was sent to it.
-    pub(crate) fn suspect_channel(&mut self, now: Instant, channel: usize) {
+    pub(crate) fn schedule_early_probe(&mut self, now: Instant, channel: usize) {
         if let Some(it) = self.channels.list.get_mut(channel)
             && matches!(it.phase, Phase::Resting | Phase::Quiet)
         {
@@ -273,6 +273,6 @@ impl Context {
     /// with unvalidated addresses count too, because they also meet. Forged announcements can
     /// therefore slow the heartbeats of builtin writers down to one a second.
     pub(crate) fn patience(&self) -> u32 {
-        (self.participants / CROWD).clamp(1, PATIENCE_MAX)
+        (self.participants / CROWD).clamp(1, PERIOD_MULTIPLIER_MAX)
     }
 }

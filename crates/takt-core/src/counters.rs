@@ -51,7 +51,7 @@ pub struct Counters {
     /// them.
     pub withheld_samples: u64,
     /// Samples that arrived through shared memory by reference.
-    pub lent_samples: u64,
+    pub loaned_samples: u64,
     /// Samples whose key could not be read from the payload.
     pub undecodable_keys: u64,
     /// `HEARTBEAT`s received.
@@ -81,7 +81,7 @@ pub struct Counters {
     pub repairs_sent: u64,
     /// Reliable readers that blocked a writer's send window for other readers, and were excluded
     /// from it. They request what they miss.
-    pub readers_left_behind: u64,
+    pub readers_excluded: u64,
     /// Reliable readers that stopped answering a writer's heartbeats.
     pub silent_readers: u64,
     /// Readers whose path turned out to have a smaller MTU than this host's interface.
@@ -127,9 +127,9 @@ pub struct Counters {
     /// Announcements that were sent before their participant's farewell and arrived after it.
     pub stale_announcements: u64,
     /// Probes sent to multicast groups of user data.
-    pub multicast_questions_sent: u64,
+    pub multicast_probes_sent: u64,
     /// Remote participants that did not answer multicast probes, and get all data by unicast.
-    pub multicast_deaf_participants: u64,
+    pub participants_unreachable_by_multicast: u64,
     /// Route changes between unicast and multicast that not all best-effort readers confirmed
     /// within 2 s. These readers may miss samples that were in transit.
     pub unconfirmed_route_changes: u64,
@@ -155,5 +155,5 @@ pub struct Counters {
     /// Remote participants whose lease expired.
     pub leases_expired: u64,
     /// Remote participants on this host whose process ended without a farewell.
-    pub neighbours_ended: u64,
+    pub local_peers_ended: u64,
 }

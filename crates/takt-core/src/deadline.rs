@@ -80,8 +80,8 @@ impl DeadlineMonitor {
         let former = core::mem::replace(&mut self.period, period_of(deadline));
         let Some(period) = self.period else { return ctx.timers.cancel(self.timer) };
         ctx.work.steps(self.entries.len());
-        let silence_max = former.map_or(0, |_| u64::try_from(period.as_nanos()).unwrap_or(u64::MAX));
-        let earliest = Instant(now.0.saturating_sub(silence_max));
+        let peer_timeout = former.map_or(0, |_| u64::try_from(period.as_nanos()).unwrap_or(u64::MAX));
+        let earliest = Instant(now.0.saturating_sub(peer_timeout));
         for entry in &mut self.entries {
             entry.since = entry.since.max(earliest);
         }

@@ -66,8 +66,8 @@ pub enum Event {
     /// [`crate::Participant::silent_participants`].
     ParticipantSilent(Guid),
     /// A participant on this host with matching endpoints announces a locator that no network leads
-    /// to; see [`crate::Participant::handle_neighbour`].
-    NeighbourAnnounced(Locator),
+    /// to; see [`crate::Participant::handle_local_peer`].
+    LocalPeerAnnounced(Locator),
     /// A participant may not join, or not access protected topics; see
     /// [`crate::Participant::refused_participants`].
     ParticipantRefused(Guid),

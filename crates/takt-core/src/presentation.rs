@@ -54,7 +54,7 @@ impl Place {
 
 /// Information that a writer omits although it offers the scope GROUP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum GroupLack {
+pub(crate) enum MissingGroupInfo {
     /// Entity ID of its publisher.
     Publisher,
     /// Group sequence numbers of its changes.
@@ -63,7 +63,7 @@ pub(crate) enum GroupLack {
     Heartbeats,
 }
 
-impl GroupLack {
+impl MissingGroupInfo {
     pub(crate) fn text(self) -> &'static str {
         match self {
             Self::Publisher => {
@@ -87,14 +87,14 @@ impl GroupLack {
 /// publisher.
 #[must_use]
 pub fn presentation_caution(writer: &PublicationData, reader: &SubscriptionData) -> Option<&'static str> {
-    announced_lack(writer, &reader.presentation).map(GroupLack::text)
+    missing_group_info(writer, &reader.presentation).map(MissingGroupInfo::text)
 }
 
 /// Returns the reason behind [`presentation_caution`].
-pub(crate) fn announced_lack(writer: &PublicationData, requested: &Presentation) -> Option<GroupLack> {
+pub(crate) fn missing_group_info(writer: &PublicationData, requested: &Presentation) -> Option<MissingGroupInfo> {
     let wants = is_of_group(requested) && (requested.coherent_access || requested.ordered_access);
     let lacks = is_of_group(&writer.presentation) && writer.group_entity_id == EntityId::UNKNOWN;
-    (wants && lacks).then_some(GroupLack::Publisher)
+    (wants && lacks).then_some(MissingGroupInfo::Publisher)
 }
 
 /// Reports whether changes of a publisher have group sequence numbers, and readers of a subscriber

@@ -39,7 +39,7 @@ pub(crate) struct Standstills {
 
 impl Standstills {
     /// Records that timers are served at `now`, the earliest of which was due at `due`.
-    pub(crate) fn timers_are_served(&mut self, now: Instant, due: Option<Instant>) {
+    pub(crate) fn timers_handled(&mut self, now: Instant, due: Option<Instant>) {
         let length = due.map_or(Duration::ZERO, |due| now.since(due.max(self.served)));
         self.served = now;
         if length >= LEAST {
@@ -67,12 +67,12 @@ mod tests {
     #[test]
     fn standstill_lasts_from_the_due_time_or_the_last_service_plus_a_margin() {
         let mut standstills = Standstills::default();
-        standstills.timers_are_served(at(1_000), Some(at(1_000)));
-        standstills.timers_are_served(at(1_099), Some(at(1_000)));
+        standstills.timers_handled(at(1_000), Some(at(1_000)));
+        standstills.timers_handled(at(1_099), Some(at(1_000)));
         assert_eq!(standstills.after(at(0)), Duration::ZERO);
-        standstills.timers_are_served(at(6_100), Some(at(1_100)));
+        standstills.timers_handled(at(6_100), Some(at(1_100)));
         // The remaining due timers are served at once.
-        standstills.timers_are_served(at(6_101), Some(at(1_100)));
+        standstills.timers_handled(at(6_101), Some(at(1_100)));
         assert_eq!(standstills.after(at(1_000)), Duration::from_millis(5_100));
         assert_eq!(standstills.after(at(4_100)), Duration::from_millis(2_100));
         assert_eq!(standstills.after(at(6_100)), Duration::ZERO);
@@ -82,7 +82,7 @@ mod tests {
     fn last_eight_standstills_count() {
         let mut standstills = Standstills::default();
         for second in 1..=20 {
-            standstills.timers_are_served(at(1_000 * second), Some(at(1_000 * second - 500)));
+            standstills.timers_handled(at(1_000 * second), Some(at(1_000 * second - 500)));
         }
         assert_eq!(standstills.after(at(0)), Duration::from_millis(4_800));
     }

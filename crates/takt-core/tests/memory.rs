@@ -98,7 +98,7 @@ impl Storm {
             }
             // Occasionally as many participants join as the limits allow, and more.
             if number % 400_000 < 2_000 {
-                self.admit_stranger();
+                self.admit_participant();
             }
             let bytes = self.make();
             let source = if self.dice.percent(50) { self.peer.address } else { address(2 + self.roll(100)) };
@@ -173,7 +173,7 @@ impl Storm {
 
     /// Adds a new participant that validates its address, with writers of a topic that is read
     /// here.
-    fn admit_stranger(&mut self) {
+    fn admit_participant(&mut self) {
         let mut stranger = self.somebody();
         stranger.join(&mut self.node, self.now);
         for key in 1..=5 {

@@ -159,7 +159,7 @@ fn match_much(stage: &mut Stage, puppet: &mut Puppet) {
 }
 
 /// Sends discovery samples too early, and requests of all kinds.
-fn ask_much(stage: &mut Stage, puppet: &mut Puppet) {
+fn request_much(stage: &mut Stage, puppet: &mut Puppet) {
     let fat = fat_publication(puppet, 1).to_bytes();
     for writer in [EntityId::SEDP_PUB_WRITER, EntityId::SEDP_SUB_WRITER, EntityId::P2P_MESSAGE_WRITER] {
         (200_000..200_600).for_each(|sn| stage.say(puppet, writer, sn, Payload::Data(&fat)));
@@ -243,7 +243,7 @@ fn hostile_participant_takes_at_most_its_share_and_others_are_served() {
     let bound = limits.max_discovery_bytes_per_participant + pairs * PAIR_BYTES + REST_BYTES;
     let before = LIVE.load(Ordering::Relaxed);
     let steps: [(&str, Step); 4] =
-        [("much", announce_much), ("many", announce_many), ("matches", match_much), ("requests", ask_much)];
+        [("much", announce_much), ("many", announce_many), ("matches", match_much), ("requests", request_much)];
     let mut hostile = Puppet::new(9);
     for (number, (name, step)) in (21..).zip(steps) {
         hostile.leave(&mut stage.node, stage.now);

@@ -20,7 +20,7 @@ pub fn register() {
 }
 
 /// Options of the device.
-const OF_DEVICE: [&str; 4] = ["huge", "mac", "mtu", "rx_room"];
+const DEVICE_OPTIONS: [&str; 4] = ["huge", "mac", "mtu", "rx_room"];
 
 fn number<T: FromStr>(request: &Request<'_>, key: &str, value: &str) -> Result<T, TransportError> {
     value.parse().map_err(|_| request.refused(&format!("{key} {value:?} is invalid")))
@@ -77,7 +77,7 @@ impl TransportFactory for Dpdk {
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Opened, TransportError> {
-        let known = [&["address", "prefix", "gateway", "vlan"][..], &OF_DEVICE].concat();
+        let known = [&["address", "prefix", "gateway", "vlan"][..], &DEVICE_OPTIONS].concat();
         request.options(&known)?;
         let device = device(request)?;
         let mut config = UdpStackConfig::new(request.udp.domain_id, Ipv4Addr::UNSPECIFIED, 24);
@@ -141,7 +141,7 @@ impl TransportFactory for DpdkEthernet {
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Opened, TransportError> {
-        request.options(&OF_DEVICE)?;
+        request.options(&DEVICE_OPTIONS)?;
         let port = DpdkPort::open(&device(request)?)?;
         let driver = port.driver().to_owned();
         let ethernet = EthernetTransport::open(port, &EthernetConfig::beside(request.udp))?;

@@ -27,7 +27,7 @@ use crate::ffi::{BURST, Mbuf, Pool, Port};
 const PATIENCE: u32 = 64;
 
 /// Maximum number of waiting frames to the own address.
-const OWN_QUEUE: usize = 256;
+const LOOPBACK_QUEUE_LEN: usize = 256;
 
 /// Length of a tag in octets.
 const TAG: usize = 4;
@@ -57,13 +57,13 @@ pub struct DpdkCounters {
     /// Frames of several parts among them, which were copied together.
     pub gathered_in: u64,
     /// Frames among them for other hardware addresses or groups, which were dropped.
-    pub foreign_in: u64,
+    pub not_addressed_in: u64,
     /// Frames that the driver accepted.
     pub frames_out: u64,
     /// Frames to the own address, and returned copies of frames to groups.
     pub own: u64,
     /// Returned frames that were lost, because there was no frame or no room in the queue.
-    pub own_lost: u64,
+    pub loopback_lost: u64,
     /// Frames that the driver did not accept in time.
     pub refused_out: u64,
     /// Frames that were sent while the link was down, and lost.
@@ -190,7 +190,7 @@ impl DpdkPort {
             loan,
             out: Vec::with_capacity(BURST),
             taken: VecDeque::with_capacity(BURST),
-            own: VecDeque::with_capacity(OWN_QUEUE),
+            own: VecDeque::with_capacity(LOOPBACK_QUEUE_LEN),
             lent: None,
             gathered: vec![0; EthernetHeader::LEN + TAG + mtu].into(),
             gathered_len: None,
@@ -206,7 +206,7 @@ impl DpdkPort {
             port,
             pools: Some([incoming, pool]),
         };
-        own.look_at_link();
+        own.check_link();
         own.counters.link_losses = 0;
         Ok(own)
     }
@@ -229,7 +229,7 @@ impl DpdkPort {
     }
 
     /// Checks the link now. Some drivers (`net_memif`) connect only by this.
-    pub fn look_at_link(&mut self) -> bool {
+    pub fn check_link(&mut self) -> bool {
         let is_up = self.port.link_is_up();
         if self.link.is_up && !is_up {
             self.counters.link_losses += 1;
@@ -285,7 +285,7 @@ impl DpdkPort {
         if self.groups.contains(&to) {
             match self.copy_of(&frame) {
                 Some(copy) => self.keep(copy),
-                None => self.counters.own_lost += 1,
+                None => self.counters.loopback_lost += 1,
             }
         }
         if !self.link.is_up {
@@ -300,8 +300,8 @@ impl DpdkPort {
 
     /// Queues a frame to the own address.
     fn keep(&mut self, frame: Mbuf) {
-        if self.own.len() == OWN_QUEUE {
-            self.counters.own_lost += 1;
+        if self.own.len() == LOOPBACK_QUEUE_LEN {
+            self.counters.loopback_lost += 1;
             return;
         }
         self.counters.own += 1;
@@ -336,12 +336,12 @@ impl DpdkPort {
     }
 
     /// Checks the link when its interval has elapsed.
-    fn keep_watch(&mut self, scan: Scan) {
+    fn check_link_if_due(&mut self, scan: Scan) {
         self.link.calls += 1;
         let is_time = scan == Scan::All || self.link.calls >= CLOCK_INTERVAL;
         let period = if self.link.is_up { self.link.period } else { self.link.period.min(PERIOD_DOWN) };
         if is_time && self.link.looked_at.elapsed() >= period {
-            self.look_at_link();
+            self.check_link();
         }
         if self.link.calls >= CLOCK_INTERVAL {
             self.link.calls = 0;
@@ -381,7 +381,7 @@ impl DpdkPort {
             if to.is_some_and(|to| self.wants(to)) {
                 return Some(frame);
             }
-            self.counters.foreign_in += 1;
+            self.counters.not_addressed_in += 1;
         }
         self.gathered_len = None;
         None
@@ -395,7 +395,7 @@ fn pools(config: &DpdkConfig, mtu: u16) -> io::Result<[Pool; 2]> {
     // Receive: full rings, the taken burst and the lent frame. Transmit: full rings, the queued
     // burst and the returned frames. And half as much for frames that drivers keep.
     let incoming = (u32::from(config.rx_frames.max(least)) + 2 * BURST as u32) * 3 / 2;
-    let outgoing = (u32::from(config.tx_frames) + (OWN_QUEUE + 2 * BURST) as u32) * 3 / 2;
+    let outgoing = (u32::from(config.tx_frames) + (LOOPBACK_QUEUE_LEN + 2 * BURST) as u32) * 3 / 2;
     Ok([Pool::take(incoming, config.rx_room.unwrap_or(room))?, Pool::take(outgoing, room)?])
 }
 
@@ -465,7 +465,7 @@ impl FramePort for DpdkPort {
         self.gathered_len = None;
         let found = self.own.pop_front().or_else(|| self.next());
         if found.is_none() && scan != Scan::Taken {
-            self.keep_watch(scan);
+            self.check_link_if_due(scan);
         }
         self.lent = found;
         Ok(self.lent.is_some())
@@ -510,7 +510,7 @@ impl FramePort for DpdkPort {
         let driver = self.port.stats();
         let own = &self.counters;
         FramePortStats {
-            dropped_in: driver.dropped_in + own.own_lost,
+            dropped_in: driver.dropped_in + own.loopback_lost,
             truncated: self.truncated,
             malformed: driver.malformed_in,
             refused_out: driver.refused_out + own.refused_out + own.link_down_out,

@@ -9,10 +9,10 @@ use takt_transport::choice::probe::{Finding, Grade, Needs, capabilities_finding,
 use crate::ffi;
 
 /// DPDK drivers that work at an interface which the kernel keeps.
-const AT_INTERFACES: [&str; 2] = ["net_af_packet", "net_af_xdp"];
+const INTERFACE_DRIVERS: [&str; 2] = ["net_af_packet", "net_af_xdp"];
 
 /// Kernel drivers that leave a card to user space.
-const LEAVES_CARDS: [&str; 3] = ["vfio-pci", "uio_pci_generic", "igb_uio"];
+const USER_SPACE_DRIVERS: [&str; 3] = ["vfio-pci", "uio_pci_generic", "igb_uio"];
 
 /// Returns the findings about DPDK.
 pub(crate) fn findings(interface: &str) -> Vec<Finding> {
@@ -73,7 +73,7 @@ fn hugepages(sys: &Path) -> Finding {
 fn devices(interface: &str, plugins: &Path) -> Finding {
     let is_there = |driver: &&str| plugins.join(format!("librte_{driver}.so")).exists();
     let devices: Vec<String> =
-        AT_INTERFACES.into_iter().filter(is_there).map(|driver| format!("{driver}0,iface={interface}")).collect();
+        INTERFACE_DRIVERS.into_iter().filter(is_there).map(|driver| format!("{driver}0,iface={interface}")).collect();
     if devices.is_empty() {
         let detail = format!("no driver for it in {}", plugins.display());
         return Finding::new("devices", Grade::Unknown, detail);
@@ -96,14 +96,14 @@ fn card(sys: &Path, interface: &str) -> Option<Finding> {
 /// Lists the network cards that are left to user space.
 fn cards(sys: &Path) -> Finding {
     let root = sys.join("bus/pci/devices");
-    let is_left = |address: &String| {
+    let is_closed_by_peer = |address: &String| {
         let device = root.join(address);
         let class = fs::read_to_string(device.join("class")).unwrap_or_default();
         let driver = fs::canonicalize(device.join("driver")).unwrap_or_default();
         let driver = driver.file_name().unwrap_or_default().to_string_lossy();
-        class.starts_with("0x02") && LEAVES_CARDS.contains(&&*driver)
+        class.starts_with("0x02") && USER_SPACE_DRIVERS.contains(&&*driver)
     };
-    let left: Vec<String> = names(&root).into_iter().filter(is_left).collect();
+    let left: Vec<String> = names(&root).into_iter().filter(is_closed_by_peer).collect();
     match left.is_empty() {
         true => Finding::new("free cards", Grade::Lesser, "none is bound to vfio-pci (`dpdk-devbind.py --status`)"),
         false => Finding::new("free cards", Grade::Good, left.join(", ")),

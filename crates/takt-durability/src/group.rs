@@ -28,7 +28,7 @@ const REFUSALS_MAX: usize = 16;
 const SERVING_PAUSE: Duration = Duration::from_secs(5);
 
 /// Reports whether a writer belongs to a durability service.
-pub(crate) fn is_of_a_service(data: &PublicationData) -> bool {
+pub(crate) fn is_from_service(data: &PublicationData) -> bool {
     data.qos.user_data.0.starts_with(DURABILITY_SERVICE)
 }
 
@@ -93,11 +93,11 @@ pub(crate) struct Group {
     /// Number of changes that the serving writer refused permanently.
     refused: u64,
     /// Number of writers of which a change could not be stored.
-    pub(crate) held_back: usize,
+    pub(crate) blocked_writers: usize,
     /// Message about the topic that is reported once.
     remark: Option<String>,
     /// Whether the refusal of a change has been reported.
-    is_unserved_said: bool,
+    is_unserved_reported: bool,
     /// Failure to create the serving writer.
     unservable: Option<Unservable>,
     /// Number of relayed changes whose original writer has not reached their sequence number.
@@ -106,7 +106,7 @@ pub(crate) struct Group {
     pub(crate) is_written: bool,
     /// Whether the topic gets a reader once its type is known. The reader also receives the changes
     /// of other services.
-    pub(crate) is_to_be_heard: bool,
+    pub(crate) needs_reader: bool,
     born: Instant,
     /// Time since which the topic is idle.
     idle_since: Option<Instant>,
@@ -214,13 +214,13 @@ impl Group {
             full: None,
             repeated: 0,
             refused: 0,
-            held_back: 0,
+            blocked_writers: 0,
             remark: None,
-            is_unserved_said: false,
+            is_unserved_reported: false,
             unservable: None,
             doubted: 0,
             is_written: false,
-            is_to_be_heard: false,
+            needs_reader: false,
             born: Instant::now(),
             idle_since: None,
         }
@@ -287,14 +287,14 @@ impl Group {
     pub(crate) fn keep(&mut self, disk_bytes: &mut u64, batch: &mut Batch) -> Result<Option<&'static str>> {
         let reader = self.reader.clone();
         let announced = |writer| match &reader {
-            Some(reader) => Ok(reader.announced_by(writer)?.map(|sn| sn.0)),
+            Some(reader) => Ok(reader.last_announced(writer)?.map(|sn| sn.0)),
             None => Ok(None),
         };
-        self.keep_what_is_credible(disk_bytes, batch, announced)
+        self.store_credible(disk_bytes, batch, announced)
     }
 
     /// As [`keep`](Self::keep); `announced` returns the last sequence number of a matched writer.
-    fn keep_what_is_credible(
+    fn store_credible(
         &mut self,
         disk_bytes: &mut u64,
         batch: &mut Batch,
@@ -357,7 +357,7 @@ impl Group {
             self.kept.remove(number);
         }
         if let Some(serving) = &self.writer {
-            serving.forget_relayed(writer, SequenceNumber(credible))?;
+            serving.discard_relayed(writer, SequenceNumber(credible))?;
         }
         if self.is_persistent() {
             batch.set_origin(self.id, writer, self.index.last_of(writer));
@@ -383,8 +383,8 @@ impl Group {
 
     /// Acknowledges committed changes to their writers and relays them.
     pub(crate) fn settle(&mut self) -> Result<()> {
-        let is_safe = self.waiting.is_empty() && self.committed == self.index.next();
-        if let Some(reader) = self.reader.as_ref().filter(|_| is_safe) {
+        let is_stored = self.waiting.is_empty() && self.committed == self.index.next();
+        if let Some(reader) = self.reader.as_ref().filter(|_| is_stored) {
             reader.acknowledge_taken()?;
         }
         match self.writer.clone() {
@@ -421,7 +421,7 @@ impl Group {
                         if refusals == REFUSALS_MAX && number < before {
                             self.roomless.next = number + 1;
                         }
-                        self.note_unserved(
+                        self.record_unserved(
                             &record,
                             "the history of the serving writer is full; retried when it has room",
                         );
@@ -430,7 +430,7 @@ impl Group {
                 }
                 Err(error) => {
                     self.refused += 1;
-                    self.note_unserved(&record, &of_one_topic(error)?);
+                    self.record_unserved(&record, &of_one_topic(error)?);
                 }
             }
         }
@@ -444,8 +444,8 @@ impl Group {
     }
 
     /// Records a stored change that cannot be relayed. The first one is reported.
-    fn note_unserved(&mut self, record: &Record, refusal: &str) {
-        if !std::mem::replace(&mut self.is_unserved_said, true) {
+    fn record_unserved(&mut self, record: &Record, refusal: &str) {
+        if !std::mem::replace(&mut self.is_unserved_reported, true) {
             let len = record.payload.len();
             self.remark = Some(format!("stored but not served: a change of {len} octets: {refusal}"));
         }
@@ -458,16 +458,16 @@ impl Group {
 
     /// Counts writers that are no longer acknowledged, since a change could not be stored. The
     /// first one is reported.
-    pub(crate) fn look_for_unkept(&mut self) -> Result<()> {
+    pub(crate) fn count_unacknowledged(&mut self) -> Result<()> {
         let unkept = self.reader.as_ref().map_or(Ok(Vec::new()), RelayReader::unkept)?;
-        if let Some(first) = unkept.first().filter(|_| self.held_back == 0) {
+        if let Some(first) = unkept.first().filter(|_| self.blocked_writers == 0) {
             let (sn, writer) = (first.sn.0, first.writer);
             self.remark = Some(format!(
                 "change {sn} of {writer} cannot be stored (larger than twice the memory of a topic, or its key cannot be read); its \
                  writer is no longer acknowledged"
             ));
         }
-        self.held_back = unkept.len();
+        self.blocked_writers = unkept.len();
         Ok(())
     }
 
@@ -489,7 +489,7 @@ impl Group {
         if self.writer.is_some() || pauses || self.born.elapsed() < options.settling_time {
             return Ok(false);
         }
-        let has_caught_up = self.reader.as_ref().map_or(Ok(!self.is_to_be_heard), RelayReader::has_history)?;
+        let has_caught_up = self.reader.as_ref().map_or(Ok(!self.needs_reader), RelayReader::has_history)?;
         // Two services without changes would otherwise keep the topic alive for each other.
         let is_of_use = self.is_written || self.index.len() > 0;
         if !has_caught_up || !self.waiting.is_empty() || !is_of_use {
@@ -515,7 +515,7 @@ impl Group {
 
     /// Schedules another attempt to create the serving writer. Called when a topic has ended, since
     /// its resources may suffice for this one.
-    pub(crate) fn try_to_serve_again(&mut self) {
+    pub(crate) fn retry_serving(&mut self) {
         if let Some(unservable) = &mut self.unservable {
             unservable.is_due = true;
         }
@@ -551,7 +551,7 @@ impl Group {
         let over = self.index.clean_up(Instant::now(), &lives);
         let forgotten = self.index.forget_origins(&lives);
         if self.is_persistent() {
-            forgotten.into_iter().for_each(|writer| batch.forget_origin(self.id, writer));
+            forgotten.into_iter().for_each(|writer| batch.remove_origin(self.id, writer));
         }
         for (instance, numbers) in &over {
             for number in numbers {

@@ -8,18 +8,18 @@ use takt::dynamic::{DynamicTypeSupport, TypeLearning};
 use takt::qos::Durability;
 use takt::{DomainParticipant, DomainParticipantBuilder, Guid, Limits, PublicationData, Runtime, StatusMask, WaitSet};
 
-use crate::group::{Group, Key, is_of_a_service};
+use crate::group::{Group, Key, is_from_service};
 use crate::store::{Batch, Committed, Store};
 use crate::{Options, Result};
 
 /// Period of checks for new writers and ended topics; also the maximum delay of a stop request.
 const LOOK_PERIOD: Duration = Duration::from_millis(100);
 /// Timeout of the type lookup of a keyed topic.
-const TYPE_PATIENCE: takt::Duration = takt::Duration::from_secs(1);
+const TYPE_TIMEOUT: takt::Duration = takt::Duration::from_secs(1);
 /// Maximum number of concurrent type lookups. Further topics wait.
 const LEARNING_MAX: usize = 16;
 /// Pause between two attempts to write to a full disk.
-const DISK_PATIENCE: Duration = Duration::from_secs(1);
+const DISK_RETRY_PERIOD: Duration = Duration::from_secs(1);
 /// Maximum number of notes that are kept until they are taken.
 const NOTES_MAX: usize = 256;
 
@@ -48,7 +48,7 @@ pub struct Totals {
     /// room, or wait for a change that does.
     pub unserved: u64,
     /// Writers that are no longer acknowledged, since one of their changes cannot be stored.
-    pub held_back: usize,
+    pub blocked_writers: usize,
     /// Committed transactions of the store.
     pub commits: u64,
 }
@@ -67,7 +67,7 @@ pub struct Service {
     /// Keyed topics whose type lookups are pending, and that have no reader yet.
     learning: BTreeMap<Key, Learning>,
     /// Timeout of the type lookup of a keyed topic.
-    type_patience: takt::Duration,
+    type_timeout: takt::Duration,
     wakeup: WaitSet,
     looked: Option<Instant>,
     /// Changes for the next commit.
@@ -139,7 +139,7 @@ impl Service {
             groups: BTreeMap::new(),
             refused: BTreeSet::new(),
             learning: BTreeMap::new(),
-            type_patience: TYPE_PATIENCE,
+            type_timeout: TYPE_TIMEOUT,
             wakeup: WaitSet::new()?,
             looked: None,
             batch: Batch::default(),
@@ -246,7 +246,7 @@ impl Service {
     /// Commits the batch, which remains for another attempt if the disk is full.
     fn commit(&mut self) -> Result<()> {
         self.groups.values_mut().filter(|group| !group.is_persistent()).for_each(Group::mark_committed);
-        if self.disk_full.is_some_and(|since| since.elapsed() < DISK_PATIENCE) {
+        if self.disk_full.is_some_and(|since| since.elapsed() < DISK_RETRY_PERIOD) {
             return Ok(());
         }
         if let Some(store) = self.store.as_mut().filter(|_| !self.batch.is_empty()) {
@@ -277,15 +277,15 @@ impl Service {
         for data in &publications {
             let Some(key) = Key::of(data) else { continue };
             announced.insert(key.clone());
-            if !is_of_a_service(data) {
+            if !is_from_service(data) {
                 written.insert(key.clone());
             }
             let is_kept = data.qos.durability != Durability::Persistent || self.store.is_some();
-            let is_asked = self.learning.contains_key(&key);
-            if is_asked {
+            let is_requested = self.learning.contains_key(&key);
+            if is_requested {
                 to_hear.insert(key.clone());
             }
-            let is_heard = is_asked || self.groups.get(&key).is_some_and(|group| group.reader.is_some());
+            let is_heard = is_requested || self.groups.get(&key).is_some_and(|group| group.reader.is_some());
             if is_kept && !is_heard && !self.refused.contains(&key) && self.options.serves(&data.topic_name) {
                 to_hear.insert(key.clone());
                 self.begin(key, data)?;
@@ -296,8 +296,8 @@ impl Service {
         let living: HashSet<Guid> = publications.iter().map(|data| data.guid).collect();
         for (key, group) in &mut self.groups {
             group.is_written = written.contains(key);
-            group.is_to_be_heard = to_hear.contains(key) && !self.refused.contains(key);
-            group.look_for_unkept()?;
+            group.needs_reader = to_hear.contains(key) && !self.refused.contains(key);
+            group.count_unacknowledged()?;
             let count = group.clean_up(|writer| living.contains(&writer), &mut self.batch)?;
             if count > 0 {
                 let topic = &group.announcement.topic_name;
@@ -324,7 +324,7 @@ impl Service {
                 format!("{}: no longer served: it has no writers and no stored changes", group.announcement.topic_name),
             );
             self.refused.clear();
-            self.groups.values_mut().for_each(Group::try_to_serve_again);
+            self.groups.values_mut().for_each(Group::retry_serving);
         }
         Ok(())
     }
@@ -346,12 +346,12 @@ impl Service {
         if self.learning.len() >= LEARNING_MAX {
             return Ok(());
         }
-        match self.hearing.begin_to_learn_type_of_writer(data, self.type_patience) {
+        match self.hearing.start_learning_type_of_writer(data, self.type_timeout) {
             Ok(type_) => {
                 self.learning.insert(key, Learning { data: data.clone(), type_ });
                 Ok(())
             }
-            Err(error) => self.hear_without_type(key, data, &error),
+            Err(error) => self.create_reader_without_type(key, data, &error),
         }
     }
 
@@ -367,13 +367,13 @@ impl Service {
             };
             match learned {
                 Ok(type_) => self.hear(key, &data, &type_)?,
-                Err(error) => self.hear_without_type(key, &data, &error)?,
+                Err(error) => self.create_reader_without_type(key, &data, &error)?,
             }
         }
         Ok(())
     }
 
-    fn hear_without_type(&mut self, key: Key, data: &PublicationData, error: &takt::Error) -> Result<()> {
+    fn create_reader_without_type(&mut self, key: Key, data: &PublicationData, error: &takt::Error) -> Result<()> {
         let topic = &data.topic_name;
         note(&mut self.notes, format!("{topic}: keys are known only by their hashes: {error}"));
         let type_ = DynamicTypeSupport::opaque(&data.type_name, data.guid.entity_id.has_key());
@@ -426,7 +426,7 @@ impl Service {
             refused_topics: self.refused.len() as u64,
             doubted: groups().map(|group| group.doubted).sum(),
             unserved: groups().map(Group::unserved).sum(),
-            held_back: groups().map(|group| group.held_back).sum(),
+            blocked_writers: groups().map(|group| group.blocked_writers).sum(),
             commits: self.commits,
         }
     }
@@ -490,7 +490,7 @@ mod tests {
         let builder = || DomainParticipant::builder(domain).interfaces(["lo"]).peers(["127.0.0.1"]);
         let options = Options { domain, ..Options::default() };
         let mut service = Service::on(builder(), builder(), options).expect("a service");
-        service.type_patience = takt::Duration::from_secs(20);
+        service.type_timeout = takt::Duration::from_secs(20);
         // The participant answers only while it is driven.
         let lease = Duration::from_secs(600);
         let silent = builder().runtime(Runtime::Inline).lease_duration(lease).build().expect("participant");

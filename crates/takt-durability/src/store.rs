@@ -67,7 +67,7 @@ impl Batch {
     }
 
     /// Removes an original writer of a topic.
-    pub(crate) fn forget_origin(&mut self, topic: u32, writer: Guid) {
+    pub(crate) fn remove_origin(&mut self, topic: u32, writer: Guid) {
         let key = (topic, writer.to_bytes());
         self.origins.remove(&key);
         self.forgotten.insert(key);

@@ -22,7 +22,7 @@ impl Priority {
     /// Time for which jobs above [`NORMAL`](Self::NORMAL) may delay those of normal priority
     /// without a pause. Then one normal-priority job that receives, sends or runs timers goes
     /// first, so that leases do not expire. The next one follows after the same time.
-    pub const REST_PERIOD: Duration = Duration::from_millis(10);
+    pub const NORMAL_SERVER_PERIOD: Duration = Duration::from_millis(10);
 
     /// Returns the priority with this number, clamped to [`MIN`](Self::MIN) and [`MAX`](Self::MAX).
     #[must_use]

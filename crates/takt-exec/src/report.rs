@@ -16,7 +16,7 @@ use crate::trace::Escaped;
 
 /// Execution times of the jobs of one kind and priority, or of one name.
 #[derive(Clone, Copy, Debug)]
-pub struct JobAccount<'a> {
+pub struct JobStatisticsRow<'a> {
     /// Kind of the jobs.
     pub kind: JobKind,
     /// Name of the application job.
@@ -27,7 +27,7 @@ pub struct JobAccount<'a> {
     pub durations: &'a Histogram,
 }
 
-impl<'a> From<&'a JobClass> for JobAccount<'a> {
+impl<'a> From<&'a JobClass> for JobStatisticsRow<'a> {
     fn from(class: &'a JobClass) -> Self {
         Self { kind: class.kind, name: None, priority: class.priority, durations: &class.durations }
     }
@@ -60,11 +60,11 @@ impl Machine {
 ///
 /// # Errors
 /// Fails if writing to `out` fails.
-pub fn write_accounts<'a>(
+pub fn write_report<'a>(
     mut out: impl io::Write,
     (executor, participants): (&str, usize),
     version: &str,
-    accounts: impl IntoIterator<Item = JobAccount<'a>>,
+    accounts: impl IntoIterator<Item = JobStatisticsRow<'a>>,
 ) -> io::Result<()> {
     let Machine { host, kernel, processor } = Machine::now();
     write!(out, "{{\"executor\": \"{}\", \"participants\": {participants}, ", Escaped(executor))?;
@@ -73,7 +73,7 @@ pub fn write_accounts<'a>(
     write!(out, "\"processor\": \"{}\"}},\n \"jobs\": [", Escaped(&processor))?;
     let mut separator = "";
     for account in accounts.into_iter().filter(|account| account.durations.count() > 0) {
-        let JobAccount { kind, name, priority, durations } = account;
+        let JobStatisticsRow { kind, name, priority, durations } = account;
         write!(out, "{separator}\n  {{\"kind\": \"{kind}\", ")?;
         if let Some(name) = name {
             write!(out, "\"name\": \"{}\", ", Escaped(name))?;
@@ -99,14 +99,14 @@ mod tests {
         let (mut some, none) = (Histogram::new(), Histogram::new());
         [5, 7_000].into_iter().for_each(|ns| some.record(ns));
         let priority = Priority::new(-3);
-        let account = |kind, name, durations| JobAccount { kind, name, priority, durations };
+        let account = |kind, name, durations| JobStatisticsRow { kind, name, priority, durations };
         let accounts = [
             account(JobKind::Receive, None, &some),
             account(JobKind::Timers, None, &none),
             account(JobKind::Application, Some("a \"loop\""), &some),
         ];
         let mut out = Vec::new();
-        write_accounts(&mut out, ("e\n", 2), "0.1", accounts).expect("memory");
+        write_report(&mut out, ("e\n", 2), "0.1", accounts).expect("memory");
         let text = String::from_utf8(out).expect("text");
         assert!(
             text.starts_with(

@@ -34,7 +34,7 @@ impl std::error::Error for Failure {
 
 /// Reason why a plan was not applied.
 #[derive(Debug)]
-pub enum NotApplied {
+pub enum ApplyError {
     /// The journal cannot be written, so that no further change was made. Earlier changes of this
     /// call were reverted, except those listed.
     Journal(io::Error, Vec<Failure>),
@@ -42,7 +42,7 @@ pub enum NotApplied {
     Change(Failure, Vec<Failure>),
 }
 
-impl fmt::Display for NotApplied {
+impl fmt::Display for ApplyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Journal(why, _) => write!(f, "the journal cannot be written: {why}")?,
@@ -54,7 +54,7 @@ impl fmt::Display for NotApplied {
     }
 }
 
-impl std::error::Error for NotApplied {
+impl std::error::Error for ApplyError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Journal(why, _) => Some(why),
@@ -70,7 +70,7 @@ impl std::error::Error for NotApplied {
 ///
 /// # Errors
 /// The change that failed, and the changes that could not be reverted.
-pub fn apply(machine: &Machine, plan: &Plan, journal: &mut Journal) -> Result<(), NotApplied> {
+pub fn apply(machine: &Machine, plan: &Plan, journal: &mut Journal) -> Result<(), ApplyError> {
     apply_watched(machine, plan, journal, &mut || {})
 }
 
@@ -84,17 +84,17 @@ pub fn apply_watched(
     plan: &Plan,
     journal: &mut Journal,
     after_step: &mut dyn FnMut(),
-) -> Result<(), NotApplied> {
+) -> Result<(), ApplyError> {
     let before = journal.formers().to_vec();
     let mut done: Vec<Former> = Vec::new();
     for change in &plan.changes {
         if let Err(why) = make(machine, change, journal, &mut done, after_step) {
             let left = take_back(machine, journal, &before, &done);
             return Err(match why {
-                NotMade::Journal(why) => NotApplied::Journal(why, left),
-                NotMade::Change(why) => {
+                ChangeError::Journal(why) => ApplyError::Journal(why, left),
+                ChangeError::Change(why) => {
                     let failure = Failure { knob: change.knob.clone(), wanted: change.to.clone(), why };
-                    NotApplied::Change(failure, left)
+                    ApplyError::Change(failure, left)
                 }
             });
         }
@@ -102,7 +102,7 @@ pub fn apply_watched(
     Ok(())
 }
 
-enum NotMade {
+enum ChangeError {
     Journal(io::Error),
     Change(io::Error),
 }
@@ -114,18 +114,18 @@ fn make(
     journal: &mut Journal,
     done: &mut Vec<Former>,
     after_step: &mut dyn FnMut(),
-) -> Result<(), NotMade> {
-    let now = machine.read(&change.knob).map_err(NotMade::Change)?;
+) -> Result<(), ChangeError> {
+    let now = machine.read(&change.knob).map_err(ChangeError::Change)?;
     if now == change.to {
         return Ok(());
     }
     let reset = machine.reset_by(&change.knob, [&now, &change.to]);
     let mut formers: Vec<Former> = reset.iter().map(|(knob, value)| Former::new(knob, value, None)).collect();
     formers.push(Former::new(&change.knob, &now, Some(&change.knob.normal(&change.to))));
-    journal.note(&formers).map_err(NotMade::Journal)?;
+    journal.note(&formers).map_err(ChangeError::Journal)?;
     done.extend(formers);
     after_step();
-    machine.write(&change.knob, &change.to).map_err(NotMade::Change)?;
+    machine.write(&change.knob, &change.to).map_err(ChangeError::Change)?;
     // Knobs that were reset have another value from now on, unless they no longer exist.
     let is_now = |(knob, value): &(Knob, String)| {
         let now = machine.read(knob).ok()?; // tidy-allow(dropped-cause): what cannot be read is restored in any case
@@ -133,7 +133,7 @@ fn make(
     };
     let formers: Vec<Former> = reset.iter().filter_map(is_now).collect();
     if !formers.is_empty() {
-        journal.note(&formers).map_err(NotMade::Journal)?;
+        journal.note(&formers).map_err(ChangeError::Journal)?;
     }
     after_step();
     Ok(())
@@ -143,12 +143,12 @@ fn make(
 /// could not be restored, whose notes remain.
 fn take_back(machine: &Machine, journal: &mut Journal, before: &[Former], done: &[Former]) -> Vec<Failure> {
     let failures = restore_all(machine, done, &mut || {});
-    let is_left = |former: &Former| failures.iter().any(|(left, _)| left.is_of_same_knob(former));
-    let restored: Vec<Former> = done.iter().filter(|former| !is_left(former)).cloned().collect();
+    let is_closed_by_peer = |former: &Former| failures.iter().any(|(left, _)| left.is_of_same_setting(former));
+    let restored: Vec<Former> = done.iter().filter(|former| !is_closed_by_peer(former)).cloned().collect();
     let (noted_before, new): (Vec<Former>, Vec<Former>) =
-        restored.into_iter().partition(|former| before.iter().any(|noted| noted.is_of_same_knob(former)));
+        restored.into_iter().partition(|former| before.iter().any(|noted| noted.is_of_same_setting(former)));
     // A value that an earlier call set is in effect again.
-    let is_again = |noted: &&Former| noted_before.iter().any(|former| noted.is_of_same_knob(former));
+    let is_again = |noted: &&Former| noted_before.iter().any(|former| noted.is_of_same_setting(former));
     let again: Vec<Former> = before.iter().filter(is_again).cloned().collect();
     // If the journal cannot be written, these notes remain. A later revert finds nothing to do for
     // them.
@@ -239,7 +239,7 @@ pub fn revert_watched(
     }
     let failures = restore_all(machine, &noted, after_step);
     let (remaining, failures): (Vec<Former>, Vec<Failure>) = failures.into_iter().unzip();
-    journal.keep(remaining.into_iter().map(|former| left_at(machine, former)).collect())?;
+    journal.keep(remaining.into_iter().map(|former| with_present_value(machine, former)).collect())?;
     left.extend(failures);
     Ok(left)
 }
@@ -251,7 +251,7 @@ fn is_elsewhere(former: &Former) -> bool {
 
 /// Returns a knob that could not be restored, with its present value. A later call overwrites no
 /// other value.
-fn left_at(machine: &Machine, former: Former) -> Former {
+fn with_present_value(machine: &Machine, former: Former) -> Former {
     let now = if is_elsewhere(&former) { None } else { machine.read(&former.knob).ok() }; // tidy-allow(dropped-cause): the failure is returned
     Former { set: now.or_else(|| former.set.clone()), ..former }
 }

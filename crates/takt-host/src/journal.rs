@@ -35,7 +35,7 @@ impl Former {
         Self { knob: knob.clone(), value: value.to_owned(), set: set.map(str::to_owned), namespace }
     }
 
-    pub(crate) fn is_of_same_knob(&self, other: &Self) -> bool {
+    pub(crate) fn is_of_same_setting(&self, other: &Self) -> bool {
         self.knob == other.knob && self.namespace == other.namespace
     }
 }
@@ -51,13 +51,13 @@ struct Note {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     namespace: Option<u64>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    is_forgotten: bool,
+    is_discarded: bool,
 }
 
 impl Note {
-    fn new(former: &Former, is_forgotten: bool) -> Self {
+    fn new(former: &Former, is_discarded: bool) -> Self {
         let Former { knob, value, set, namespace } = former.clone();
-        Self { knob, value, set, namespace, is_forgotten }
+        Self { knob, value, set, namespace, is_discarded }
     }
 
     fn line(&self) -> io::Result<String> {
@@ -65,13 +65,13 @@ impl Note {
     }
 
     fn enter(self, formers: &mut Vec<Former>) {
-        let Self { knob, value, set, namespace, is_forgotten } = self;
+        let Self { knob, value, set, namespace, is_discarded } = self;
         let former = Former { knob, value, set, namespace };
-        let place = formers.iter().position(|noted| noted.is_of_same_knob(&former));
+        let place = formers.iter().position(|noted| noted.is_of_same_setting(&former));
         match place {
-            Some(place) if is_forgotten => drop(formers.remove(place)),
+            Some(place) if is_discarded => drop(formers.remove(place)),
             Some(place) => formers[place].set = former.set,
-            None if is_forgotten => {}
+            None if is_discarded => {}
             None => formers.push(former),
         }
     }
@@ -145,8 +145,8 @@ impl Journal {
         self.append(formers, true)
     }
 
-    fn append(&mut self, formers: &[Former], is_forgotten: bool) -> io::Result<()> {
-        let notes = || formers.iter().map(|former| Note::new(former, is_forgotten));
+    fn append(&mut self, formers: &[Former], is_discarded: bool) -> io::Result<()> {
+        let notes = || formers.iter().map(|former| Note::new(former, is_discarded));
         let lines: String = notes().map(|note| note.line()).collect::<io::Result<_>>()?;
         if self.is_torn {
             self.file.set_len(self.len)?;

@@ -51,13 +51,13 @@ pub enum Knob {
 
 /// Error of a text that names no knob, or a file that a plan must not set.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NoKnob {
+pub struct InvalidSetting {
     text: String,
     /// Reason why the file must not be set.
     forbidden: Option<&'static str>,
 }
 
-impl fmt::Display for NoKnob {
+impl fmt::Display for InvalidSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { text, forbidden } = self;
         match forbidden {
@@ -69,7 +69,7 @@ impl fmt::Display for NoKnob {
     }
 }
 
-impl std::error::Error for NoKnob {}
+impl std::error::Error for InvalidSetting {}
 
 impl Knob {
     /// Returns the knob of a file, by its path.
@@ -137,21 +137,21 @@ impl fmt::Display for Knob {
 }
 
 impl FromStr for Knob {
-    type Err = NoKnob;
+    type Err = InvalidSetting;
 
-    fn from_str(text: &str) -> Result<Self, NoKnob> {
+    fn from_str(text: &str) -> Result<Self, InvalidSetting> {
         let is_below =
             |root: &&str| text.strip_prefix(*root).is_some_and(|rest| rest.len() > 1 && rest.starts_with('/'));
         if ROOTS.iter().any(is_below) && !text.split('/').any(|part| part == "..") {
             if let Some(why) = why_forbidden(Path::new(text)) {
-                return Err(NoKnob { text: text.to_owned(), forbidden: Some(why) });
+                return Err(InvalidSetting { text: text.to_owned(), forbidden: Some(why) });
             }
             return Ok(match text.strip_suffix('/') {
                 Some(path) => Self::Directory(path.into()),
                 None => Self::file(text),
             });
         }
-        of_interface(text).ok_or_else(|| NoKnob { text: text.to_owned(), forbidden: None })
+        of_interface(text).ok_or_else(|| InvalidSetting { text: text.to_owned(), forbidden: None })
     }
 }
 
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn knobs_are_parsed_from_text() {
+    fn settings_are_parsed_from_text() {
         for text in [
             "/proc/sys/net/core/rmem_max",
             "/sys/class/net/eth0/gro_flush_timeout",
@@ -225,7 +225,7 @@ mod tests {
             "qdisc/eth0/1",
             "route/eth0/10.0.0.0/8",
         ] {
-            assert_eq!(text.parse::<Knob>(), Err(NoKnob { text: text.to_owned(), forbidden: None }));
+            assert_eq!(text.parse::<Knob>(), Err(InvalidSetting { text: text.to_owned(), forbidden: None }));
         }
     }
 

@@ -60,7 +60,7 @@ impl Machine {
             Knob::Rule(interface, place) => rules::read(&driver, interface, *place)?,
             Knob::Spread(interface) => spread::read(&driver, interface)?,
             Knob::Qdisc(interface) => tc::read(interface)?,
-            Knob::Clsact(interface) => tc::read_beside(interface)?,
+            Knob::Clsact(interface) => tc::read_clsact(interface)?,
             Knob::Steering(interface) => tc::steering::read(interface)?,
             Knob::Route(interface, groups) => route::read(interface, *groups)?,
         };
@@ -100,7 +100,7 @@ impl Machine {
             Knob::Rule(interface, place) => rules::write(&driver, interface, *place, value)?,
             Knob::Spread(interface) => spread::write(&driver, interface, value)?,
             Knob::Qdisc(interface) => tc::write(interface, value)?,
-            Knob::Clsact(interface) => tc::write_beside(interface, value)?,
+            Knob::Clsact(interface) => tc::write_clsact(interface, value)?,
             Knob::Steering(interface) => tc::steering::write(interface, value)?,
             Knob::Route(interface, groups) => route::write(interface, *groups, value)?,
         }

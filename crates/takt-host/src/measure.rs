@@ -37,7 +37,7 @@ pub struct Counted {
 
 impl Counted {
     /// Reports whether all marked frames left by their queue or class.
-    pub fn is_well(&self) -> bool {
+    pub fn all_steered(&self) -> bool {
         self.marked >= self.sent
     }
 }

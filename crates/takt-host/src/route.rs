@@ -31,15 +31,15 @@ pub struct Groups {
 
 /// Error of a text that names no multicast groups.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NoGroups(String);
+pub struct InvalidGroups(String);
 
-impl fmt::Display for NoGroups {
+impl fmt::Display for InvalidGroups {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} is not a range of multicast groups such as 239.255.0.0/16", self.0)
     }
 }
 
-impl std::error::Error for NoGroups {}
+impl std::error::Error for InvalidGroups {}
 
 impl fmt::Display for Groups {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -48,9 +48,9 @@ impl fmt::Display for Groups {
 }
 
 impl FromStr for Groups {
-    type Err = NoGroups;
+    type Err = InvalidGroups;
 
-    fn from_str(text: &str) -> Result<Self, NoGroups> {
+    fn from_str(text: &str) -> Result<Self, InvalidGroups> {
         let parse = || {
             let (address, len) = text.split_once('/').unwrap_or((text, "32"));
             let address: Ipv4Addr = address.parse().ok()?; // tidy-allow(dropped-cause): the error names the text
@@ -58,7 +58,7 @@ impl FromStr for Groups {
             let is_whole = address.to_bits().checked_shl(u32::from(len)).unwrap_or(0) == 0;
             (address.is_multicast() && is_whole).then_some(Self { address, len })
         };
-        parse().ok_or_else(|| NoGroups(text.to_owned()))
+        parse().ok_or_else(|| InvalidGroups(text.to_owned()))
     }
 }
 
@@ -123,7 +123,7 @@ mod tests {
         }
         assert_eq!("239.255.0.1".parse::<Groups>().map(|groups| groups.to_string()), Ok("239.255.0.1/32".to_owned()));
         for text in ["", "10.0.0.0/8", "239.255.0.1/16", "239.0.0.0/3", "239.0.0.0/33", "ff02::1/128"] {
-            assert_eq!(text.parse::<Groups>(), Err(NoGroups(text.to_owned())));
+            assert_eq!(text.parse::<Groups>(), Err(InvalidGroups(text.to_owned())));
         }
     }
 }

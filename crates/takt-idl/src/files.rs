@@ -43,11 +43,14 @@ impl Files for FileSystem<'_> {
             }
         }
         let count = self.directories.len();
-        Err(format!("include file {name} not found in {} or the {count} include directories (-I)", beside_name(beside)))
+        Err(format!(
+            "include file {name} not found in {} or the {count} include directories (-I)",
+            directory_name(beside)
+        ))
     }
 }
 
-fn beside_name(directory: &Path) -> String {
+fn directory_name(directory: &Path) -> String {
     if directory.as_os_str().is_empty() { "the current directory".to_owned() } else { directory.display().to_string() }
 }
 

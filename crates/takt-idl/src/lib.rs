@@ -151,12 +151,12 @@ impl Idl {
         let mut holders = BTreeMap::new();
         let (aliases, others): (Vec<_>, Vec<_>) =
             self.definitions.iter().partition(|(_, of)| matches!(of, Definition::Alias(_)));
-        others.into_iter().for_each(|(id, of)| add_holder(&mut holders, of, Some(id)));
+        others.into_iter().for_each(|(id, of)| add_container(&mut holders, of, Some(id)));
         // A typedef follows the types that it uses, so its containers are complete when it is
         // processed.
         for (id, of) in aliases.into_iter().rev() {
             if let Some(&holder) = holders.get(&id) {
-                add_holder(&mut holders, of, holder);
+                add_container(&mut holders, of, holder);
             }
         }
         holders
@@ -193,7 +193,7 @@ impl Idl {
 }
 
 /// Adds a container to the parts of a type; `None` means several containers.
-fn add_holder(
+fn add_container(
     holders: &mut BTreeMap<DefinitionId, Option<DefinitionId>>,
     of: &Definition,
     holder: Option<DefinitionId>,

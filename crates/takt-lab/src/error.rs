@@ -21,7 +21,7 @@ pub enum Error {
     /// A lab of that name exists.
     Exists(String),
     /// No lab of that name exists.
-    NotThere(String),
+    LabNotFound(String),
     /// A lab has no host of that name.
     NoHost {
         /// Name of the lab.
@@ -83,7 +83,7 @@ impl fmt::Display for Error {
             Self::Exists(name) => {
                 write!(f, "lab {name} is up, or a killed process left it behind; remove it with takt lab down {name}")
             }
-            Self::NotThere(name) => write!(f, "lab {name} does not exist; takt lab status lists the labs"),
+            Self::LabNotFound(name) => write!(f, "lab {name} does not exist; takt lab status lists the labs"),
             Self::NoHost { lab, host, hosts } => write!(f, "lab {lab} has no host {host:?}; its hosts are {hosts}"),
             Self::Building { lab, pid } => {
                 write!(f, "process {pid} is creating lab {lab}; wait until it has finished, or end it first")

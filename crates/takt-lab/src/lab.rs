@@ -91,7 +91,7 @@ impl Lab {
                 self.set_cable(cable, false)?;
             }
         }
-        wiring::notice_carriers(&self.namespaces, &self.plan)?;
+        wiring::process_carriers(&self.namespaces, &self.plan)?;
         if self.file.static_neighbours {
             wiring::introduce(&self.namespaces, &self.plan)?;
         }
@@ -172,7 +172,7 @@ impl Lab {
     /// # Errors
     /// There is no host of that name.
     pub fn namespace(&self, place: &str) -> Result<&Namespace> {
-        self.namespaces.get(place).ok_or_else(|| no_host(&self.record, place))
+        self.namespaces.get(place).ok_or_else(|| host_not_found(&self.record, place))
     }
 
     /// Returns the name of a host's namespace for `ip netns`, or with [`SWITCHES`] of that of the
@@ -182,7 +182,7 @@ impl Lab {
     /// There is no host of that name.
     pub fn namespace_name(&self, place: &str) -> Result<&str> {
         let found = self.record.namespaces.iter().find(|(known, _)| known == place);
-        found.map(|(_, name)| name.as_str()).ok_or_else(|| no_host(&self.record, place))
+        found.map(|(_, name)| name.as_str()).ok_or_else(|| host_not_found(&self.record, place))
     }
 
     /// Returns the results of the checks at the creation.
@@ -313,7 +313,7 @@ impl Lab {
     /// Remaining parts stay on record.
     pub fn down(name: &str) -> Result<()> {
         check_root()?;
-        let claim = Record::claim(name)?.ok_or_else(|| Error::NotThere(name.to_owned()))?;
+        let claim = Record::claim(name)?.ok_or_else(|| Error::LabNotFound(name.to_owned()))?;
         let Record { is_complete, builder, .. } = claim.record;
         if !is_complete && builder != Process::own() && builder.is_alive() {
             return Err(Error::Building { lab: name.to_owned(), pid: builder.pid });
@@ -335,7 +335,7 @@ impl Lab {
             match Record::read(&name) {
                 Ok(record) if !is_abandoned(&record) => continue,
                 // Another process removes the lab; the claim below waits for it.
-                Ok(_) | Err(Error::NotThere(_)) => {}
+                Ok(_) | Err(Error::LabNotFound(_)) => {}
                 Err(error) => return Err(error),
             }
             // By then, another lab may have the name.
@@ -383,7 +383,7 @@ fn lower(raised: Raised) -> Result<()> {
     raised.lower().map_err(Error::os("restore net.core.wmem_default and rmem_default"))
 }
 
-pub(crate) fn no_host(record: &Record, host: &str) -> Error {
+pub(crate) fn host_not_found(record: &Record, host: &str) -> Error {
     let hosts: Vec<_> = record.namespaces.iter().map(|(place, _)| place.as_str()).collect();
     Error::NoHost { lab: record.name.clone(), host: host.to_owned(), hosts: hosts.join(", ") }
 }

@@ -88,7 +88,7 @@ impl Record {
     pub fn read(name: &str) -> Result<Self> {
         let path = Self::directory(name).join(FILE);
         let failed = |source: io::Error| match source.kind() {
-            ErrorKind::NotFound => Error::NotThere(name.to_owned()),
+            ErrorKind::NotFound => Error::LabNotFound(name.to_owned()),
             _ => Error::Os { action: format!("read {}", path.display()), source },
         };
         let text = fs::read_to_string(&path).map_err(failed)?;
@@ -114,7 +114,7 @@ impl Record {
                 found => {
                     found.map_err(failed())?;
                     return match Self::read(name) {
-                        Err(Error::NotThere(_)) => Ok(None),
+                        Err(Error::LabNotFound(_)) => Ok(None),
                         record => Ok(Some(Claim { record: record?, _directory: directory })),
                     };
                 }

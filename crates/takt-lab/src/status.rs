@@ -5,7 +5,7 @@ use takt_netlink::interface_index;
 
 use crate::error::Result;
 use crate::file::SWITCHES;
-use crate::lab::{check_root, no_host};
+use crate::lab::{check_root, host_not_found};
 use crate::namespace::Namespace;
 use crate::open_vswitch;
 use crate::process::{self, Process};
@@ -103,7 +103,7 @@ impl Status {
         check_root()?;
         let record = Record::read(name)?;
         let found = record.namespaces.iter().find(|(known, _)| known == place);
-        let (_, namespace) = found.ok_or_else(|| no_host(&record, place))?;
+        let (_, namespace) = found.ok_or_else(|| host_not_found(&record, place))?;
         Namespace::open(namespace).map_err(crate::Error::os(format!("open the network namespace {namespace}")))
     }
 }

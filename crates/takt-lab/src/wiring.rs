@@ -73,7 +73,7 @@ pub fn lay(namespaces: &Namespaces, cable: &Cable, plan: &Plan, file: &LabFile) 
 }
 
 /// Makes the kernel process the carriers of bridges, which have one from their first port on.
-pub fn notice_carriers(namespaces: &Namespaces, plan: &Plan) -> Result<()> {
+pub fn process_carriers(namespaces: &Namespaces, plan: &Plan) -> Result<()> {
     let Some(namespace) = namespaces.get(SWITCHES) else { return Ok(()) };
     let look = |name: &String| Netlink::route()?.is_running(interface_index(name)?).map(drop);
     let looked = namespace.run(|| plan.kernel_bridges.iter().try_for_each(look)).and_then(|looked| looked);

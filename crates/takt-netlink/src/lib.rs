@@ -49,13 +49,13 @@ const DONE: u16 = 3;
 const CAPPED: u16 = 0x100;
 const ERROR_ATTRIBUTES: u16 = 0x200;
 /// Attribute of an error reply with the message of the kernel.
-const ERROR_WORDS: u16 = 1;
+const ERROR_MESSAGE: u16 = 1;
 
 /// Bit of an attribute's type that indicates nested attributes.
 const NESTED: u16 = 0x8000;
 
 /// Maximum number of replies that are read.
-const ANSWERS_MAX: usize = 65_536;
+const REPLIES_MAX: usize = 65_536;
 
 /// Generic netlink family that resolves family names.
 const CONTROL: u16 = 16;
@@ -137,7 +137,7 @@ impl Netlink {
         self.0.write_all(&request)?;
         let mut answers = Vec::new();
         let mut buffer = vec![0; 64 << 10];
-        while answers.len() < ANSWERS_MAX {
+        while answers.len() < REPLIES_MAX {
             let len = self.0.read(&mut buffer)?;
             for (kind, flags, body) in messages(&buffer[..len]) {
                 match kind {
@@ -181,7 +181,7 @@ fn refusal(flags: u16, body: &[u8]) -> Option<io::Error> {
     }
     let repeated = if flags & CAPPED == 0 { number(4).map_or(0, |len| len as usize) } else { HEADER_LEN };
     let attributes = body.get(4 + repeated.next_multiple_of(4)..).filter(|_| flags & ERROR_ATTRIBUTES != 0);
-    let words = attributes.and_then(|attributes| find(attributes, ERROR_WORDS)).map(text).unwrap_or_default();
+    let words = attributes.and_then(|attributes| find(attributes, ERROR_MESSAGE)).map(text).unwrap_or_default();
     if words.is_empty() {
         return Some(io::Error::from_raw_os_error(code));
     }

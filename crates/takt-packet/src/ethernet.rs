@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn truncated_header_is_malformed_and_short_room_is_full() {
+    fn truncated_header_is_malformed_and_short_buffer_has_no_room() {
         for tag in [None, Some(VlanTag::default())] {
             let written = a_header(tag);
             let mut bytes = [0; 18];

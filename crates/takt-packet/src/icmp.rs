@@ -9,7 +9,7 @@ pub const ICMP: u8 = 1;
 
 /// Converts an echo request to its reply in place. `message` is the whole payload of an IP packet.
 /// Anything but an echo request with a correct checksum is refused and left unchanged.
-pub fn answer_echo(message: &mut [u8]) -> Result<(), Malformed> {
+pub fn reply_to_echo(message: &mut [u8]) -> Result<(), Malformed> {
     let fixed: &[u8; 8] = header(message, "truncated ICMP message")?;
     if fixed[..2] != [8, 0] {
         return Err(Malformed { offset: 0, what: "ICMP message other than an echo request" });
@@ -43,21 +43,21 @@ mod tests {
     #[test]
     fn reply_is_the_request_with_another_type() {
         let mut bytes = a_request();
-        answer_echo(&mut bytes).expect("a request");
+        reply_to_echo(&mut bytes).expect("a request");
         assert_eq!((bytes[0], &bytes[4..], sum(&bytes)), (0, &a_request()[4..], 0));
-        assert!(answer_echo(&mut bytes).is_err(), "an echo reply is not answered");
+        assert!(reply_to_echo(&mut bytes).is_err(), "an echo reply is not answered");
     }
 
     #[test]
     fn truncated_and_damaged_requests_are_malformed() {
         for cut in 0..13 {
-            assert!(answer_echo(&mut a_request()[..cut]).is_err(), "{cut} octets");
+            assert!(reply_to_echo(&mut a_request()[..cut]).is_err(), "{cut} octets");
         }
         for at in 0..13 {
             let mut bytes = a_request();
             bytes[at] ^= 0x20;
             let before = bytes;
-            assert!(answer_echo(&mut bytes).is_err(), "octet {at}");
+            assert!(reply_to_echo(&mut bytes).is_err(), "octet {at}");
             assert_eq!(bytes, before);
         }
     }

@@ -7,7 +7,7 @@
 //! | ARP | [`ArpPacket`] | [`ArpPacket`] | RFC 826 |
 //! | IPv4 | [`Ipv4Packet`] | [`Ipv4Header`] | RFC 791 |
 //! | IPv6 | [`Ipv6Packet`] | [`Ipv6Header`] | RFC 8200 |
-//! | ICMP: echo replies | | [`answer_echo`] | RFC 792 |
+//! | ICMP: echo replies | | [`reply_to_echo`] | RFC 792 |
 //! | IGMP | [`IgmpMessage`] | [`IgmpMessage`] | RFC 2236, RFC 3376 |
 //! | UDP | [`UdpDatagram`] | [`UdpHeader`] | RFC 768 |
 //! | RTPS without IP | [`TaktDatagram`] | [`TaktHeader`] | Takt's own |
@@ -44,7 +44,7 @@ pub use arp::{ArpOperation, ArpPacket};
 pub use checksum::Sum;
 pub use error::{Full, Malformed};
 pub use ethernet::{EtherType, EthernetFrame, EthernetHeader, VlanTag};
-pub use icmp::{ICMP, answer_echo};
+pub use icmp::{ICMP, reply_to_echo};
 pub use igmp::{IGMP, IgmpMessage};
 pub use ipv4::{Ipv4Header, Ipv4Packet};
 pub use ipv6::{Ipv6Header, Ipv6Packet};

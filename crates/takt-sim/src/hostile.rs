@@ -132,7 +132,7 @@ impl Hostile {
         }
     }
 
-    /// Handles a datagram. Immediate answers are in [`Self::take_shots`].
+    /// Handles a datagram. Immediate answers are in [`Self::take_datagrams`].
     pub fn hear(&mut self, frame: &Frame) {
         if self.heard.len() == HEARD_MAX {
             self.heard.pop_front();
@@ -175,7 +175,7 @@ impl Hostile {
     }
 
     /// Returns the datagrams to send now.
-    pub fn take_shots(&mut self) -> Vec<Shot> {
+    pub fn take_datagrams(&mut self) -> Vec<Shot> {
         std::mem::take(&mut self.shots)
     }
 
@@ -420,7 +420,7 @@ impl Hostile {
         if self.plan.impostor && self.dice.chance(500_000) {
             return bytes;
         }
-        self.in_own_name(name, bytes.to_vec())
+        self.impersonate(name, bytes.to_vec())
     }
 
     /// Replays a received datagram that is truncated, mixed with another one, extended, or changed
@@ -449,7 +449,7 @@ impl Hostile {
             }
         }
         bytes.truncate(60_000);
-        self.in_own_name(name, bytes)
+        self.impersonate(name, bytes)
     }
 
     fn recollection(&mut self) -> Option<Rc<[u8]>> {
@@ -459,7 +459,7 @@ impl Hostile {
 
     /// Replaces the prefix in the header and each prefix of another participant by `name`, and the
     /// topics by others. Otherwise the endpoints of applications would match the replayed ones.
-    fn in_own_name(&mut self, name: GuidPrefix, mut bytes: Vec<u8>) -> Rc<[u8]> {
+    fn impersonate(&mut self, name: GuidPrefix, mut bytes: Vec<u8>) -> Rc<[u8]> {
         if bytes.len() >= 20 {
             let from = GuidPrefix(bytes[8..20].try_into().unwrap_or_default());
             bytes[8..20].copy_from_slice(&name.0);

@@ -30,7 +30,7 @@ use crate::clock::Nanos;
 /// applications, in this order: the writers, the receiving and the serving process of each service,
 /// the readers, the forger.
 #[derive(Clone, Copy, Debug)]
-pub struct KeepingPlan {
+pub struct DurabilityPlan {
     /// Index of the first process.
     pub first: usize,
     /// Number of writers.
@@ -62,7 +62,7 @@ pub enum Part {
     Forges,
 }
 
-impl KeepingPlan {
+impl DurabilityPlan {
     /// Returns the receiving process of a service.
     #[must_use]
     pub fn hearing(&self, service: usize) -> usize {
@@ -77,7 +77,7 @@ impl KeepingPlan {
 
     /// Returns the role of a process.
     #[must_use]
-    pub fn part_of(&self, process: usize) -> Option<Part> {
+    pub fn role_of(&self, process: usize) -> Option<Part> {
         let index = process.checked_sub(self.first)?;
         let Some(index) = index.checked_sub(self.writers) else { return Some(Part::Writes) };
         Some(match index.checked_sub(2 * self.services) {
@@ -91,7 +91,7 @@ impl KeepingPlan {
 
 /// A change in the store.
 #[derive(Clone, Debug)]
-pub struct KeptChange {
+pub struct StoredChange {
     /// GUID of the original writer and sequence number of the change.
     pub origin: SampleIdentity,
     /// Source timestamp.
@@ -104,11 +104,11 @@ pub struct KeptChange {
 #[derive(Debug, Default)]
 struct Service {
     /// Committed changes, in commit order. They outlive the processes of the service.
-    store: Vec<KeptChange>,
+    store: Vec<StoredChange>,
     /// Changes that were taken and not committed.
-    pending: Vec<KeptChange>,
+    pending: Vec<StoredChange>,
     /// Whether taken changes are not yet acknowledged.
-    is_unsettled: bool,
+    is_unacknowledged: bool,
     /// Whether a commit is scheduled.
     commits: bool,
     /// By writer: the last received change; `committed` holds the last one in the store.
@@ -120,7 +120,7 @@ struct Service {
 #[derive(Debug)]
 pub struct Keeping {
     /// Plan of the processes.
-    pub plan: KeepingPlan,
+    pub plan: DurabilityPlan,
     services: Vec<Service>,
     /// By writer: the last written change. `safe` holds the last change that was reported as safe.
     written: BTreeMap<Guid, i64>,
@@ -132,7 +132,7 @@ pub struct Keeping {
 impl Keeping {
     /// Creates the model with empty stores.
     #[must_use]
-    pub fn new(plan: KeepingPlan) -> Self {
+    pub fn new(plan: DurabilityPlan) -> Self {
         Self {
             plan,
             services: (0..plan.services).map(|_| Service::default()).collect(),
@@ -144,14 +144,14 @@ impl Keeping {
 
     /// Returns the committed changes of a service.
     #[must_use]
-    pub fn store(&self, service: usize) -> &[KeptChange] {
+    pub fn store(&self, service: usize) -> &[StoredChange] {
         &self.services[service].store
     }
 
     /// Records that a service has taken a change, for the first time or again.
-    pub fn heard(&mut self, service: usize, change: KeptChange) {
+    pub fn heard(&mut self, service: usize, change: StoredChange) {
         let service = &mut self.services[service];
-        service.is_unsettled = true;
+        service.is_unacknowledged = true;
         let last = service.heard.entry(change.origin.writer).or_default();
         if change.origin.sn.0 > *last {
             *last = change.origin.sn.0;
@@ -162,13 +162,13 @@ impl Keeping {
     /// Reports whether a transaction of a service begins now.
     pub fn begins_transaction(&mut self, service: usize) -> bool {
         let service = &mut self.services[service];
-        service.is_unsettled && !std::mem::replace(&mut service.commits, true)
+        service.is_unacknowledged && !std::mem::replace(&mut service.commits, true)
     }
 
     /// Commits the received changes of a service.
     pub fn commit(&mut self, service: usize) {
         let service = &mut self.services[service];
-        (service.commits, service.is_unsettled) = (false, false);
+        (service.commits, service.is_unacknowledged) = (false, false);
         let committed = service.pending.iter().map(|change| (change.origin.writer, change.origin.sn.0));
         service.committed.extend(committed);
         service.store.append(&mut service.pending);
@@ -203,18 +203,18 @@ impl Keeping {
     }
 
     /// Records that a writer was notified that all services have its changes up to `upto`.
-    pub fn is_safe(&mut self, writer: Guid, upto: i64) {
+    pub fn is_stored(&mut self, writer: Guid, upto: i64) {
         let safe = self.safe.entry(writer).or_default();
         *safe = (*safe).max(upto);
     }
 
     /// Returns the next changes of a forger, which no living writer has written.
     #[must_use]
-    pub fn forgery(&self, count: i64) -> Vec<KeptChange> {
+    pub fn forgery(&self, count: i64) -> Vec<StoredChange> {
         let forged = |writer: &Guid| {
             let sn = SequenceNumber(FORGED_MIN + count);
             let payload = payload_of(*writer, sn.0);
-            KeptChange { origin: SampleIdentity { writer: *writer, sn }, source_timestamp: Timestamp::ZERO, payload }
+            StoredChange { origin: SampleIdentity { writer: *writer, sn }, source_timestamp: Timestamp::ZERO, payload }
         };
         self.living.values().map(forged).collect()
     }
@@ -223,8 +223,8 @@ impl Keeping {
     ///
     /// # Errors
     /// Describes the changes that are not in the store of that service.
-    pub fn judge_safe(&self, process: usize, writer: Guid, upto: i64) -> Result<(), String> {
-        let Some(Part::Hears(service)) = self.plan.part_of(process) else { return Ok(()) };
+    pub fn check_stored(&self, process: usize, writer: Guid, upto: i64) -> Result<(), String> {
+        let Some(Part::Hears(service)) = self.plan.role_of(process) else { return Ok(()) };
         let committed = self.services[service].committed.get(&writer).copied().unwrap_or(0);
         let is_true = upto <= committed || self.plan.forges;
         if is_true {
@@ -299,13 +299,13 @@ mod tests {
 
     const WRITER: Guid = Guid::from_bytes([7; 16]);
 
-    fn change(sn: i64) -> KeptChange {
+    fn change(sn: i64) -> StoredChange {
         let origin = SampleIdentity { writer: WRITER, sn: SequenceNumber(sn) };
-        KeptChange { origin, source_timestamp: Timestamp::ZERO, payload: payload_of(WRITER, sn) }
+        StoredChange { origin, source_timestamp: Timestamp::ZERO, payload: payload_of(WRITER, sn) }
     }
 
     fn keeping() -> Keeping {
-        Keeping::new(KeepingPlan {
+        Keeping::new(DurabilityPlan {
             first: 3,
             writers: 2,
             services: 2,
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn processes_have_their_roles_in_order() {
         let plan = keeping().plan;
-        let parts: Vec<_> = (2..11).map(|process| plan.part_of(process)).collect();
+        let parts: Vec<_> = (2..11).map(|process| plan.role_of(process)).collect();
         let services = [Part::Hears(0), Part::Serves(0), Part::Hears(1), Part::Serves(1)];
         let expected = [Part::Writes; 2].into_iter().chain(services).chain([Part::Reads, Part::Forges]);
         assert_eq!(parts[0], None);
@@ -348,7 +348,7 @@ mod tests {
         let mut keeping = keeping();
         (0..5).for_each(|_| keeping.wrote(WRITER));
         assert_eq!(keeping.missing(&BTreeMap::new()), None, "the writer is dead, and nothing was said to be safe");
-        keeping.is_safe(WRITER, 3);
+        keeping.is_stored(WRITER, 3);
         let has = |count: i64| BTreeMap::from([(WRITER, count)]);
         assert!(keeping.missing(&has(2)).is_some() && keeping.missing(&has(3)).is_none());
         keeping.lives(3, WRITER);

@@ -23,7 +23,7 @@ use takt_security::plugin::Renewer;
 use takt_wire::qos::{EntityName, Presentation};
 use takt_wire::{Guid, GuidPrefix, Locator, Timestamp};
 
-use crate::check::exact::FAREWELL_TIME;
+use crate::check::exact::DISPOSAL_MAX;
 use crate::check::{Checker, EndpointId, Rule, SetId};
 use crate::clock::{HostClock, Nanos, SECOND};
 use crate::domain::Admission;
@@ -361,7 +361,7 @@ impl Process {
             Endpoint::Reader { handle, .. } => (core.reader_guid(handle), core.delete_reader(clock.local(), handle)),
         };
         let id = endpoint.id();
-        checker.gone(id, FAREWELL_TIME);
+        checker.gone(id, DISPOSAL_MAX);
         if let Err(error) = result {
             checker.report(clock.now, Rule::Refused, format!("endpoint {id} cannot be deleted: {error}"));
         }
@@ -371,7 +371,7 @@ impl Process {
     /// Returns how many probes of multicast reception the participant has sent.
     #[must_use]
     pub fn asked(&self) -> u64 {
-        self.core.as_ref().map_or(0, |core| core.counters().multicast_questions_sent)
+        self.core.as_ref().map_or(0, |core| core.counters().multicast_probes_sent)
     }
 
     /// Returns the GUIDs of the endpoints.
@@ -400,7 +400,7 @@ impl Process {
     /// Checks the final state: matched endpoints, status counters, and blocked writers. `rest` is
     /// the time since the last write.
     pub fn finish(&mut self, now: Moment<'_>, rest: Nanos, checker: &mut Checker) {
-        self.finish_asking(now.now, checker);
+        self.check_no_request_pending(now.now, checker);
         let Some(core) = &mut self.core else { return };
         for endpoint in self.endpoints.iter().flatten() {
             let (id, peers) = match *endpoint {

@@ -67,9 +67,9 @@ struct Session {
     prefix: GuidPrefix,
     at: Locator,
     begun: Nanos,
-    /// Index of the next datagram of the session; `next_of_farewell` is that of the farewell.
+    /// Index of the next datagram of the session; `next_of_end` is that of the farewell.
     next: usize,
-    next_of_farewell: usize,
+    next_of_end: usize,
     /// By writer: the last sent change. The next field holds the last acknowledged one.
     sent: BTreeMap<EntityId, i64>,
     acknowledged: BTreeMap<EntityId, i64>,
@@ -104,7 +104,7 @@ impl RecordedPeer {
             sessions: Vec::new(),
             next_announcement: plan.start,
             next_heartbeat: plan.start,
-            farewell: farewell_at(active),
+            farewell: end_time(active),
             count: 0,
             shots: Vec::new(),
         }
@@ -117,7 +117,7 @@ impl RecordedPeer {
     }
 
     /// Returns the datagrams to send now.
-    pub fn take_shots(&mut self) -> Vec<Shot> {
+    pub fn take_datagrams(&mut self) -> Vec<Shot> {
         std::mem::take(&mut self.shots)
     }
 
@@ -126,7 +126,7 @@ impl RecordedPeer {
     pub fn due(&self) -> Option<Nanos> {
         let next = |session: &Session| {
             let datagram = self.recording.session.get(session.next).map(|datagram| session.begun + datagram.at);
-            let farewell = self.recording.farewell.get(session.next_of_farewell);
+            let farewell = self.recording.farewell.get(session.next_of_end);
             [datagram, farewell.map(|datagram| self.farewell + datagram.at)].into_iter().flatten().min()
         };
         let sessions = self.sessions.iter().filter_map(next).min();
@@ -155,9 +155,9 @@ impl RecordedPeer {
             }
             let farewell = &recording.farewell;
             while let Some(datagram) =
-                farewell.get(session.next_of_farewell).filter(|datagram| self.farewell + datagram.at <= now)
+                farewell.get(session.next_of_end).filter(|datagram| self.farewell + datagram.at <= now)
             {
-                session.next_of_farewell += 1;
+                session.next_of_end += 1;
                 self.play(session, datagram);
             }
         }
@@ -168,7 +168,7 @@ impl RecordedPeer {
         self.sessions = sessions;
     }
 
-    /// Handles a datagram. Immediate answers are in [`Self::take_shots`].
+    /// Handles a datagram. Immediate answers are in [`Self::take_datagrams`].
     pub fn hear(&mut self, now: Nanos, frame: &Frame) {
         let Ok(message) = MessageView::parse(&frame.bytes) else { return };
         let from = message.header().prefix;
@@ -208,7 +208,7 @@ impl RecordedPeer {
             at,
             begun: now,
             next: 0,
-            next_of_farewell: 0,
+            next_of_end: 0,
             sent: BTreeMap::new(),
             acknowledged: BTreeMap::new(),
         });
@@ -332,7 +332,7 @@ impl RecordedPeer {
                 .map(|id| id.0)
                 .contains(&[body[4], body[5], body[6], body[7]]);
             if envelope.id() == ACKNACK && is_of_sedp {
-                forget_challenge(body, endianness);
+                clear_challenge(body, endianness);
             }
             if let Some(at) = counts::place(envelope.id(), body, endianness) {
                 counts::write(body, at, endianness, self.next_count());
@@ -367,7 +367,7 @@ impl RecordedPeer {
 
 /// Changes an ACKNACK that answers a challenge, so that it acknowledges nothing. Its number follows
 /// the ids of reader and writer, the high half first.
-fn forget_challenge(acknack: &mut [u8], endianness: Endianness) {
+fn clear_challenge(acknack: &mut [u8], endianness: Endianness) {
     let low = [acknack[12], acknack[13], acknack[14], acknack[15]];
     let (number, nothing) = match endianness {
         Endianness::Little => (u32::from_le_bytes(low), 1_u32.to_le_bytes()),
@@ -380,7 +380,7 @@ fn forget_challenge(acknack: &mut [u8], endianness: Endianness) {
 
 /// Returns the time at which a recorded participant ends in a world whose faults end at `active`.
 #[must_use]
-pub fn farewell_at(active: Nanos) -> Nanos {
+pub fn end_time(active: Nanos) -> Nanos {
     active + SESSION_TIME
 }
 

@@ -133,7 +133,7 @@ impl Recording {
         };
         let begin = all.iter().position(|datagram| !announces(datagram)).expect("the peer talks to its partner");
         let end =
-            all.iter().position(|(_, datagram)| says_farewell(&datagram.bytes)).expect("the peer takes its leave");
+            all.iter().position(|(_, datagram)| announces_end(&datagram.bytes)).expect("the peer takes its leave");
         let announcement =
             all.iter().find(|datagram| announces(datagram)).expect("the peer announces itself").1.clone();
         let farewell = part(all.split_off(end).into_iter().map(|(_, datagram)| datagram));
@@ -230,7 +230,7 @@ pub fn is_of_application(id: EntityId) -> bool {
 }
 
 /// Reports whether a datagram announces the end of an endpoint or of the participant.
-fn says_farewell(datagram: &[u8]) -> bool {
+fn announces_end(datagram: &[u8]) -> bool {
     submessages(datagram).any(|submessage| match submessage {
         Submessage::Data(data) => data.writer.is_builtin() && status_info(data.inline_qos) != 0,
         _ => false,
@@ -315,7 +315,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_recording_has_discovery_samples_disposals_and_a_farewell() {
+    fn each_recording_has_discovery_samples_disposals_and_an_end() {
         for product in Product::ALL {
             let recording = product.recording();
             let numbers: Vec<i64> = recording.changes.iter().map(|change| change.sn).collect();

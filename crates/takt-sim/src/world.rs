@@ -12,7 +12,7 @@ use std::rc::Rc;
 use takt_core::{Priority, Received};
 use takt_wire::Guid;
 
-use crate::check::exact::{FAREWELL_TIME, FORGOTTEN_AFTER};
+use crate::check::exact::{DISPOSAL_MAX, LEASE_END_MAX};
 use crate::check::progress::{HANDSHAKE_PERIODS, HEARTBEAT_PERIOD};
 use crate::check::silence::{LastSecond, SILENCE};
 use crate::check::{Checker, Rule, Violation};
@@ -24,7 +24,7 @@ use crate::keeping::Keeping;
 use crate::network::{Frame, Head, Network, NetworkCounters, Step};
 use crate::process::{Endpoint, LEASE, Moment, Process, Site, at_address, urgency_of};
 use crate::randomness::Seeded;
-use crate::recorded::{RecordedPeer, farewell_at};
+use crate::recorded::{RecordedPeer, end_time};
 use crate::rng::Rng;
 use crate::scenario::{Alteration, FaultKind, Role, Scenario};
 use crate::timeline::Timeline;
@@ -40,7 +40,7 @@ const REST: Nanos = 3 * LEASE;
 /// [`REST`] of worlds in which participants authenticate each other. The lease of a participant may
 /// have ended on one side only. That side then begins a handshake once per
 /// [`takt_security::plugin::RENEWAL_PERIOD`].
-const REST_OF_DOMAIN: Nanos = REST + HANDSHAKE_PERIODS * HEARTBEAT_PERIOD;
+const SECURED_DRAIN_TIME_MIN: Nanos = REST + HANDSHAKE_PERIODS * HEARTBEAT_PERIOD;
 
 /// Number of transmissions of a missing sample, since parts of it get lost or arrive twice. Also
 /// the number of reads for one full history of a reader, since parts of coherent sets wait for
@@ -75,7 +75,7 @@ enum Event {
     Write(usize, u32, usize, u32),
     Take(usize, u32, usize),
     /// Continuation of a take that exceeded the batch.
-    TakeRest(usize, u32, usize),
+    ContinueTake(usize, u32, usize),
     Timer(usize),
     Resume(usize),
     /// Processing of the next datagram, by a process with a cost per datagram.
@@ -89,7 +89,7 @@ enum Event {
     /// Check before the farewell of the recorded participant (`false`), or after it (`true`).
     ReplayEnds(bool),
     /// Write to the topic that durability services keep.
-    WriteKept(usize, u32),
+    WriteDurable(usize, u32),
     /// Commit of received samples by a durability service.
     Commit(usize, u32),
     Fault(usize, bool),
@@ -230,7 +230,7 @@ pub fn run(scenario: &Scenario, timeline: &mut dyn Timeline) -> Report {
         taken_while_active: world.taken_while_active,
         recovery: world.checker.recovery(),
         network: world.network.counters,
-        harm: world.harm_done(),
+        harm: world.hostile_octets(),
     }
 }
 
@@ -367,12 +367,12 @@ impl<'a> World<'a> {
             self.at(plan.start, Event::Harm);
         }
         if scenario.services.recorded.is_some() {
-            let farewell = farewell_at(scenario.active);
+            let farewell = end_time(scenario.active);
             self.at(farewell - 1, Event::ReplayEnds(false));
-            self.at(farewell + FAREWELL_TIME, Event::ReplayEnds(true));
-            self.call_recorded();
+            self.at(farewell + DISPOSAL_MAX, Event::ReplayEnds(true));
+            self.schedule_recorded();
         }
-        self.checker.only_safety = scenario.has_lies();
+        self.checker.only_safety = scenario.has_falsified();
         self.checker.signed = scenario.domain.as_ref().is_some_and(DomainPlan::signs_messages);
         self.checker.introduced = scenario.services.discovery_server.is_some();
         self.checker.authenticated = scenario.domain.is_some();
@@ -417,7 +417,9 @@ impl<'a> World<'a> {
                 self.act(process, life, event, |world| world.write(process, at, left));
             }
             Event::Take(process, life, at) => self.act(process, life, event, |world| world.take(process, at)),
-            Event::TakeRest(process, life, at) => self.act(process, life, event, |world| world.take_batch(process, at)),
+            Event::ContinueTake(process, life, at) => {
+                self.act(process, life, event, |world| world.take_batch(process, at))
+            }
             Event::Timer(process) => self.timer(process),
             Event::Resume(process) => self.resume(process),
             Event::Work(process) => self.work(process),
@@ -426,8 +428,10 @@ impl<'a> World<'a> {
             Event::Harm => self.harm(),
             Event::Replay => self.replay(),
             Event::ReplayEnds(is_over) => self.replay_ends(is_over),
-            Event::WriteKept(process, life) => self.act(process, life, event, |world| world.write_kept(process, life)),
-            Event::Commit(service, life) => self.commit_kept(service, life, event),
+            Event::WriteDurable(process, life) => {
+                self.act(process, life, event, |world| world.write_durable(process, life))
+            }
+            Event::Commit(service, life) => self.commit_durable(service, life, event),
             Event::Ask(process, life) => self.act(process, life, event, |world| world.ask(process, life)),
             Event::Fault(index, on) => self.fault(index, on),
             Event::Alter(index, resumes) => self.alter(index, resumes),
@@ -500,15 +504,15 @@ impl<'a> World<'a> {
         self.timeline.note(self.now, index, if farewell { "says farewell" } else { "is killed" });
         let process = &mut self.processes[index];
         let gone = process.guids();
-        let mut time = FORGOTTEN_AFTER;
+        let mut time = LEASE_END_MAX;
         if let Some(core) = process.core.as_mut().filter(|_| farewell && process.stalled_until <= self.now) {
             core.shutdown();
             self.settle(index);
-            time = FAREWELL_TIME;
+            time = DISPOSAL_MAX;
         }
         self.at(self.now + time, Event::Forgotten(gone));
         self.processes[index].end(time, &mut self.checker);
-        self.end_keeping(index);
+        self.end_durable(index);
     }
 
     fn timer(&mut self, index: usize) {
@@ -533,7 +537,7 @@ impl<'a> World<'a> {
         }
         self.timeline.note(self.now, index, "resumes");
         if self.sites[self.processes[index].host].moves > 0 {
-            self.tell_of_move(index);
+            self.notify_addresses(index);
         }
         if self.scenario.processes[index].cost > 0 {
             self.call(index);
@@ -790,13 +794,13 @@ impl<'a> World<'a> {
         for at in 0..self.of_host[host].len() {
             let process = self.of_host[host][at];
             if self.processes[process].stalled_until <= self.now && self.processes[process].core.is_some() {
-                self.tell_of_move(process);
+                self.notify_addresses(process);
                 self.settle(process);
             }
         }
     }
 
-    fn tell_of_move(&mut self, index: usize) {
+    fn notify_addresses(&mut self, index: usize) {
         let process = &mut self.processes[index];
         let host = process.host;
         process.moved(self.now, &self.clocks[host], self.scenario, self.sites[host]);
@@ -828,7 +832,7 @@ impl<'a> World<'a> {
             * self.scenario.processes.iter().map(|plan| plan.cost).max().unwrap_or(0)
             * self.checker.owed(|topic| 1 + self.scenario.topics[topic].sizes.1 as u64 / FRAGMENT_LEN_MIN);
         let lapse = self.checker.longest_lease() * 3 / 2;
-        let rest = if self.domain.is_some() { REST_OF_DOMAIN } else { REST };
+        let rest = if self.domain.is_some() { SECURED_DRAIN_TIME_MIN } else { REST };
         let silent = self.now + rest.max(carried as Nanos).max(self.reading_time()).max(handled).max(lapse);
         self.end = silent + SILENCE;
         self.at(silent, Event::Silence);
@@ -889,10 +893,10 @@ impl<'a> World<'a> {
                 self.processes[process].take(at, usize::MAX, moment, &mut self.checker);
             }
         }
-        self.checker.must_be_silent(self.end, self.end - self.scenario.active, &self.last_second());
+        self.checker.check_idle_traffic(self.end, self.end - self.scenario.active, &self.last_second());
         self.checker.finish(self.now);
         if let Some(keeping) = &self.keeping {
-            self.processes.iter().for_each(|process| process.finish_keeping(self.now, keeping, &mut self.checker));
+            self.processes.iter().for_each(|process| process.check_durable(self.now, keeping, &mut self.checker));
         }
         for process in &mut self.processes {
             let moment = Moment { now: self.now, clock: &self.clocks[process.host] };

@@ -39,7 +39,7 @@ pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
 /// As [`until`].
 #[track_caller]
 pub fn until_some<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
-    look_until(LIMIT, look).unwrap_or_else(|| missed(what))
+    poll_until(LIMIT, look).unwrap_or_else(|| missed(what))
 }
 
 /// Waits until `look` succeeds. The panic message contains its last error.
@@ -48,9 +48,9 @@ pub fn until_some<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
 ///
 /// As [`until`].
 #[track_caller]
-pub fn until_seen<T, E: Debug>(what: &str, mut look: impl FnMut() -> Result<T, E>) -> T {
+pub fn until_ok<T, E: Debug>(what: &str, mut look: impl FnMut() -> Result<T, E>) -> T {
     let mut last = None;
-    let found = look_until(LIMIT, || look().map_err(|seen| last = Some(seen)).ok()); // tidy-allow(dropped-cause): `last` has it
+    let found = poll_until(LIMIT, || look().map_err(|seen| last = Some(seen)).ok()); // tidy-allow(dropped-cause): `last` has it
     found.unwrap_or_else(|| missed(&format!("{what}; found {last:?}")))
 }
 
@@ -159,7 +159,7 @@ fn missed(what: &str) -> ! {
     panic!("waited {} s until: {what}", LIMIT.as_secs())
 }
 
-fn look_until<T>(limit: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+fn poll_until<T>(limit: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let begin = Instant::now();
     loop {
         let found = look();
@@ -177,7 +177,7 @@ fn look_until<T>(limit: Duration, mut look: impl FnMut() -> Option<T>) -> Option
 }
 
 fn wait_for(limit: Duration, process: &mut Child) -> Option<ExitStatus> {
-    let ended = look_until(limit, || process.try_wait().expect("the process is a child"));
+    let ended = poll_until(limit, || process.try_wait().expect("the process is a child"));
     if ended.is_none() {
         process.kill().expect("the process is a child");
         process.wait().expect("the process was killed");
@@ -193,7 +193,7 @@ mod tests {
     use std::sync::mpsc;
     use std::time::Duration;
 
-    use super::{OnDrop, join, look_until, missed, output, receive, until, until_some, wait_for};
+    use super::{OnDrop, join, missed, output, poll_until, receive, until, until_some, wait_for};
 
     /// Returns the message of a panic.
     fn message(call: impl FnOnce()) -> String {
@@ -211,7 +211,7 @@ mod tests {
         });
         assert_eq!(looks, 3);
         assert_eq!(until_some("a value", || Some(7)), 7);
-        assert_eq!(look_until(Duration::from_millis(5), || None::<()>), None);
+        assert_eq!(poll_until(Duration::from_millis(5), || None::<()>), None);
         assert_eq!(message(|| missed("links are up")), "waited 120 s until: links are up");
     }
 

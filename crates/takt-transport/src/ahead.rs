@@ -66,7 +66,7 @@ impl<T> Waiting<T> {
     /// Returns the first of the most urgent datagrams, if its urgency exceeds `above`. With
     /// [`ANY`], returns one that is not urgent if it is their turn.
     pub fn pop_above(&mut self, above: i32) -> Option<T> {
-        let (priority, item) = match above < 0 && self.is_others_turn() {
+        let (priority, item) = match above < 0 && self.is_turn_of_not_urgent() {
             true => self.queue.remove(Priority::NORMAL, |_| true).map(|item| (Priority::NORMAL, item)),
             false => None,
         }
@@ -79,18 +79,18 @@ impl<T> Waiting<T> {
     }
 
     /// Returns the first datagram that is not urgent.
-    pub fn pop_common(&mut self) -> Option<T> {
+    pub fn pop_not_urgent(&mut self) -> Option<T> {
         self.urgent_in_row = 0;
         self.queue.remove(Priority::NORMAL, |_| true)
     }
 
     /// Reports whether a datagram waits that is not urgent.
     #[must_use]
-    pub fn has_common(&self) -> bool {
+    pub fn has_not_urgent(&self) -> bool {
         self.queue.has(Priority::NORMAL)
     }
 
-    fn is_others_turn(&self) -> bool {
+    fn is_turn_of_not_urgent(&self) -> bool {
         self.urgent_in_row >= URGENT_IN_ROW_MAX
     }
 
@@ -170,7 +170,7 @@ impl Ahead {
     #[must_use]
     pub fn is_next(&mut self, urgency: i32) -> bool {
         let is_first = match self.waiting.first_urgency() {
-            Some(first) => first < urgency && !self.waiting.is_others_turn(),
+            Some(first) => first < urgency && !self.waiting.is_turn_of_not_urgent(),
             None => true,
         };
         let is_next = is_first && urgency >= self.most;
@@ -186,7 +186,7 @@ impl Ahead {
     pub fn is_wanted(&mut self, urgency: i32, wanted: Wanted) -> bool {
         match wanted {
             Wanted::Above(above) => urgency > above && self.is_next(urgency),
-            Wanted::Common => urgency <= 0 && !self.waiting.has_common(),
+            Wanted::Common => urgency <= 0 && !self.waiting.has_not_urgent(),
         }
     }
 
@@ -221,7 +221,7 @@ impl Ahead {
         match wanted {
             Wanted::Above(above) => self.pop_above(above),
             Wanted::Common => {
-                let (place, meta) = self.waiting.pop_common()?;
+                let (place, meta) = self.waiting.pop_not_urgent()?;
                 self.lent = Some(place.at);
                 Some((place, meta))
             }
@@ -301,10 +301,10 @@ mod tests {
         for (urgency, number) in [(40, 1), (0, 2), (46, 3), (0, 4)] {
             waiting.push(urgency, number);
         }
-        assert!(waiting.has_common());
-        let order: Vec<_> = std::iter::from_fn(|| waiting.pop_common()).collect();
+        assert!(waiting.has_not_urgent());
+        let order: Vec<_> = std::iter::from_fn(|| waiting.pop_not_urgent()).collect();
         assert_eq!(order, [2, 4]);
-        assert!(!waiting.has_common() && waiting.first_urgency() == Some(46));
+        assert!(!waiting.has_not_urgent() && waiting.first_urgency() == Some(46));
     }
 
     #[test]

@@ -140,7 +140,7 @@ impl<T: Transport> FaultInjector<T> {
     }
 
     /// Decides on the faults of the received datagram. Returns true if it is passed on now.
-    fn lets_pass(&mut self, len: usize, meta: RxMeta) -> bool {
+    fn passes(&mut self, len: usize, meta: RxMeta) -> bool {
         let fate = self.rx.draw(0);
         if let Some(due) = fate.later {
             self.rx.hold(&self.received[..len], meta, due);
@@ -175,9 +175,9 @@ impl<T: Transport> FaultInjector<T> {
             let taken = next(&mut self.inner)?;
             let Some(received) = take(taken, &mut self.received, &mut self.lent) else { break };
             if let Some((len, meta)) = received
-                && (self.lent.is_some() || self.lets_pass(len, meta))
+                && (self.lent.is_some() || self.passes(len, meta))
             {
-                return Ok(Some(RxFrame::new(&self.received[..len], meta).with_lent(self.lent.as_ref())));
+                return Ok(Some(RxFrame::new(&self.received[..len], meta).with_loan(self.lent.as_ref())));
             }
         }
         self.futile += 1;
@@ -292,9 +292,9 @@ impl<T: Transport> Transport for FaultInjector<T> {
             let taken = self.inner.recv_urgent(above)?;
             let Some(received) = take(taken, &mut self.received, &mut self.lent) else { return Ok(None) };
             if let Some((len, meta)) = received
-                && (self.lent.is_some() || self.lets_pass(len, meta))
+                && (self.lent.is_some() || self.passes(len, meta))
             {
-                return Ok(Some(RxFrame::new(&self.received[..len], meta).with_lent(self.lent.as_ref())));
+                return Ok(Some(RxFrame::new(&self.received[..len], meta).with_loan(self.lent.as_ref())));
             }
         }
     }

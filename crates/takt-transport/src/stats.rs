@@ -16,7 +16,7 @@ pub struct TransportStats {
     /// Sent datagrams that were segmented by the kernel (GSO, `UDP_SEGMENT`).
     pub segmented_out: u64,
     /// Received datagrams that the kernel coalesced (GRO, `UDP_GRO`).
-    pub joined_in: u64,
+    pub coalesced_in: u64,
     /// Sent datagrams that bypassed the kernel's network stack.
     pub bypassed_out: u64,
     /// Received datagrams that bypassed the kernel's network stack.

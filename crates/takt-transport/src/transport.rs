@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::os::fd::RawFd;
 
-use takt_wire::{Beside, Lent, LentFrame, Locator};
+use takt_wire::{Beside, Lent, Locator, SharedFrame};
 
 use crate::shm::Loan;
 use crate::{Interface, TransportError, TransportStats, Warning};
@@ -98,13 +98,13 @@ impl<'a> RxFrame<'a> {
 
     /// Adds a lent payload that came with the datagram.
     #[must_use]
-    pub fn with_lent(self, lent: Option<&'a Lent>) -> Self {
+    pub fn with_loan(self, lent: Option<&'a Lent>) -> Self {
         Self { beside: lent.map_or(Beside::Nothing, Beside::Payload), ..self }
     }
 
     /// Adds the loan of the frame itself.
     #[must_use]
-    pub fn with_frame(self, frame: Option<LentFrame<'a>>) -> Self {
+    pub fn with_frame(self, frame: Option<SharedFrame<'a>>) -> Self {
         Self { beside: frame.map_or(Beside::Nothing, Beside::Frame), ..self }
     }
 
@@ -263,7 +263,7 @@ pub trait Transport: Send {
     /// Queues like [`commit`](Self::commit) a datagram with a payload whose memory came from
     /// [`lend`](Self::lend), or with an object. The payload is not copied, and each receiver holds
     /// it. Receivers in other processes get a copy of the bytes of an object. The datagram has one
-    /// DATA, with the first octets of the payload ([`takt_wire::LENT_PREFIX_LEN`]).
+    /// DATA, with the first octets of the payload ([`takt_wire::PAYLOAD_PREFIX_LEN`]).
     ///
     /// # Errors
     /// Those of `commit`, and for a payload of another transport.

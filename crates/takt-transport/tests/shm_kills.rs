@@ -27,7 +27,7 @@ const HELD: usize = 12;
 const VICTIMS: usize = 4;
 
 fn open() -> ShmTransport {
-    let config = ShmConfig { lane_bytes: 256 << 10, segment_bytes: SLOTS * 4096, ..ShmConfig::default() };
+    let config = ShmConfig { ring_bytes: 256 << 10, segment_bytes: SLOTS * 4096, ..ShmConfig::default() };
     ShmTransport::open(&config).expect("Linux 5.14")
 }
 
@@ -159,7 +159,7 @@ impl Survivor {
     }
 
     /// Receives `count` datagrams, and waits while none is pending.
-    fn take_many(&mut self, count: u64) {
+    fn receive_many(&mut self, count: u64) {
         let until = self.received + count;
         while self.received < until {
             if !self.take() {
@@ -200,7 +200,7 @@ fn survivor_is_unharmed_by_killed_processes() {
     for _ in 0..kills {
         // Sometimes immediately, possibly before its first datagram.
         if below(4) > 0 {
-            survivor.take_many(below(3_000));
+            survivor.receive_many(below(3_000));
         }
         let which = below(VICTIMS as u64) as usize;
         victims[which] = Victim::start(&at);

@@ -315,7 +315,7 @@ impl<'a> MessageBuilder<'a> {
     ///
     /// The caller appends the payload to the message, which ends here. [`Self::len`] does not count
     /// the payload, but the frame has room for it.
-    pub fn data_frag_ahead(&mut self, data: &DataFragEmit<'_>) -> Result<(), Full> {
+    pub fn data_frag_without_payload(&mut self, data: &DataFragEmit<'_>) -> Result<(), Full> {
         debug_assert_eq!(data.payload.len() % 4, 0, "padding would have to follow, too");
         self.data_frag_fields(data)?;
         self.len -= data.payload.len();

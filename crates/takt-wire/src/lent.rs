@@ -7,12 +7,12 @@
 //! the last reference of any process is dropped.
 //!
 //! Only the owner of the memory may write. The receiver copies the payload
-//! ([`LentMemory::copy_to`]), since a broken or hostile owner may write at the wrong time. It
+//! ([`SharedPayloadMemory::copy_to`]), since a broken or hostile owner may write at the wrong time. It
 //! checks afterwards that the copy is that payload ([`Lent::is_intact`]). Within a process, the
 //! loan may be the sample itself, an *object*, which is serialized on demand.
 //!
 //! A datagram from a network may also lie in memory that can be referenced: where a device or the
-//! kernel has put it. Each [`Lent`] of such a [`LentFrame`] references one part. Parts without a
+//! kernel has put it. Each [`Lent`] of such a [`SharedFrame`] references one part. Parts without a
 //! reference are reused when the next datagram is received.
 //!
 //! This module does not define the owner of the memory or how it is shared.
@@ -22,7 +22,7 @@ use core::any::Any;
 use core::fmt;
 
 /// Octets of a loaned payload that its DATA carries nevertheless: the encapsulation header.
-pub const LENT_PREFIX_LEN: usize = 4;
+pub const PAYLOAD_PREFIX_LEN: usize = 4;
 
 /// Location of a loaned payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub struct Piece {
     pub slot: u32,
     /// Number of loans of the slot so far; never 0.
     pub generation: u32,
-    /// Offset in units of 64 octets. For a part of a [`LentFrame`], which is never transmitted, the
+    /// Offset in units of 64 octets. For a part of a [`SharedFrame`], which is never transmitted, the
     /// offset in octets.
     pub grain: u32,
     /// Length in octets.
@@ -66,14 +66,14 @@ impl Piece {
 
 /// Memory that holds loaned payloads, as one of the sharing processes sees it. No call blocks or
 /// allocates.
-pub trait LentMemory: fmt::Debug + Send + Sync {
+pub trait SharedPayloadMemory: fmt::Debug + Send + Sync {
     /// Returns the payload if it cannot be written while it is on loan, that is, to its owner. An
     /// object is serialized once, which allocates.
     fn bytes(&self, piece: &Piece) -> Option<&[u8]>;
 
     /// Returns the first octets of the payload if [`bytes`](Self::bytes) has any, without
     /// serializing the rest of it.
-    fn prefix(&self, piece: &Piece) -> Option<[u8; LENT_PREFIX_LEN]> {
+    fn prefix(&self, piece: &Piece) -> Option<[u8; PAYLOAD_PREFIX_LEN]> {
         self.bytes(piece)?.first_chunk().copied()
     }
 
@@ -98,14 +98,14 @@ pub trait LentMemory: fmt::Debug + Send + Sync {
 
 /// Counted reference to a loaned payload.
 pub struct Lent {
-    memory: Arc<dyn LentMemory>,
+    memory: Arc<dyn SharedPayloadMemory>,
     piece: Piece,
 }
 
 impl Lent {
     /// Takes over a reference that is already counted.
     #[must_use]
-    pub fn new(memory: Arc<dyn LentMemory>, piece: Piece) -> Self {
+    pub fn new(memory: Arc<dyn SharedPayloadMemory>, piece: Piece) -> Self {
         Self { memory, piece }
     }
 
@@ -117,7 +117,7 @@ impl Lent {
 
     /// Reports whether the payload lies in this memory.
     #[must_use]
-    pub fn lies_in<M: LentMemory>(&self, memory: &Arc<M>) -> bool {
+    pub fn lies_in<M: SharedPayloadMemory>(&self, memory: &Arc<M>) -> bool {
         core::ptr::addr_eq(Arc::as_ptr(&self.memory), Arc::as_ptr(memory))
     }
 
@@ -128,25 +128,25 @@ impl Lent {
         self.piece.len as usize
     }
 
-    /// Returns the payload; see [`LentMemory::bytes`].
+    /// Returns the payload; see [`SharedPayloadMemory::bytes`].
     #[must_use]
     pub fn bytes(&self) -> Option<&[u8]> {
         self.memory.bytes(&self.piece)
     }
 
-    /// Returns the first octets of the payload; see [`LentMemory::prefix`].
+    /// Returns the first octets of the payload; see [`SharedPayloadMemory::prefix`].
     #[must_use]
-    pub fn prefix(&self) -> Option<[u8; LENT_PREFIX_LEN]> {
+    pub fn prefix(&self) -> Option<[u8; PAYLOAD_PREFIX_LEN]> {
         self.memory.prefix(&self.piece)
     }
 
-    /// Returns the sample; see [`LentMemory::object`].
+    /// Returns the sample; see [`SharedPayloadMemory::object`].
     #[must_use]
     pub fn object(&self) -> Option<&Arc<dyn Any + Send + Sync>> {
         self.memory.object()
     }
 
-    /// Copies octets of the payload; see [`LentMemory::copy_to`].
+    /// Copies octets of the payload; see [`SharedPayloadMemory::copy_to`].
     pub fn copy_to(&self, from: usize, to: &mut [u8]) {
         self.memory.copy_to(&self.piece, from, to);
     }
@@ -162,16 +162,16 @@ impl Lent {
 /// Received datagram in memory that can be referenced. It stays valid while the receiving transport
 /// loans it; [`hold`](Self::hold) extends the lifetime of a part.
 #[derive(Clone, Copy, Debug)]
-pub struct LentFrame<'a> {
-    memory: &'a Arc<dyn LentMemory>,
+pub struct SharedFrame<'a> {
+    memory: &'a Arc<dyn SharedPayloadMemory>,
     piece: Piece,
     octets: &'a [u8],
 }
 
-impl<'a> LentFrame<'a> {
+impl<'a> SharedFrame<'a> {
     /// Returns the datagram `octets`, which is `piece` of the memory.
     #[must_use]
-    pub fn new(memory: &'a Arc<dyn LentMemory>, piece: Piece, octets: &'a [u8]) -> Self {
+    pub fn new(memory: &'a Arc<dyn SharedPayloadMemory>, piece: Piece, octets: &'a [u8]) -> Self {
         Self { memory, piece, octets }
     }
 
@@ -181,7 +181,7 @@ impl<'a> LentFrame<'a> {
     pub fn hold(&self, part: &[u8]) -> Option<Lent> {
         let offset = (part.as_ptr() as usize).checked_sub(self.octets.as_ptr() as usize)?;
         let is_inside = offset.checked_add(part.len()).is_some_and(|end| end <= self.octets.len());
-        if !is_inside || part.len() < LENT_PREFIX_LEN {
+        if !is_inside || part.len() < PAYLOAD_PREFIX_LEN {
             return None;
         }
         let piece = Piece { grain: self.piece.grain + offset as u32, len: part.len() as u32, ..self.piece };
@@ -199,7 +199,7 @@ pub enum Beside<'a> {
     /// Payload of the DATA in the datagram.
     Payload(&'a Lent),
     /// The datagram.
-    Frame(LentFrame<'a>),
+    Frame(SharedFrame<'a>),
 }
 
 impl<'a> Beside<'a> {
@@ -245,7 +245,7 @@ mod tests {
     #[derive(Debug, Default)]
     struct Counted(AtomicU32);
 
-    impl LentMemory for Counted {
+    impl SharedPayloadMemory for Counted {
         fn bytes(&self, _: &Piece) -> Option<&[u8]> {
             None
         }
@@ -280,15 +280,15 @@ mod tests {
     #[test]
     fn parts_of_a_frame_are_referenced_individually() {
         let counted = Arc::new(Counted::default());
-        let memory: Arc<dyn LentMemory> = counted.clone();
+        let memory: Arc<dyn SharedPayloadMemory> = counted.clone();
         let octets = [[1_u8; 40], [2; 40]].concat();
-        let frame = LentFrame::new(&memory, Piece { slot: 3, generation: 1, grain: 300, len: 40 }, &octets[..40]);
+        let frame = SharedFrame::new(&memory, Piece { slot: 3, generation: 1, grain: 300, len: 40 }, &octets[..40]);
         let held = frame.hold(&octets[8..40]).expect("the frame owns them");
         assert_eq!(held.piece(), Piece { slot: 3, generation: 1, grain: 308, len: 32 });
         let other = frame.hold(&octets[..4]).expect("these too");
         assert_eq!((other.piece().grain, counted.0.load(Ordering::Relaxed)), (300, 2));
         assert_eq!([frame.hold(&octets[36..41]), frame.hold(&octets[8..11]), frame.hold(&[0; 8])], [None, None, None]);
-        assert_eq!(LentFrame::new(&memory, held.piece(), &octets[40..]).hold(&octets[..40]), None, "before it");
+        assert_eq!(SharedFrame::new(&memory, held.piece(), &octets[40..]).hold(&octets[..40]), None, "before it");
         drop((held, other));
         assert_eq!(counted.0.load(Ordering::Relaxed), 0);
     }

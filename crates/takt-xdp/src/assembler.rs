@@ -152,12 +152,12 @@ impl Assembler {
     }
 
     /// Jumps to the label if the lower 32 bits of `a` equal `value`.
-    pub(crate) fn go_if(&mut self, a: Register, value: u32, to: Label) -> &mut Self {
+    pub(crate) fn jump_if_equal(&mut self, a: Register, value: u32, to: Label) -> &mut Self {
         self.jump(0x16, a, Register(0), value.cast_signed(), to)
     }
 
     /// Jumps to the label unless the lower 32 bits of `a` equal `value`.
-    pub(crate) fn go_unless(&mut self, a: Register, value: u32, to: Label) -> &mut Self {
+    pub(crate) fn jump_unless_equal(&mut self, a: Register, value: u32, to: Label) -> &mut Self {
         self.jump(0x56, a, Register(0), value.cast_signed(), to)
     }
 
@@ -168,7 +168,7 @@ impl Assembler {
 
     /// Passes the frame unless the lower 32 bits of `a` equal `value`.
     pub(crate) fn pass_unless(&mut self, a: Register, value: u32) -> &mut Self {
-        self.go_unless(a, value, Self::PASS)
+        self.jump_unless_equal(a, value, Self::PASS)
     }
 
     /// Passes the frame if `a` is zero.
@@ -193,7 +193,7 @@ mod tests {
         let mut program = Assembler::new();
         let (r0, r3) = (Register(0), Register(3));
         let end = program.label();
-        program.pass_if_none(r3).go_if(r3, 7, end).pass_if_beyond(r3, r0).place(end).set(r0, 1).exit();
+        program.pass_if_none(r3).jump_if_equal(r3, 7, end).pass_if_beyond(r3, r0).place(end).set(r0, 1).exit();
         let program = program.finish(2);
         let offsets: Vec<i16> = program.iter().map(|instruction| instruction.offset).collect();
         assert_eq!(offsets, [4, 1, 2, 0, 0, 0, 0]);

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn spoilt_frame_is_refused_as_a_whole() {
+    fn damaged_frame_is_refused_as_a_whole() {
         let mut assembly = Assembly::new(10);
         for second in [Some(&[0; 7][..]), None] {
             assert_eq!(assembly.add(Some(&[1, 2, 3, 4]), true), Ok(None));

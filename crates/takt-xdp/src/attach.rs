@@ -36,7 +36,7 @@ pub(crate) struct Target<'a> {
 /// Reports whether native mode slows other traffic at interfaces of this driver. While a native
 /// program runs at one end of a veth, the kernel segments what the other end sends, above all TCP,
 /// before it leaves. Generic mode does not cause this.
-pub(crate) fn costs_others(driver: &str) -> bool {
+pub(crate) fn slows_other_traffic(driver: &str) -> bool {
     driver == "veth"
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn costs_others(driver: &str) -> bool {
 pub(crate) fn attach(switchboard: &Switchboard, to: Target<'_>) -> io::Result<Attached> {
     let in_mode = |mode| in_mode(switchboard, to.ifindex, mode);
     let done = |mode, not_native| move |attachment| Attached { attachment, mode, not_native };
-    match to.mode.or_else(|| costs_others(to.driver).then_some(Mode::Generic)) {
+    match to.mode.or_else(|| slows_other_traffic(to.driver).then_some(Mode::Generic)) {
         Some(mode) => in_mode(mode).map(done(mode, None)),
         None => match in_mode(Mode::Native) {
             Ok(attachment) => Ok(done(Mode::Native, None)(attachment)),

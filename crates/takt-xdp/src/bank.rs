@@ -9,11 +9,11 @@ use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use takt_wire::LentFrame;
+use takt_wire::SharedFrame;
 
 use crate::config::Queues;
 use crate::filter::QUEUES_MAX;
-use crate::patience::while_busy;
+use crate::patience::retry_while_busy;
 use crate::socket::{self, Binding, Socket, Wanted};
 use crate::syscall;
 use crate::umem::{Frame, Shape, Umem};
@@ -74,7 +74,7 @@ pub(crate) struct Bank {
     /// Value of [`Umem::freed`] at the last check of the held chunks.
     freed: u32,
     /// Total number of held frames.
-    held_ever: u64,
+    held_total: u64,
 }
 
 impl Bank {
@@ -94,15 +94,15 @@ impl Bank {
         check(&candidates, count, there)?;
         let parts = place.shape.parts;
         let umem = Umem::new(place.shape, wanted.rx_frames * count as u32, wanted.tx_frames / parts)?;
-        let mut bank = Self { queues: Vec::new(), umem, parts, turn: 0, held: Vec::new(), freed: 0, held_ever: 0 };
+        let mut bank = Self { queues: Vec::new(), umem, parts, turn: 0, held: Vec::new(), freed: 0, held_total: 0 };
         bank.held.reserve_exact((wanted.rx_frames as usize * count) / HELD);
         for nth in 0..count {
             let socket = Socket::open(wanted, &mut bank.umem, nth == 0)?;
-            let number = match while_busy(|| bank.bind(&socket, place.ifindex, &candidates, wanted.copy)) {
+            let number = match retry_while_busy(|| bank.bind(&socket, place.ifindex, &candidates, wanted.copy)) {
                 // Not supported before Linux 6.6, or by the driver.
                 Err(e) if bank.parts > 1 && matches!(e.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => {
                     bank.parts = 1;
-                    while_busy(|| bank.bind(&socket, place.ifindex, &candidates, wanted.copy))?
+                    retry_while_busy(|| bank.bind(&socket, place.ifindex, &candidates, wanted.copy))?
                 }
                 bound => bound?,
             };
@@ -194,7 +194,7 @@ impl Bank {
     }
 
     /// Returns the frame as a loan; `None` if it cannot be held, or too many are held.
-    pub(crate) fn lent_frame(&self, received: &Received) -> Option<LentFrame<'_>> {
+    pub(crate) fn lent_frame(&self, received: &Received) -> Option<SharedFrame<'_>> {
         match &received.what {
             socket::Received::InPlace(frame, range) if self.held.len() < self.held.capacity() => {
                 Some(self.umem.lent_frame(frame, range.clone()))
@@ -207,10 +207,10 @@ impl Bank {
     pub(crate) fn give_back(&mut self, received: Received) {
         let socket::Received::InPlace(frame, _) = received.what else { return };
         if self.umem.is_held(&frame) {
-            self.held_ever += 1;
+            self.held_total += 1;
             self.held.push((frame, received.queue));
         } else {
-            self.queues[received.queue].socket.lend_to_receive(&mut self.umem, frame);
+            self.queues[received.queue].socket.give_to_receive(&mut self.umem, frame);
         }
     }
 
@@ -227,13 +227,13 @@ impl Bank {
                 continue;
             }
             let (frame, queue) = self.held.swap_remove(at);
-            self.queues[queue].socket.lend_to_receive(&mut self.umem, frame);
+            self.queues[queue].socket.give_to_receive(&mut self.umem, frame);
         }
     }
 
     /// Returns the total number of held frames at the last receive.
-    pub(crate) fn held_ever(&self) -> u64 {
-        self.held_ever
+    pub(crate) fn held_total(&self) -> u64 {
+        self.held_total
     }
 
     /// Takes a frame for sending, if one is free.

@@ -33,7 +33,7 @@ use crate::waiting::{Arrival, Waiting};
 use crate::wire::{self, End, Label, PAYLOAD_AT, Refused};
 
 /// Maximum number of datagrams that one call examines for urgent ones.
-const LOOKED_AT_MAX: usize = 256;
+const EXAMINED_MAX: usize = 256;
 
 /// Port that the filter accepts.
 #[derive(Debug, Clone, Copy)]
@@ -125,7 +125,7 @@ impl Carrier {
         let failed = |op| move |e| TransportError::new(op, format_args!("AF_XDP on {}", config.interface), e);
         config.check().map_err(failed("open"))?;
         let Opened { mut seat, neighbours, carried_len } = open(config, interface, 0)?;
-        let loan = seat.bank_mut().take().expect("all frames are free");
+        let loan = seat.sockets_mut().take().expect("all frames are free");
         let mut carrier = Self {
             seat,
             neighbours,
@@ -141,7 +141,7 @@ impl Carrier {
             max_message_len: carried_len,
             carried_len,
         };
-        carrier.follow_addresses(Some(interface)).map_err(failed("set up"))?;
+        carrier.update_addresses(Some(interface)).map_err(failed("set up"))?;
         Ok(carrier)
     }
 
@@ -164,7 +164,7 @@ impl Carrier {
             self.addresses.clear();
             self.reopen(interface)?;
         }
-        let followed = self.follow_addresses(interface);
+        let followed = self.update_addresses(interface);
         followed.map_err(|e| TransportError::new("follow", &self.config.interface, e))?;
         Ok(is_new)
     }
@@ -173,10 +173,10 @@ impl Carrier {
     /// the loaned frame is kept.
     fn reopen(&mut self, interface: &Interface) -> Result<(), TransportError> {
         let mut opened = open(&self.config, interface, self.max_message_len)?;
-        let loan = opened.seat.bank_mut().take().expect("all frames are free");
+        let loan = opened.seat.sockets_mut().take().expect("all frames are free");
         let range = PAYLOAD_AT..PAYLOAD_AT + self.max_message_len;
         let written = self.seat.bank().umem().bytes(&self.loan, range.clone());
-        opened.seat.bank_mut().umem_mut().bytes_mut(&loan, range).copy_from_slice(written);
+        opened.seat.sockets_mut().umem_mut().bytes_mut(&loan, range).copy_from_slice(written);
         // The counters of the old sockets are lost with them.
         self.counters = self.counters();
         (self.lent, self.waiting) = (None, Waiting::default());
@@ -187,7 +187,7 @@ impl Carrier {
         Ok(())
     }
 
-    fn follow_addresses(&mut self, interface: Option<&Interface>) -> io::Result<()> {
+    fn update_addresses(&mut self, interface: Option<&Interface>) -> io::Result<()> {
         let now: Vec<_> = interface.map(|i| i.addresses.clone()).unwrap_or_default();
         if let Some(interface) = interface {
             let name = CString::new(interface.name.as_str())?;
@@ -226,7 +226,7 @@ impl Carrier {
             self.ports.iter().filter(|known| known.flow == flow).map(|known| known.number).collect();
         of_flow.into_iter().for_each(|port| self.close_port(port));
         for gone in self.waiting.forget(flow) {
-            self.seat.bank_mut().give_back(gone.received);
+            self.seat.sockets_mut().give_back(gone.received);
         }
     }
 
@@ -252,17 +252,17 @@ impl Carrier {
     /// Returns the room for the next datagram.
     pub(crate) fn loan(&mut self) -> &mut [u8] {
         let range = PAYLOAD_AT..PAYLOAD_AT + self.max_message_len;
-        self.seat.bank_mut().umem_mut().bytes_mut(&self.loan, range)
+        self.seat.sockets_mut().umem_mut().bytes_mut(&self.loan, range)
     }
 
     /// Takes a frame for sending in addition to the loaned one, if one is free.
     pub(crate) fn spare(&mut self) -> Option<Frame> {
-        let spare = self.seat.bank_mut().take();
+        let spare = self.seat.sockets_mut().take();
         if spare.is_some() {
             return spare;
         }
         self.flush();
-        self.seat.bank_mut().take()
+        self.seat.sockets_mut().take()
     }
 
     /// Queues the loaned datagram without a copy, and loans `next`. Returns false if the headers
@@ -276,14 +276,14 @@ impl Carrier {
     /// Queues a copy of the loaned datagram in `frame`.
     pub(crate) fn send_copy(&mut self, frame: Frame, len: usize, way: Way) -> bool {
         let range = PAYLOAD_AT..PAYLOAD_AT + len;
-        self.seat.bank_mut().umem_mut().copy(&self.loan, &frame, range);
+        self.seat.sockets_mut().umem_mut().copy(&self.loan, &frame, range);
         self.send(frame, len, way)
     }
 
     fn send(&mut self, frame: Frame, len: usize, way: Way) -> bool {
         let from = self.source(way.to.ip).map(|ip| End { mac: self.mac, ip, port: way.source_port });
         let label = Label { priority: way.priority, vid: self.config.vlan };
-        let bank = self.seat.bank_mut();
+        let bank = self.seat.sockets_mut();
         let umem = bank.umem_mut();
         let all = 0..umem.frame_len();
         let enclosed = from.and_then(|from| wire::enclose(umem.bytes_mut(&frame, all), len, from, way.to, label));
@@ -312,7 +312,7 @@ impl Carrier {
 
     /// Sends the queued frames. Those that the interface refuses stay queued.
     pub(crate) fn flush(&mut self) {
-        if self.seat.bank_mut().flush().is_err() {
+        if self.seat.sockets_mut().flush().is_err() {
             self.counters.refused_flushes += 1;
         }
     }
@@ -320,7 +320,7 @@ impl Carrier {
     /// Returns the last received frame to the kernel.
     pub(crate) fn give_back(&mut self) {
         if let Some(lent) = self.lent.take() {
-            self.seat.bank_mut().give_back(lent);
+            self.seat.sockets_mut().give_back(lent);
         }
     }
 
@@ -333,7 +333,7 @@ impl Carrier {
     /// Starts to sort datagrams if a port is urgent.
     fn sort_if_urgent(&mut self) {
         for port in self.ports.iter().filter(|port| port.urgency > 0) {
-            self.waiting.sort_from_now(port.urgency, self.config.rx_frames as usize);
+            self.waiting.enable_sorting(port.urgency, self.config.rx_frames as usize);
         }
     }
 
@@ -341,10 +341,10 @@ impl Carrier {
     /// call.
     pub(crate) fn recv(&mut self, wanted: Wanted) -> Option<RxFrame<'_>> {
         let next = if self.waiting.sorts() {
-            self.look_ahead();
+            self.fill_queue();
             match wanted {
                 Wanted::Above(above) => self.waiting.pop_above(above)?,
-                Wanted::Common => self.waiting.pop_common()?,
+                Wanted::Common => self.waiting.pop_not_urgent()?,
             }
         } else if matches!(wanted, Wanted::Above(0..)) {
             return None;
@@ -355,8 +355,8 @@ impl Carrier {
     }
 
     /// Takes arrived frames from the rings, up to the limit of one call.
-    fn look_ahead(&mut self) {
-        for _ in 0..LOOKED_AT_MAX {
+    fn fill_queue(&mut self) {
+        for _ in 0..EXAMINED_MAX {
             if self.waiting.is_blocked() {
                 return;
             }
@@ -378,7 +378,7 @@ impl Carrier {
     /// Takes the next frame with a valid datagram, and the range of the datagram in it.
     fn next(&mut self) -> Option<Arrival> {
         loop {
-            let received = self.seat.bank_mut().receive()?;
+            let received = self.seat.sockets_mut().receive()?;
             let refused = match wire::open(self.seat.bank().bytes(&received)) {
                 Ok(datagram) => match self.ports.binary_search_by_key(&datagram.to.port(), |known| known.number) {
                     Ok(at) => {
@@ -396,7 +396,7 @@ impl Carrier {
                 Err(Refused::Damaged) => &mut self.counters.damaged,
             };
             *refused += 1;
-            self.seat.bank_mut().give_back(received);
+            self.seat.sockets_mut().give_back(received);
         }
     }
 
@@ -404,11 +404,11 @@ impl Carrier {
         let sockets = || self.seat.bank().sockets();
         // An AF_XDP socket always answers this query.
         let drops: u64 = sockets().map(|socket| socket.kernel_drops().unwrap_or(0)).sum();
-        let strange: u64 = sockets().map(crate::socket::Socket::strange_entries).sum();
+        let strange: u64 = sockets().map(crate::socket::Socket::invalid_entries).sum();
         XdpCounters {
             kernel_drops: self.counters.kernel_drops + drops,
-            strange_entries: self.counters.strange_entries + strange,
-            held_in: self.counters.held_in + self.seat.bank().held_ever(),
+            invalid_entries: self.counters.invalid_entries + strange,
+            held_in: self.counters.held_in + self.seat.bank().held_total(),
             ..self.counters
         }
     }

@@ -174,7 +174,7 @@ pub struct XdpCounters {
     /// Received datagrams for a port that was closed meanwhile.
     pub closed: u64,
     /// Invalid entries of a ring, which a correct kernel never writes.
-    pub strange_entries: u64,
+    pub invalid_entries: u64,
     /// Failed attempts to send, because the interface is down or gone. The frames stay queued.
     pub refused_flushes: u64,
     /// Frames that the kernel dropped: no free frame, or no room in the ring.

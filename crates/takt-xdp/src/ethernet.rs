@@ -16,7 +16,7 @@ use std::os::unix::net::UnixDatagram;
 use takt_packet::{EthernetHeader, MacAddress};
 use takt_transport::ethernet::{FramePort, FramePortStats, PacketConfig, PacketPort};
 use takt_transport::{Interface, Scan, TransportError, Warning};
-use takt_wire::LentFrame;
+use takt_wire::SharedFrame;
 
 use crate::bank::{Place, Received};
 use crate::config::{Mode, Queues};
@@ -81,7 +81,7 @@ pub struct XdpPort {
     /// Current received frame.
     lent: Option<Received>,
     /// AF_PACKET is polled first.
-    is_packets_turn: bool,
+    is_packet_socket_first: bool,
     ports: Vec<u16>,
     descriptors: Vec<RawFd>,
     in_place: u64,
@@ -91,7 +91,7 @@ pub struct XdpPort {
     warnings: Vec<Warning>,
 }
 
-fn take_seat(
+fn bind_queues(
     config: &XdpPortConfig,
     interface: &Interface,
     shape: Shape,
@@ -128,8 +128,8 @@ impl XdpPort {
         let any = UnixDatagram::unbound().map_err(failed("open"))?;
         let longest = packet.mtu() + HEADER_MAX;
         let shape = Shape::for_frames(longest, FRAME_AT + longest);
-        let mut seat = take_seat(config, packet.interface(), shape, &any)?;
-        let loan = seat.bank_mut().take().expect("all frames are free");
+        let mut seat = bind_queues(config, packet.interface(), shape, &any)?;
+        let loan = seat.sockets_mut().take().expect("all frames are free");
         let mut port = Self {
             seat,
             config: config.clone(),
@@ -140,7 +140,7 @@ impl XdpPort {
             shape,
             loan,
             lent: None,
-            is_packets_turn: false,
+            is_packet_socket_first: false,
             ports: Vec::new(),
             descriptors: Vec::new(),
             in_place: 0,
@@ -179,24 +179,24 @@ impl XdpPort {
 
     /// Takes a frame for sending in addition to the loaned one, if one is free.
     fn spare(&mut self) -> Option<Frame> {
-        let spare = self.seat.bank_mut().take();
+        let spare = self.seat.sockets_mut().take();
         if spare.is_some() {
             return spare;
         }
         self.flush_queues();
-        self.seat.bank_mut().take()
+        self.seat.sockets_mut().take()
     }
 
     /// Sends the queued frames. Those that the interface refuses stay queued; the refusal is
     /// counted.
     fn flush_queues(&mut self) {
-        if self.seat.bank_mut().flush().is_err() {
+        if self.seat.sockets_mut().flush().is_err() {
             self.refused += 1;
         }
     }
 
     fn dispatch(&mut self, len: usize, keep: bool) -> bool {
-        let bank = self.seat.bank_mut();
+        let bank = self.seat.sockets_mut();
         let frame = bank.umem().bytes(&self.loan, FRAME_AT..FRAME_AT + len);
         let Some(destination) = frame.first_chunk().copied().map(MacAddress) else { return false };
         if destination.is_group() || destination == self.mac {
@@ -204,7 +204,7 @@ impl XdpPort {
             return self.packet.send(len);
         }
         let Some(spare) = self.spare() else { return false };
-        let bank = self.seat.bank_mut();
+        let bank = self.seat.sockets_mut();
         let frame = if keep {
             bank.umem_mut().copy(&self.loan, &spare, FRAME_AT..FRAME_AT + len);
             spare
@@ -221,7 +221,7 @@ impl XdpPort {
 
     /// Receives a frame by AF_XDP; reports whether there was one.
     fn receive(&mut self) -> bool {
-        let received = self.seat.bank_mut().receive();
+        let received = self.seat.sockets_mut().receive();
         self.lent = received;
         self.received += u64::from(self.lent.is_some());
         self.lent.is_some()
@@ -230,12 +230,12 @@ impl XdpPort {
     /// Opens the resources again. Frames queued at the old interface are lost; the content of the
     /// loaned frame is kept.
     fn reopen(&mut self) -> Result<(), TransportError> {
-        let mut seat = take_seat(&self.config, self.packet.interface(), self.shape, &self.any)?;
-        let loan = seat.bank_mut().take().expect("all frames are free");
+        let mut seat = bind_queues(&self.config, self.packet.interface(), self.shape, &self.any)?;
+        let loan = seat.sockets_mut().take().expect("all frames are free");
         let umem = self.seat.bank().umem();
         let written = FRAME_AT..umem.frame_len();
         let octets = umem.bytes(&self.loan, written.clone());
-        seat.bank_mut().umem_mut().bytes_mut(&loan, written).copy_from_slice(octets);
+        seat.sockets_mut().umem_mut().bytes_mut(&loan, written).copy_from_slice(octets);
         (self.seat, self.loan, self.lent) = (seat, loan, None);
         self.interface = self.packet.interface().clone();
         self.mac = self.packet.mac();
@@ -277,7 +277,7 @@ impl FramePort for XdpPort {
     }
 
     fn loan(&mut self) -> &mut [u8] {
-        let umem = self.seat.bank_mut().umem_mut();
+        let umem = self.seat.sockets_mut().umem_mut();
         let range = FRAME_AT..umem.frame_len();
         umem.bytes_mut(&self.loan, range)
     }
@@ -297,11 +297,11 @@ impl FramePort for XdpPort {
 
     fn recv(&mut self, scan: Scan) -> io::Result<bool> {
         if let Some(lent) = self.lent.take() {
-            self.seat.bank_mut().give_back(lent);
+            self.seat.sockets_mut().give_back(lent);
         }
         // In turn, so that neither starves the other; polling only reads memory for both.
-        self.is_packets_turn = !self.is_packets_turn;
-        if self.is_packets_turn && self.packet.recv(Scan::Taken)? {
+        self.is_packet_socket_first = !self.is_packet_socket_first;
+        if self.is_packet_socket_first && self.packet.recv(Scan::Taken)? {
             return Ok(true);
         }
         if self.receive() {
@@ -320,7 +320,7 @@ impl FramePort for XdpPort {
         }
     }
 
-    fn lent_frame(&self) -> Option<LentFrame<'_>> {
+    fn lent_frame(&self) -> Option<SharedFrame<'_>> {
         self.seat.bank().lent_frame(self.lent.as_ref()?)
     }
 
@@ -387,7 +387,7 @@ impl FramePort for XdpPort {
         let dropped: u64 = sockets().map(|socket| socket.kernel_drops().unwrap_or(0)).sum();
         FramePortStats {
             dropped_in: packet.dropped_in + dropped,
-            malformed: packet.malformed + sockets().map(crate::socket::Socket::strange_entries).sum::<u64>(),
+            malformed: packet.malformed + sockets().map(crate::socket::Socket::invalid_entries).sum::<u64>(),
             refused_out: packet.refused_out + self.refused,
             in_place_out: self.in_place,
             ..packet

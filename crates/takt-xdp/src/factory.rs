@@ -76,7 +76,7 @@ impl TransportFactory for Xdp {
 
     fn open(&self, request: &Request<'_>) -> Result<Opened, TransportError> {
         let interface = request.target()?;
-        let mut config = XdpConfig { udp: request.udp_there(), ..XdpConfig::new(request.udp.domain_id, interface) };
+        let mut config = XdpConfig { udp: request.udp_config(), ..XdpConfig::new(request.udp.domain_id, interface) };
         let Options { queues, mode, vlan } = Options::of(request)?;
         config.queues = queues.unwrap_or(config.queues);
         (config.mode, config.vlan) = (mode, vlan);

@@ -226,11 +226,11 @@ fn assemble(tables: u32, sockets: u32) -> Vec<Instruction> {
     program.load(Width::U32, R2, CONTEXT, 0).load(Width::U32, R3, CONTEXT, 4);
     program.copy(R4, R2).increase(R4, offset::TAGGED_ETHER_TYPE as i32 + 2).pass_if_beyond(R4, R3);
     program.load(Width::U16, R5, R2, offset::ETHER_TYPE).set(FORM, 0).copy(INNER, R2);
-    program.go_unless(R5, network(EtherType::VLAN.0), untagged);
+    program.jump_unless_equal(R5, network(EtherType::VLAN.0), untagged);
     program.load(Width::U16, FORM, R2, offset::TAG).number_of_network_16(FORM).mask(FORM, 0x0fff);
     program.load(Width::U16, R5, R2, offset::TAGGED_ETHER_TYPE).increase(INNER, 4);
     program.place(untagged).increase(INNER, 14);
-    program.go_if(R5, network(EtherType::IPV4.0), v4).go_if(R5, network(EtherType::IPV6.0), v6);
+    program.jump_if_equal(R5, network(EtherType::IPV4.0), v4).jump_if_equal(R5, network(EtherType::IPV6.0), v6);
     program.pass_unless(R5, network(EtherType::TAKT.0));
     takt(&mut program);
     program.go(look_up);
@@ -251,7 +251,7 @@ fn assemble(tables: u32, sockets: u32) -> Vec<Instruction> {
     // Length over all parts of the frame.
     program.copy(R1, CONTEXT).call(XDP_GET_BUFF_LEN);
     program.copy(R1, rule).shift_down(R1, 1).pass_if_beyond(R0, R1);
-    program.mask(rule, 1).go_if(rule, 0, take);
+    program.mask(rule, 1).jump_if_equal(rule, 0, take);
     program.load(Width::U32, R3, CONTEXT, 4).copy(R4, PAYLOAD).increase(R4, 4).pass_if_beyond(R4, R3);
     program.load(Width::U32, R5, PAYLOAD, 0).pass_unless(R5, u32::from_ne_bytes(*b"RTPS"));
     // Without a socket at the queue, the function returns its third argument.

@@ -12,7 +12,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use takt_wire::{LentMemory, Piece};
+use takt_wire::{Piece, SharedPayloadMemory};
 
 use crate::mapping::Mapping;
 
@@ -60,7 +60,7 @@ impl Chunks {
     }
 }
 
-impl LentMemory for Chunks {
+impl SharedPayloadMemory for Chunks {
     fn bytes(&self, _: &Piece) -> Option<&[u8]> {
         None
     }

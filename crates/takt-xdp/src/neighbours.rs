@@ -148,13 +148,13 @@ impl Neighbours {
         }
         let route = syscall::route_socket(libc::RTMGRP_NEIGH as u32)?;
         let mut neighbours = Self { table: Table::new(ifindex), route, discard, discard_v6, buffer: vec![0; 32 << 10] };
-        neighbours.ask_for_all()?;
+        neighbours.request_dump()?;
         while neighbours.listen() {}
         Ok(neighbours)
     }
 
     /// Requests a complete dump; the replies are read like changes.
-    fn ask_for_all(&mut self) -> io::Result<()> {
+    fn request_dump(&mut self) -> io::Result<()> {
         let mut request = [0; MESSAGE_HEADER + NEIGHBOUR_HEADER];
         request[..4].copy_from_slice(&((MESSAGE_HEADER + NEIGHBOUR_HEADER) as u32).to_ne_bytes());
         request[4..6].copy_from_slice(&libc::RTM_GETNEIGH.to_ne_bytes());
@@ -172,7 +172,7 @@ impl Neighbours {
                 Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => {
                     // Changes were lost. If the kernel does not reply now, its sockets carry all
                     // datagrams.
-                    drop(self.ask_for_all());
+                    drop(self.request_dump());
                 }
                 Err(_) => return false,
             }

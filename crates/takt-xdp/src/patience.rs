@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// Returns the result of `attempt`, which is repeated while it is busy and time is left.
-pub(crate) fn while_busy<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+pub(crate) fn retry_while_busy<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     let since = Instant::now();
     loop {
         match attempt() {
@@ -34,18 +34,18 @@ mod tests {
     fn only_busy_attempts_are_repeated() {
         let busy = || io::Error::from(io::ErrorKind::ResourceBusy);
         let mut attempts = 0;
-        let got = while_busy(|| {
+        let got = retry_while_busy(|| {
             attempts += 1;
             if attempts < 4 { Err(busy()) } else { Ok(attempts) }
         });
         assert_eq!(got.expect("the fourth attempt works"), 4);
         let mut attempts = 0;
-        let refused = while_busy(|| {
+        let refused = retry_while_busy(|| {
             attempts += 1;
             Err::<(), _>(io::ErrorKind::PermissionDenied.into())
         });
         assert_eq!((refused.expect_err("no permission").kind(), attempts), (io::ErrorKind::PermissionDenied, 1));
-        let never = while_busy(|| Err::<(), _>(busy()));
+        let never = retry_while_busy(|| Err::<(), _>(busy()));
         assert_eq!(never.expect_err("the retries end").kind(), io::ErrorKind::ResourceBusy);
     }
 }

@@ -40,7 +40,7 @@ pub(crate) fn findings(interface: &str) -> Vec<Finding> {
             "kernels before 6.3 do not report the features of a driver",
         )),
         Some(xdp) => findings.extend([
-            match attach::costs_others(&link.driver) {
+            match attach::slows_other_traffic(&link.driver) {
                 true if xdp.native => Finding::new("native", Grade::Lesser, kept_generic(interface)),
                 _ => {
                     yes("native", xdp.native, "the driver runs the filter", "the kernel's receive path runs the filter")

@@ -77,7 +77,7 @@ impl Seat {
     }
 
     /// Returns the queues for sending and receiving.
-    pub(crate) fn bank_mut(&mut self) -> &mut Bank {
+    pub(crate) fn sockets_mut(&mut self) -> &mut Bank {
         &mut self.bank
     }
 

@@ -30,7 +30,7 @@ use crate::bpf::Attachment;
 use crate::capabilities::{drop_capabilities, lacking};
 use crate::config::Mode;
 use crate::filter::Switchboard;
-use crate::patience::while_busy;
+use crate::patience::retry_while_busy;
 use crate::syscall;
 
 /// Version of the names, the greeting, the maps and the meaning of their entries. Any incompatible
@@ -39,7 +39,7 @@ const VERSION: u32 = 1;
 
 /// Maximum number of connected participants, the listening one not counted: as many as one wait
 /// supports.
-const GUESTS_MAX: usize = 62;
+const CLIENTS_MAX: usize = 62;
 
 /// Time limit for the reply of the listening participant, which has a dedicated thread.
 const ANSWER: Duration = Duration::from_secs(2);
@@ -82,7 +82,7 @@ impl Share {
     /// listening participant does not reply.
     pub(crate) fn open(at: Target<'_>) -> io::Result<Self> {
         let address = address(at.ifindex)?;
-        while_busy(|| match UnixStream::connect_addr(&address) {
+        retry_while_busy(|| match UnixStream::connect_addr(&address) {
             Ok(connection) => Self::join(connection, &address, at.mode),
             Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => Self::begin(at, &address),
             Err(e) => Err(e),
@@ -236,7 +236,7 @@ impl Service {
             };
             let is_friend = syscall::peer_user(guest.as_fd()).is_ok_and(|user| user == syscall::own_user());
             // A refused peer sees the end of the connection.
-            let is_greeted = guests.len() < GUESTS_MAX && is_friend && self.commons.greet(&guest).is_ok();
+            let is_greeted = guests.len() < CLIENTS_MAX && is_friend && self.commons.greet(&guest).is_ok();
             if is_greeted && guest.set_nonblocking(true).is_ok() {
                 guests.push(guest);
             }

@@ -110,7 +110,7 @@ impl Socket {
         };
         for _ in 0..rx_frames {
             let frame = umem.take_unused().expect("the umem has the receive frames of every socket");
-            socket.lend_to_receive(umem, frame);
+            socket.give_to_receive(umem, frame);
         }
         Ok(socket)
     }
@@ -140,7 +140,7 @@ impl Socket {
     }
 
     /// Returns the number of invalid ring entries.
-    pub(crate) fn strange_entries(&self) -> u64 {
+    pub(crate) fn invalid_entries(&self) -> u64 {
         self.strange
     }
 
@@ -164,7 +164,7 @@ impl Socket {
                 _ => self.assembly.add(None, more),
             };
             if let Some(chunk) = chunk {
-                self.lend_to_receive(umem, chunk);
+                self.give_to_receive(umem, chunk);
             }
             match added {
                 Ok(None) => {}
@@ -180,7 +180,7 @@ impl Socket {
     }
 
     /// Returns a chunk that was received here to the kernel, for receiving.
-    pub(crate) fn lend_to_receive(&mut self, umem: &mut Umem, chunk: Frame) {
+    pub(crate) fn give_to_receive(&mut self, umem: &mut Umem, chunk: Frame) {
         let address = umem.lend(chunk);
         // The ring has twice as many places as there are receive frames.
         let pushed = self.fill.push(address);
@@ -195,7 +195,7 @@ impl Socket {
 
     /// Queues octets of a frame; they are sent at [`flush`](Self::flush).
     pub(crate) fn send(&mut self, umem: &mut Umem, frame: Frame, range: Range<usize>) {
-        let mut parts = umem.lend_to_send(frame, range).peekable();
+        let mut parts = umem.give_to_send(frame, range).peekable();
         while let Some((addr, len)) = parts.next() {
             let options = if parts.peek().is_some() { XDP_PKT_CONTD } else { 0 };
             // The ring has a place for every transmit chunk of the umem.
@@ -249,7 +249,7 @@ impl Socket {
         let mut any = false;
         while let Some(address) = self.completion.pop() {
             any = true;
-            let Some(sent) = umem.regain_sent(address) else {
+            let Some(sent) = umem.take_sent(address) else {
                 self.strange += 1;
                 continue;
             };

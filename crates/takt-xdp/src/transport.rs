@@ -38,7 +38,7 @@ use crate::socket::Socket;
 const KERNEL_INTERVAL: u32 = 128;
 
 /// Maximum number of destinations that one call leaves to the kernel.
-const BY_KERNEL: usize = 64;
+const DEFERRED_MAX: usize = 64;
 
 /// UDP transport with AF_XDP at one interface. See the [crate](crate).
 #[derive(Debug)]
@@ -55,13 +55,13 @@ pub struct XdpTransport {
     by_kernel: Vec<Locator>,
     calls: u32,
     /// The last call for common datagrams was a full scan, so the caller may sleep after it.
-    looks_everywhere: bool,
+    scans_all: bool,
     /// The kernel had an urgent datagram at the last poll.
     kernel_has_urgent: bool,
     descriptors: Vec<RawFd>,
     own_warnings: Vec<Warning>,
     /// Reason why a changed interface is left to the kernel.
-    not_followed: Option<Warning>,
+    refresh_failure: Option<Warning>,
     warnings: Vec<Warning>,
 }
 
@@ -90,15 +90,15 @@ impl XdpTransport {
             report,
             exits: Vec::new(),
             loaned: false,
-            by_kernel: Vec::with_capacity(BY_KERNEL),
+            by_kernel: Vec::with_capacity(DEFERRED_MAX),
             calls: 0,
-            looks_everywhere: false,
+            scans_all: false,
             kernel_has_urgent: false,
             descriptors: Vec::new(),
-            not_followed: None,
+            refresh_failure: None,
             warnings: Vec::new(),
         };
-        xdp.learn_exit(FlowId::DEFAULT, 0);
+        xdp.record_flow_header(FlowId::DEFAULT, 0);
         let announced = xdp.udp.locators().clone();
         for locator in announced.default_unicast.iter().chain(&announced.metatraffic_unicast) {
             xdp.listen_at(locator, FlowId::DEFAULT, 0);
@@ -118,7 +118,7 @@ impl XdpTransport {
     }
 
     /// Records the source ports and priority of a flow. Allocates.
-    fn learn_exit(&mut self, flow: FlowId, transport_priority: i32) {
+    fn record_flow_header(&mut self, flow: FlowId, transport_priority: i32) {
         let at = usize::from(flow.0);
         if self.exits.len() <= at {
             self.exits.resize(at + 1, None);
@@ -155,12 +155,13 @@ impl XdpTransport {
         self.descriptors.extend(self.carrier.descriptors());
         self.descriptors.extend(self.udp.descriptors());
         self.warnings.clear();
-        self.warnings.extend(self.udp.warnings().iter().chain(&self.own_warnings).chain(&self.not_followed).cloned());
+        self.warnings
+            .extend(self.udp.warnings().iter().chain(&self.own_warnings).chain(&self.refresh_failure).cloned());
     }
 
     /// Leaves a destination of the loaned datagram to the kernel.
     fn leave(&mut self, to: Locator, len: usize, flow: FlowId) -> Result<(), TransportError> {
-        if self.by_kernel.len() == BY_KERNEL {
+        if self.by_kernel.len() == DEFERRED_MAX {
             self.pass_on(len, flow)?;
         }
         self.by_kernel.push(to);
@@ -248,7 +249,7 @@ fn not_native(report: &XdpReport) -> Option<Warning> {
     })
 }
 
-fn not_followed(interface: &str, why: &TransportError) -> Warning {
+fn refresh_failure(interface: &str, why: &TransportError) -> Warning {
     Warning {
         what: format!("traffic of {interface} uses kernel sockets: {why}"),
         remedy: "remove the cause; AF_XDP is retried at the next change of the interface".into(),
@@ -268,7 +269,7 @@ fn by_kernel(udp: &mut UdpTransport, scan: Scan, wanted: Wanted) -> Result<Optio
 }
 
 /// Receives an urgent datagram from the kernel's sockets, and records whether there was one.
-fn urgent_by_kernel<'a>(
+fn receive_urgent_from_kernel<'a>(
     udp: &'a mut UdpTransport,
     above: i32,
     has_urgent: &mut bool,
@@ -281,10 +282,10 @@ fn urgent_by_kernel<'a>(
 impl XdpTransport {
     /// Receives the wanted datagram from the rings or the kernel's sockets.
     fn recv_wanted(&mut self, scan: Scan, wanted: Wanted) -> Result<Option<RxFrame<'_>>, TransportError> {
-        let Self { udp, carrier, calls, looks_everywhere, .. } = self;
+        let Self { udp, carrier, calls, scans_all, .. } = self;
         carrier.give_back();
         *calls = calls.wrapping_add(1);
-        *looks_everywhere = scan == Scan::All;
+        *scans_all = scan == Scan::All;
         let kernel_first = calls.is_multiple_of(KERNEL_INTERVAL) && scan != Scan::Taken;
         if kernel_first || scan == Scan::All {
             carrier.look_around();
@@ -333,12 +334,12 @@ impl Transport for XdpTransport {
             true => report(&self.report.interface, &self.carrier).map(Some),
             false => Ok(None),
         });
-        self.not_followed = None;
+        self.refresh_failure = None;
         match followed {
             Ok(None) => {}
             Ok(Some(report)) => self.report = report,
             // The transport continues with the kernel's sockets.
-            Err(why) => self.not_followed = Some(not_followed(&self.report.interface, &why)),
+            Err(why) => self.refresh_failure = Some(refresh_failure(&self.report.interface, &why)),
         }
         self.tell();
         Ok(())
@@ -347,7 +348,7 @@ impl Transport for XdpTransport {
     fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowId, Vec<Locator>), TransportError> {
         let (flow, reached_by) = self.udp.open_flow(spec)?;
         if flow != FlowId::DEFAULT {
-            self.learn_exit(flow, spec.transport_priority);
+            self.record_flow_header(flow, spec.transport_priority);
         }
         for locator in &reached_by {
             self.listen_at(locator, flow, spec.transport_priority);
@@ -404,13 +405,13 @@ impl Transport for XdpTransport {
     }
 
     fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>, TransportError> {
-        let Self { udp, carrier, calls, looks_everywhere, kernel_has_urgent, .. } = self;
+        let Self { udp, carrier, calls, scans_all, kernel_has_urgent, .. } = self;
         carrier.give_back();
         *calls = calls.wrapping_add(1);
         // Urgent datagrams may arrive by the kernel too, but polling it is a system call. It must
         // be polled before a sleep.
         if calls.is_multiple_of(KERNEL_INTERVAL) {
-            if let Some(frame) = urgent_by_kernel(udp, above, kernel_has_urgent)? {
+            if let Some(frame) = receive_urgent_from_kernel(udp, above, kernel_has_urgent)? {
                 return Ok(Some(frame));
             }
             return Ok(carrier.recv(Wanted::Above(above)));
@@ -418,8 +419,8 @@ impl Transport for XdpTransport {
         if let Some(frame) = carrier.recv(Wanted::Above(above)) {
             return Ok(Some(frame));
         }
-        match *looks_everywhere || *kernel_has_urgent {
-            true => urgent_by_kernel(udp, above, kernel_has_urgent),
+        match *scans_all || *kernel_has_urgent {
+            true => receive_urgent_from_kernel(udp, above, kernel_has_urgent),
             false => Ok(None),
         }
     }

@@ -19,7 +19,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use takt_wire::{LentFrame, LentMemory, Piece};
+use takt_wire::{Piece, SharedFrame, SharedPayloadMemory};
 
 use crate::held::{Chunks, GENERATION};
 use crate::mapping::Mapping;
@@ -62,7 +62,7 @@ impl Shape {
 pub(crate) struct Umem {
     chunks: Arc<Chunks>,
     /// The same memory, as loans refer to it.
-    memory: Arc<dyn LentMemory>,
+    memory: Arc<dyn SharedPayloadMemory>,
     shape: Shape,
     /// Whether the kernel owns each chunk.
     lent: Vec<bool>,
@@ -92,7 +92,7 @@ impl Umem {
         assert!(matches!(shape.chunk_len, 2048 | 4096), "the kernel supports only chunks of these sizes");
         let count = (received + sent * shape.parts) as usize;
         let chunks = Arc::new(Chunks::new(Mapping::anonymous(shape.chunk_len * count)?, shape.chunk_len, received));
-        let memory: Arc<dyn LentMemory> = chunks.clone();
+        let memory: Arc<dyn SharedPayloadMemory> = chunks.clone();
         // The lowest ones are taken first.
         let free = (0..sent).rev().map(|nth| Frame(received + nth * shape.parts)).collect();
         Ok(Self { chunks, memory, shape, lent: vec![false; count], received, unused: 0, free })
@@ -147,7 +147,7 @@ impl Umem {
 
     /// Gives the kernel the chunks of a frame that contain these octets, and returns the address
     /// and length of each part, in order. Panics if the range exceeds the frame or is empty.
-    pub(crate) fn lend_to_send(
+    pub(crate) fn give_to_send(
         &mut self,
         frame: Frame,
         range: Range<usize>,
@@ -171,14 +171,14 @@ impl Umem {
     /// the address. `None` if the kernel does not own that chunk for receiving: the address is
     /// invalid.
     pub(crate) fn regain(&mut self, address: u64) -> Option<(Frame, usize)> {
-        let index = self.end_loan(address, 0..self.received as usize)?;
+        let index = self.end_ownership(address, 0..self.received as usize)?;
         Some((Frame(index as u32), (address % self.shape.chunk_len as u64) as usize))
     }
 
     /// Takes back a sent chunk; `None` as in [`regain`](Self::regain).
-    pub(crate) fn regain_sent(&mut self, address: u64) -> Option<Sent> {
+    pub(crate) fn take_sent(&mut self, address: u64) -> Option<Sent> {
         let (begin, parts) = (self.received as usize, self.shape.parts as usize);
-        let index = self.end_loan(address, begin..self.lent.len())?;
+        let index = self.end_ownership(address, begin..self.lent.len())?;
         let first = begin + (index - begin) / parts * parts;
         let is_whole = !self.lent[first..first + parts].contains(&true);
         Some(if is_whole { Sent::Frame(Frame(first as u32)) } else { Sent::Part })
@@ -186,7 +186,7 @@ impl Umem {
 
     /// Returns the index of the chunk at this address, if it is among these, and ends the kernel's
     /// ownership.
-    fn end_loan(&mut self, address: u64, among: Range<usize>) -> Option<usize> {
+    fn end_ownership(&mut self, address: u64, among: Range<usize>) -> Option<usize> {
         // tidy-allow(dropped-cause): no chunk has such an address.
         let index = usize::try_from(address / self.shape.chunk_len as u64).ok()?;
         if !among.contains(&index) {
@@ -214,10 +214,10 @@ impl Umem {
     }
 
     /// Returns octets of a received chunk as a loan.
-    pub(crate) fn lent_frame(&self, chunk: &Frame, range: Range<usize>) -> LentFrame<'_> {
+    pub(crate) fn lent_frame(&self, chunk: &Frame, range: Range<usize>) -> SharedFrame<'_> {
         let (grain, len) = (range.start as u32, range.len() as u32);
         let piece = Piece { slot: chunk.0, generation: GENERATION, grain, len };
-        LentFrame::new(&self.memory, piece, self.bytes(chunk, range))
+        SharedFrame::new(&self.memory, piece, self.bytes(chunk, range))
     }
 
     /// Reports whether octets of a received chunk are held.
@@ -307,13 +307,13 @@ mod tests {
     }
 
     #[test]
-    fn only_lent_chunks_are_regained_and_only_once() {
+    fn only_kernel_owned_chunks_are_taken_back_and_only_once() {
         let mut umem = Umem::new(Shape { chunk_len: 4096, parts: 1 }, 3, 1).expect("memory is available");
         let (first, second) = (umem.take_unused().expect("one of three"), umem.take_unused().expect("one of three"));
         assert_eq!(umem.lend(first), 0);
         assert_eq!(umem.lend(second), 4096);
         for address in [2 * 4096, 3 * 4096, 4 * 4096, u64::MAX] {
-            assert_eq!((umem.regain(address), umem.regain_sent(address)), (None, None), "{address}");
+            assert_eq!((umem.regain(address), umem.take_sent(address)), (None, None), "{address}");
         }
         let (second, offset) = umem.regain(4096 + 256).expect("the frame was loaned");
         assert_eq!(offset, 256);
@@ -327,16 +327,16 @@ mod tests {
         let mut umem = Umem::new(LARGE, 1, 2).expect("memory is available");
         let (_, frame) = (umem.take(), umem.take().expect("one of two"));
         let first = 4 * 4096;
-        let parts: Vec<_> = umem.lend_to_send(frame, 100..9000).collect();
+        let parts: Vec<_> = umem.give_to_send(frame, 100..9000).collect();
         assert_eq!(parts, [(first + 100, 3996), (first + 4096, 4096), (first + 8192, 808)]);
-        assert_eq!(umem.regain_sent(first + 4096), Some(Sent::Part));
-        assert_eq!(umem.regain_sent(first + 100), Some(Sent::Part));
-        let Some(Sent::Frame(frame)) = umem.regain_sent(first + 8192) else { panic!("expected the last part") };
+        assert_eq!(umem.take_sent(first + 4096), Some(Sent::Part));
+        assert_eq!(umem.take_sent(first + 100), Some(Sent::Part));
+        let Some(Sent::Frame(frame)) = umem.take_sent(first + 8192) else { panic!("expected the last part") };
         // A frame of one part, and one that ends with a chunk.
-        assert_eq!(umem.lend_to_send(frame, 62..200).collect::<Vec<_>>(), [(first + 62, 138)]);
-        let Some(Sent::Frame(frame)) = umem.regain_sent(first + 62) else { panic!("expected a single part") };
-        assert_eq!(umem.lend_to_send(frame, 96..4096).collect::<Vec<_>>(), [(first + 96, 4000)]);
-        assert!(matches!(umem.regain_sent(first + 96), Some(Sent::Frame(_))));
+        assert_eq!(umem.give_to_send(frame, 62..200).collect::<Vec<_>>(), [(first + 62, 138)]);
+        let Some(Sent::Frame(frame)) = umem.take_sent(first + 62) else { panic!("expected a single part") };
+        assert_eq!(umem.give_to_send(frame, 96..4096).collect::<Vec<_>>(), [(first + 96, 4000)]);
+        assert!(matches!(umem.take_sent(first + 96), Some(Sent::Frame(_))));
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub(crate) struct Waiting {
 
 impl Waiting {
     /// Enables sorting, with capacity for all frames and this urgency. Allocates.
-    pub(crate) fn sort_from_now(&mut self, urgency: i32, frames: usize) {
+    pub(crate) fn enable_sorting(&mut self, urgency: i32, frames: usize) {
         self.queue.get_or_insert_default().reserve(urgency, frames);
     }
 
@@ -55,8 +55,8 @@ impl Waiting {
     }
 
     /// Takes the first datagram that is not urgent.
-    pub(crate) fn pop_common(&mut self) -> Option<Arrival> {
-        let arrival = self.queue.as_mut()?.pop_common()?;
+    pub(crate) fn pop_not_urgent(&mut self) -> Option<Arrival> {
+        let arrival = self.queue.as_mut()?.pop_not_urgent()?;
         self.is_blocked &= arrival.received.is_in_place();
         Some(arrival)
     }

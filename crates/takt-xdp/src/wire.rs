@@ -104,8 +104,8 @@ pub(crate) fn open(frame: &[u8]) -> Result<Enclosed, Refused> {
     let ethernet = EthernetFrame::parse(frame).map_err(malformed)?;
     let before = ethernet.header().header_len();
     match ethernet.header().ether_type {
-        EtherType::IPV4 => open_v4(ethernet.payload(), before),
-        EtherType::IPV6 => open_v6(ethernet.payload(), before),
+        EtherType::IPV4 => decapsulate_v4(ethernet.payload(), before),
+        EtherType::IPV6 => decapsulate_v6(ethernet.payload(), before),
         _ => Err(Refused::Malformed),
     }
 }
@@ -114,7 +114,7 @@ fn malformed(_: takt_packet::Malformed) -> Refused {
     Refused::Malformed
 }
 
-fn open_v4(packet: &[u8], before: usize) -> Result<Enclosed, Refused> {
+fn decapsulate_v4(packet: &[u8], before: usize) -> Result<Enclosed, Refused> {
     let ip = Ipv4Packet::parse(packet).map_err(malformed)?;
     if ip.is_fragment() || ip.protocol() != UDP || !ip.header_is_intact() {
         return Err(Refused::Malformed);
@@ -129,7 +129,7 @@ fn open_v4(packet: &[u8], before: usize) -> Result<Enclosed, Refused> {
     Ok(enclosed((ip.source().into(), ip.destination().into()), &udp, before + ip.header_len()))
 }
 
-fn open_v6(packet: &[u8], before: usize) -> Result<Enclosed, Refused> {
+fn decapsulate_v6(packet: &[u8], before: usize) -> Result<Enclosed, Refused> {
     let ip = Ipv6Packet::parse(packet).map_err(malformed)?;
     if ip.next_header() != UDP {
         return Err(Refused::Malformed);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn enclosed_datagram_is_opened() {
+    fn encapsulated_datagram_is_decapsulated() {
         for (len, v6, label) in [0, 1, 17, 18, 19, 64, 1472]
             .into_iter()
             .flat_map(|len| [false, true].into_iter().flat_map(move |v6| LABELS.map(|label| (len, v6, label))))

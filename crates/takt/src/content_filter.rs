@@ -207,8 +207,8 @@ impl ContentFilter for PayloadFilter {
 
 /// Limits, in predicates and in octets of expression and parameters, of the filters that a writer
 /// evaluates for remote readers. Each filter costs the writer time with every sample.
-const ASKED_PREDICATES_MAX: usize = 16;
-const ASKED_LEN_MAX: usize = 1024;
+const REMOTE_PREDICATES_MAX: usize = 16;
+const REMOTE_FILTER_LEN_MAX: usize = 1024;
 
 /// Compiles the filters of remote readers for a writer.
 pub(crate) struct Factory {
@@ -236,11 +236,11 @@ impl FilterFactory for Factory {
     fn compile(&self, property: &ContentFilterProperty) -> Option<Box<dyn ContentFilter>> {
         let parameters = &property.expression_parameters;
         let len = property.filter_expression.len() + parameters.iter().map(String::len).sum::<usize>();
-        if property.filter_class_name != FILTER_CLASS || len > ASKED_LEN_MAX {
+        if property.filter_class_name != FILTER_CLASS || len > REMOTE_FILTER_LEN_MAX {
             return None;
         }
         let Ok(condition) = Condition::parse(&property.filter_expression) else { return None };
-        if condition.is_empty() || condition.len() > ASKED_PREDICATES_MAX {
+        if condition.is_empty() || condition.len() > REMOTE_PREDICATES_MAX {
             return None;
         }
         let type_ = self.type_.get_or_init(|| (self.make)().map(Arc::new)).as_ref()?;

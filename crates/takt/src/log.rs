@@ -180,7 +180,7 @@ pub(crate) fn flush() {
 
 /// Entry point of the thread: writes records until it has been idle for [`IDLE`].
 fn write_all() {
-    crate::runtime::os::be_ordinary();
+    crate::runtime::os::reset_scheduling();
     let log = log();
     let mut queue = log.queue();
     loop {

@@ -68,7 +68,7 @@ impl Publisher {
             default_qos: PiMutex::new(DataWriterQos::default()),
             writers: PiMutex::new(Vec::new()),
         });
-        participant.adopt_publisher(&inner);
+        participant.register_publisher(&inner);
         Ok(Self { inner })
     }
 

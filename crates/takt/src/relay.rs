@@ -208,9 +208,9 @@ impl RelayReader {
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after the participant was closed.
-    pub fn announced_by(&self, writer: Guid) -> Result<Option<SequenceNumber>> {
+    pub fn last_announced(&self, writer: Guid) -> Result<Option<SequenceNumber>> {
         let core = &*self.any.core;
-        core.engine.look(|driver| Ok(driver.core.announced_by(core.handle, writer)?))
+        core.engine.look(|driver| Ok(driver.core.last_announced(core.handle, writer)?))
     }
 
     /// Returns the type-independent part of the reader.
@@ -261,7 +261,7 @@ impl RelayWriter {
     /// [`Error::AlreadyDeleted`] after the participant was closed.
     pub fn forget(&self, instance: InstanceHandle) -> Result<()> {
         let core = &*self.any.core;
-        core.engine.call(|driver, _| Ok(driver.core.forget_instance(core.handle, instance)?))
+        core.engine.call(|driver, _| Ok(driver.core.discard_instance(core.handle, instance)?))
     }
 
     /// Removes the changes of an original writer whose sequence number exceeds `above`, in the
@@ -269,9 +269,9 @@ impl RelayWriter {
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after the participant was closed.
-    pub fn forget_relayed(&self, origin: Guid, above: SequenceNumber) -> Result<()> {
+    pub fn discard_relayed(&self, origin: Guid, above: SequenceNumber) -> Result<()> {
         let core = &*self.any.core;
-        core.engine.call(|driver, _| Ok(driver.core.forget_relayed(core.handle, origin, above)?))
+        core.engine.call(|driver, _| Ok(driver.core.discard_relayed(core.handle, origin, above)?))
     }
 
     /// Returns the type-independent part of the writer.

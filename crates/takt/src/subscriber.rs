@@ -59,7 +59,7 @@ impl SubscriberInner {
 
     /// Resets `DATA_ON_READERS` because the application reads from one of the readers.
     #[inline]
-    pub(crate) fn samples_seen(&self) {
+    pub(crate) fn reset_data_on_readers(&self) {
         if let Some(signal) = self.signal.get() {
             signal.clear(StatusMask::DATA_ON_READERS);
         }
@@ -79,7 +79,7 @@ impl Subscriber {
             default_qos: PiMutex::new(DataReaderQos::default()),
             readers: PiMutex::new(Vec::new()),
         });
-        participant.adopt_subscriber(&inner);
+        participant.register_subscriber(&inner);
         Ok(Self { inner })
     }
 

@@ -187,7 +187,7 @@ impl fmt::Debug for AnyTopic {
 impl Drop for TopicInner {
     fn drop(&mut self) {
         if self.is_registered {
-            self.participant.forget_topic(&self.name);
+            self.participant.unregister_topic(&self.name);
         }
         self.participant.remove_parent(self.parent);
     }

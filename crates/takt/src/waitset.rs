@@ -211,7 +211,7 @@ impl WaitSet {
     fn check_thread(&self) -> Result<()> {
         let attached = self.attached.lock().expect(UNDISTURBED);
         let mut engines = attached.conditions.iter().filter_map(Condition::engine);
-        if engines.any(|engine| engine.runtime == Runtime::Shared && engine.is_pump_thread()) {
+        if engines.any(|engine| engine.runtime == Runtime::Shared && engine.is_driving_thread()) {
             let what = "a listener under Runtime::Shared runs on its participant's thread and cannot wait for it";
             return Err(Error::IllegalOperation { what });
         }
@@ -258,7 +258,7 @@ impl Wait {
             return;
         }
         self.version = attached.version;
-        self.leave_nothing_behind();
+        self.hand_over_polls();
         self.inline.clear();
         self.shared.clear();
         self.idle = Idle::Block;
@@ -277,7 +277,7 @@ impl Wait {
 
 impl Wait {
     /// Leaves datagrams that this thread has not handled to the participants' own threads.
-    fn leave_nothing_behind(&mut self) {
+    fn hand_over_polls(&mut self) {
         let settled = self.leading.settle(&self.shared);
         debug_assert!(settled.is_ok(), "this thread holds no lock: {settled:?}");
     }
@@ -306,7 +306,7 @@ impl<'a> Waiting<'a> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.state.leave_nothing_behind();
+        self.state.hand_over_polls();
         *self.waitset.wait.lock().expect(UNDISTURBED) = Some(std::mem::take(&mut self.state));
     }
 }

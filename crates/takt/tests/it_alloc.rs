@@ -97,7 +97,7 @@ fn lend(
             if let Some(sample) = reader.take_loaned().expect("open") {
                 let mut found = [0; 4];
                 assert_eq!((sample.read_at(4, &mut found), u32::from_le_bytes(found)), (4, number));
-                lent += u32::from(sample.is_lent());
+                lent += u32::from(sample.is_loaned());
                 break;
             }
             assert!(Instant::now() < deadline, "sample {number} did not arrive");

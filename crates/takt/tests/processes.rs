@@ -90,7 +90,7 @@ fn one_hundred_and_twenty_processes_discover_each_other() {
 /// Entry point of one process.
 #[test]
 #[ignore = "role: started by other tests"]
-fn one_of_many() {
+fn run_one_process() {
     let Ok(role) = std::env::var(ROLE) else { return };
     let mut words = role.split(' ').map(|word| word.parse::<u32>().expect("a number"));
     let (domain, count) = (words.next().expect("a domain"), words.next().expect("a count") as usize);

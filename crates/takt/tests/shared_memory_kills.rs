@@ -43,11 +43,11 @@ struct Victim(Child);
 
 impl Victim {
     fn start(domain: u32) -> Self {
-        Self::with_life("the_life_of_a_victim", domain)
+        Self::with_role("the_life_of_a_victim", domain)
     }
 
     /// Starts a process that runs this test of the binary.
-    fn with_life(test: &str, domain: u32) -> Self {
+    fn with_role(test: &str, domain: u32) -> Self {
         let child = Command::new(std::env::current_exe().expect("this binary has a path"))
             .args(["--ignored", "--exact", test, "--quiet", "--nocapture"])
             .env(ROLE, format!("{domain} {}", std::process::id()))
@@ -238,11 +238,11 @@ fn survivors_lose_no_samples() {
     assert!(known_names.difference(&ours).all(|name| !sockets.contains(name)), "none of them listens");
     assert_eq!(writes.driver_counters().expect("open").send_failures, 0);
     // Killed processes hold no slot of the segment.
-    let unlent = || writes.driver_counters().expect("open").unlent_payloads;
+    let unlent = || writes.driver_counters().expect("open").payloads_copied_without_loan;
     let before = unlent();
     writer.write(&Blob::new(written, 1 << 20)).expect("room within ten seconds");
     assert_eq!(unlent(), before);
-    let ends: u64 = [&writes, &reads].iter().map(|it| it.counters().expect("open").neighbours_ended).sum();
+    let ends: u64 = [&writes, &reads].iter().map(|it| it.counters().expect("open").local_peers_ended).sum();
     let grown = resident_kib().saturating_sub(resident);
     println!(
         "{kills} kills in {:?}, {} reported, {written} orders, {ends} ends noticed",
@@ -288,7 +288,7 @@ fn end_of_a_process_is_detected_independently_of_its_lease() {
         let own = on_loopback(domain, runtime).lease_duration(LONG_LEASE).build().expect("participant");
         let shapes = create_reader::<Shape>(&own, "Shapes", reliable_reader(History::KeepAll));
         let writer = create_writer::<Blob>(&own, TOPICS[0], reliable_writer(History::KeepAll));
-        let neighbour = Victim::with_life("the_life_of_a_neighbour", domain);
+        let neighbour = Victim::with_role("the_life_of_a_neighbour", domain);
         wait_until(&[&own], "matches", || {
             writer.matched_subscriptions().expect("open").len() + shapes.matched_publications().expect("open").len()
                 == 2
@@ -299,20 +299,20 @@ fn end_of_a_process_is_detected_independently_of_its_lease() {
             seen.len() >= 100
         });
         drop(neighbour);
-        let mut is_told = false;
+        let mut has_pending_event = false;
         wait_until(&[&own], "its end", || {
             for sample in shapes.take(usize::MAX).expect("open") {
-                is_told |= sample.info.instance_state == InstanceState::NotAliveNoWriters;
+                has_pending_event |= sample.info.instance_state == InstanceState::NotAliveNoWriters;
                 seen.extend(sample.data);
             }
-            is_told
+            has_pending_event
         });
         assert!((0..).zip(&seen).all(|(x, shape)| *shape == Shape::new("RED", x)), "in order and without a gap");
         assert_eq!(own.discovered_participants().expect("open"), []);
         assert_eq!(shapes.liveliness_changed_status().expect("open").alive_count, 0, "{runtime:?}");
         assert_eq!(writer.publication_matched_status().expect("open").current_count, 0);
         let counters = own.counters().expect("open");
-        assert_eq!((counters.neighbours_ended, counters.leases_expired), (1, 0), "{runtime:?}");
+        assert_eq!((counters.local_peers_ended, counters.leases_expired), (1, 0), "{runtime:?}");
         // Far more than the capacity of the histories.
         for number in 0..1_000 {
             writer.write(&Blob::new(number, 100_000)).expect("the writer waits for no reader");
@@ -323,7 +323,7 @@ fn end_of_a_process_is_detected_independently_of_its_lease() {
 /// Writes shapes and reads orders until it is killed or its parent has ended.
 #[test]
 #[ignore = "role: started by other tests"]
-fn the_life_of_a_neighbour() {
+fn run_peer_process() {
     let Some((domain, parent)) = role() else { return };
     let own = on_loopback(domain, Runtime::Shared).lease_duration(LONG_LEASE).build().expect("participant");
     let _orders = create_reader::<Blob>(&own, TOPICS[0], reliable_reader(History::KeepAll));

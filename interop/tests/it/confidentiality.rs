@@ -68,9 +68,9 @@ fn judge(seen: &Seen, index: usize, [left, right]: [Program; 2]) -> Vec<String> 
     expect("the name of a topic", seen.has(THERE.as_bytes()), !hides_topics);
     let shows_writer = seen.messages.iter().any(|message| message.writers.iter().any(of_application));
     expect("a writer of the application", shows_writer, !hides_submessages);
-    let is_bare = in_the_clear().any(|message| message.writers.iter().any(of_application));
+    let is_unprotected = in_the_clear().any(|message| message.writers.iter().any(of_application));
     let is_protected = governance.rtps.is_protected() || governance.metadata.is_encrypted();
-    expect("a writer of the application in a message that is not protected", is_bare, !is_protected);
+    expect("a writer of the application in a message that is not protected", is_unprotected, !is_protected);
     let has_whole = seen.messages.iter().any(|message| is_whole(&message.submessages));
     expect("a message that is protected as a whole", has_whole, governance.rtps.is_protected());
     let has_sealed = in_the_clear().any(|message| message.submessages.contains(&SEC_PREFIX));

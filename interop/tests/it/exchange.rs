@@ -106,7 +106,7 @@ impl Case {
     }
 
     /// Reports whether `dispose` and `unregister` reach the reader.
-    fn instances_end(&self, publisher: Program, subscriber: Program) -> bool {
+    fn ends_reach_reader(&self, publisher: Program, subscriber: Program) -> bool {
         let keyed = self.kind != Kind::Unkeyed;
         keyed
             && match (publisher, subscriber) {
@@ -166,7 +166,7 @@ pub fn exchange(
     topic: &str,
     hosts: Option<[&Host; 2]>,
 ) -> Result<(), String> {
-    let ends = case.instances_end(publisher.1, subscriber.1);
+    let ends = case.ends_reach_reader(publisher.1, subscriber.1);
     // INTEROP(Fast DDS 2.9.1): ignores the deletion of a remote endpoint that is announced by key
     // alone, without key hash.
     let unmatches = publisher.1 != Program::FastDds2 || subscriber.1 == Program::Takt;

@@ -99,7 +99,7 @@ fn readers_of_several_products_share_multicast_samples() {
 fn link_without_multicast_gets_all_samples_by_unicast() {
     let Some(mut fan) = Fan::new(true) else { return };
     fan.await_multicast(true);
-    let eaten = Impairment { eats_user_multicast: true, ..Impairment::default() };
+    let eaten = Impairment { drops_user_multicast: true, ..Impairment::default() };
     impair(&fan.network.right, eaten).expect("the packet filter works");
     fan.await_multicast(false);
     relieve(&fan.network.right).expect("the packet filter works");

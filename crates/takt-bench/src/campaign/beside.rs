@@ -1,8 +1,8 @@
 //! Rate of a TCP stream (iperf3) over the interface on which a pair of agents ping each other.
 
-use super::child::{Child, LOOK_STEP};
+use super::child::{Child, STOP_CHECK_INTERVAL};
 use super::column::Column;
-use super::turns::{Outcome, in_turns};
+use super::turns::{Outcome, run_rounds};
 use super::{Domains, Plan, READY_LIMIT, Site, arguments, placement};
 use crate::error::{Error, Result};
 use crate::signal::stopped;
@@ -47,7 +47,7 @@ pub fn tcp(
 ) -> Result<Outcome<TcpCell>> {
     let mut domains = Domains::of(plan);
     let names: Vec<&str> = [ALONE].into_iter().chain(columns.iter().map(|column| column.name.as_str())).collect();
-    in_turns(plan, &names, progress, |at, round| {
+    run_rounds(plan, &names, progress, |at, round| {
         let gigabits_per_second = match at.checked_sub(1) {
             None => transfer(site, window)?,
             Some(at) => beside(plan, site, window, &columns[at], domains.next())?,
@@ -96,7 +96,7 @@ fn output(mut command: Command) -> Result<Output> {
         drop(sender.send(read));
     });
     loop {
-        match text.recv_timeout(LOOK_STEP) {
+        match text.recv_timeout(STOP_CHECK_INTERVAL) {
             Ok(stdout) => {
                 let output = process.wait_with_output().map_err(failure)?;
                 return Ok(Output { stdout: stdout.map_err(failure)?, ..output });

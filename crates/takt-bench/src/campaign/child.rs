@@ -18,9 +18,9 @@ const STOP_LIMIT: Duration = Duration::from_secs(3);
 const FAR_STOP_LIMIT: Duration = Duration::from_secs(8);
 const STOP_STEP: Duration = Duration::from_millis(5);
 /// Interval between checks whether a signal has asked this process to stop.
-pub(crate) const LOOK_STEP: Duration = Duration::from_millis(50);
+pub(crate) const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// Maximum time until the last line on standard error arrives after standard output has ended.
-const LAST_WORDS_LIMIT: Duration = Duration::from_millis(500);
+const LAST_OUTPUT_LIMIT: Duration = Duration::from_millis(500);
 
 /// Core, priority, namespace and mounts of a process.
 #[derive(Clone, Debug, Default)]
@@ -42,7 +42,7 @@ pub(crate) struct Child<'a> {
     process: std::process::Child,
     lines: Receiver<Value>,
     /// Last line of standard error, available once that has ended.
-    last_words: Receiver<String>,
+    last_output: Receiver<String>,
 }
 
 impl<'a> Child<'a> {
@@ -72,12 +72,12 @@ impl<'a> Child<'a> {
             }
         });
         let errors = process.stderr.take().expect("standard error is piped");
-        let (sender, last_words) = channel();
+        let (sender, last_output) = channel();
         std::thread::spawn(move || {
             // The receiver is gone if the child was dropped.
             drop(sender.send(last_line(errors)));
         });
-        Ok(Self { column, role, process, lines, last_words })
+        Ok(Self { column, role, process, lines, last_output })
     }
 
     /// Writes a line to the agent's standard input.
@@ -125,7 +125,7 @@ impl<'a> Child<'a> {
     fn next_line(&mut self, awaited: &str, deadline: Instant) -> Result<Value> {
         let received = loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            match self.lines.recv_timeout(left.min(LOOK_STEP)) {
+            match self.lines.recv_timeout(left.min(STOP_CHECK_INTERVAL)) {
                 _ if stopped() => return Err(Error::Stopped),
                 Err(RecvTimeoutError::Timeout) if !left.is_zero() => {}
                 received => break received,
@@ -136,10 +136,10 @@ impl<'a> Child<'a> {
             Ok(line) => return Ok(line),
             Err(RecvTimeoutError::Timeout) => format!("no \"{awaited}\" in time"),
             Err(RecvTimeoutError::Disconnected) => {
-                let words = self.last_words.recv_timeout(LAST_WORDS_LIMIT).unwrap_or_default();
+                let words = self.last_output.recv_timeout(LAST_OUTPUT_LIMIT).unwrap_or_default();
                 // The output has ended, so the process has ended or is about to.
                 let status = self.stop()?;
-                self.column.why_ended(awaited, status, &words)
+                self.column.exit_reason(awaited, status, &words)
             }
         };
         Err(self.column.failure(format!("{}: {what}", self.role)))

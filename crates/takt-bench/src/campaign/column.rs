@@ -58,7 +58,7 @@ impl Column {
     }
 
     /// Explains why an agent ended before it printed the awaited line.
-    pub(super) fn why_ended(&self, awaited: &str, status: ExitStatus, words: &str) -> String {
+    pub(super) fn exit_reason(&self, awaited: &str, status: ExitStatus, words: &str) -> String {
         match (&self.host, status.code()) {
             (Some(host), Some(ssh::FAILED)) => ssh::explained(host, words),
             (Some(host), Some(ssh::NOT_FOUND)) => format!("{host} has no such program: {words}"),

@@ -2,7 +2,7 @@
 
 use super::child::Child;
 use super::column::Column;
-use super::turns::{Outcome, in_turns};
+use super::turns::{Outcome, run_rounds};
 use super::{Domains, Plan, READY_LIMIT, RUN_LIMIT, arguments, names, placement};
 use crate::error::Result;
 use serde::Serialize;
@@ -42,7 +42,7 @@ pub fn streams(
     progress: &mut dyn FnMut(usize, &str),
 ) -> Result<Outcome<StreamCell>> {
     let mut domains = Domains::of(plan);
-    in_turns(plan, &names(columns), progress, |at, round| {
+    run_rounds(plan, &names(columns), progress, |at, round| {
         let of_size = |size: &usize| {
             let one = Plan { sizes: vec![*size], ..plan.clone() };
             measure(&one, window, &columns[at], domains.next(), round)

@@ -1,7 +1,7 @@
 //! Rotation of the columns of a campaign; a column that fails is left out of the following rounds.
 
 use super::site::clear;
-use super::{Plan, wait_until_alone};
+use super::{Plan, lock_campaign};
 use crate::error::{Error, Result};
 use crate::signal::stopped;
 use serde::Serialize;
@@ -33,13 +33,13 @@ pub struct Failure {
 ///
 /// # Errors
 /// A signal requested a stop, or a column failed and the plan does not go on after a failure.
-pub(super) fn in_turns<C>(
+pub(super) fn run_rounds<C>(
     plan: &Plan,
     columns: &[&str],
     progress: &mut dyn FnMut(usize, &str),
     mut measure: impl FnMut(usize, usize) -> Result<Vec<C>>,
 ) -> Result<Outcome<C>> {
-    let _alone = wait_until_alone()?;
+    let _alone = lock_campaign()?;
     let (mut cells, mut failures): (Vec<C>, Vec<Failure>) = (Vec::new(), Vec::new());
     for round in 0..plan.rounds {
         for turn in 0..columns.len() {
@@ -72,7 +72,7 @@ mod tests {
 
     fn failing(plan: &Plan, from: usize) -> Result<Outcome<(usize, usize)>> {
         let bad = || Error::Agent { column: "b".into(), what: "pong: no \"ready\" in time".into() };
-        in_turns(plan, &["a", "b", "c"], &mut |_, _| {}, |at, round| match (at, round) {
+        run_rounds(plan, &["a", "b", "c"], &mut |_, _| {}, |at, round| match (at, round) {
             (1, round) if round >= from => Err(bad()),
             _ => Ok(vec![(at, round)]),
         })
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn first_failure_ends_a_campaign_that_does_not_go_on() {
+    fn first_failure_ends_a_campaign_that_does_not_continue() {
         let error = failing(&Plan { rounds: 3, ..plan(&[16]) }, 0).unwrap_err().to_string();
         assert_eq!(error, "column b: pong: no \"ready\" in time");
     }

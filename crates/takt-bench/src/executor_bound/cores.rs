@@ -75,7 +75,7 @@ fn sum_of_column(table: &str, cpu: usize) -> u64 {
 }
 
 /// Periodic observation of a core's counters.
-pub struct CoreWatch {
+pub struct CoreObserver {
     cpu: usize,
     last: CoreCounters,
     last_ns: u64,
@@ -83,7 +83,7 @@ pub struct CoreWatch {
     looks: Vec<(u64, u64, CoreCounters)>,
 }
 
-impl CoreWatch {
+impl CoreObserver {
     /// Starts the observation of a core.
     pub fn begin(cpu: usize) -> Self {
         Self { cpu, last: CoreCounters::of(cpu), last_ns: monotonic_ns(), looks: Vec::new() }
@@ -121,7 +121,7 @@ mod tests {
     fn counters_of_all_intervals_that_overlap_are_added() {
         let counted = |interrupts| CoreCounters { interrupts, ..CoreCounters::default() };
         let looks = vec![(0, 10, counted(1)), (10, 20, counted(2)), (20, 30, counted(4))];
-        let watch = CoreWatch { cpu: 0, last: CoreCounters::default(), last_ns: 30, looks };
+        let watch = CoreObserver { cpu: 0, last: CoreCounters::default(), last_ns: 30, looks };
         assert_eq!(
             [(3, 4), (5, 15), (21, 99), (40, 50)].map(|(from, to)| watch.around(from, to).interrupts),
             [1, 3, 4, 0]

@@ -130,7 +130,7 @@ fn system(plan: &Plan, declared: &Declared) -> Result<System> {
     }
     let names = ["writer", "executor", "aside"].into_iter().take(if plan.aside { 3 } else { 2 });
     let mut resources: Vec<_> = names.map(Resource::new).collect();
-    let (period_ns, piece_ns) = (Priority::REST_PERIOD.as_nanos() as u64, declared.normal_ns());
+    let (period_ns, piece_ns) = (Priority::NORMAL_SERVER_PERIOD.as_nanos() as u64, declared.normal_ns());
     let server = Server { priority: Priority::NORMAL.get(), period_ns, piece_ns };
     resources[EXECUTOR] = Resource { lock_ns: declared.lock_ns, server: Some(server), ..Resource::new("executor") };
     Ok(System { resources, flows })

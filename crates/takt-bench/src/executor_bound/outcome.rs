@@ -85,9 +85,9 @@ impl Outcome {
         };
         let write = times("write".into(), seen.write_max_ns, Some(self.declared.write_ns));
         // Callbacks of another executor do not delay this one.
-        let is_here = |class: &&Class| !self.plan.aside || (class.kind, class.priority) != SLOW_CALLBACK;
+        let is_on_this_host = |class: &&Class| !self.plan.aside || (class.kind, class.priority) != SLOW_CALLBACK;
         let is_job = |class: &&Class| !class.kind.starts_with(LOCK);
-        let classes = seen.classes.iter().filter(is_here).filter(is_job).filter_map(|class| {
+        let classes = seen.classes.iter().filter(is_on_this_host).filter(is_job).filter_map(|class| {
             let name = format!("{} {}", class.kind, class.priority);
             times(name, class.max_ns, self.declared_ns(class.kind, class.priority))
         });

@@ -1,7 +1,7 @@
 //! Phase of the executor-bound experiment: an executor with a receiving participant, and the
 //! observations on it.
 
-use super::cores::{CoreCounters, CoreWatch};
+use super::cores::{CoreCounters, CoreObserver};
 use super::secured::Keys;
 use super::surroundings::Watch;
 use super::writers::{Course, WRITER_NAME, write_all};
@@ -33,7 +33,7 @@ pub const CRITICAL_PRIORITY: i32 = 46;
 pub const SLOW_PRIORITY: i32 = -10;
 /// SCHED_FIFO priorities of the executors.
 const EXECUTOR_FIFO: u8 = 80;
-const ASIDE_FIFO: u8 = 20;
+const SEPARATE_FIFO: u8 = 20;
 /// Name of the executor's thread.
 const EXECUTOR_NAME: &str = "bound-executor";
 /// HISTORY depth of readers and writers.
@@ -264,7 +264,7 @@ impl Side {
         let pairs = [(PRIORITY_PROPERTY, SLOW_PRIORITY.to_string()), (BUDGET_PROPERTY, callback_ns.to_string())];
         let slow = reader(&to, SLOW, &pairs)?;
         if plan.aside {
-            executors.push(start("bound-aside", ASIDE_FIFO)?);
+            executors.push(start("bound-aside", SEPARATE_FIFO)?);
             slow.run_listener_on(executors.last())?;
         }
         let burden = Burden::on(&background, &slow, callback_ns)?;
@@ -348,7 +348,7 @@ struct Pass {
     refused: u64,
     executor: Watch,
     writer: Watch,
-    cores: [CoreWatch; 2],
+    cores: [CoreObserver; 2],
 }
 
 impl Pass {
@@ -366,7 +366,7 @@ fn watch(plan: &PhasePlan, course: &Course, participant: &DomainParticipant) -> 
     let (mut executor, mut writer) = (Watch::begin(EXECUTOR_NAME)?, Watch::begin(WRITER_NAME)?);
     let stolen_ns = || CoreCounters::of(plan.cpus[1]).stolen_ns;
     let stolen_before_ns = stolen_ns();
-    let mut cores = plan.cpus.map(CoreWatch::begin);
+    let mut cores = plan.cpus.map(CoreObserver::begin);
     let before = participant.counters()?;
     let begin_ns = monotonic_ns();
     course.go();
@@ -374,7 +374,7 @@ fn watch(plan: &PhasePlan, course: &Course, participant: &DomainParticipant) -> 
         std::thread::sleep(STEP);
         executor.look();
         writer.look();
-        cores.iter_mut().for_each(CoreWatch::look);
+        cores.iter_mut().for_each(CoreObserver::look);
     }
     let seconds = (monotonic_ns() - begin_ns) as f64 * 1e-9;
     let stolen_ns = stolen_ns().saturating_sub(stolen_before_ns);

@@ -84,7 +84,7 @@ pub fn write_all(plan: &PhasePlan, course: &Course, pass: impl FnOnce() -> Resul
         let floods = plan.load.floods();
         let background = floods.then(|| scope.spawn(|| ending(course, || write_background(plan, course))));
         let comes = plan.load.participants > 0;
-        let crowd = comes.then(|| scope.spawn(|| ending(course, || come_and_go(plan, course))));
+        let crowd = comes.then(|| scope.spawn(|| ending(course, || replace_participants(plan, course))));
         let threads = 1 + usize::from(floods) + usize::from(comes);
         while course.ready.load(Ordering::Relaxed) < threads && !course.is_over() {
             std::thread::sleep(TICK);
@@ -177,7 +177,7 @@ fn write_background(plan: &PhasePlan, course: &Course) -> Result<(u64, u64)> {
 }
 
 /// Replaces participants of the crowd continuously.
-fn come_and_go(plan: &PhasePlan, course: &Course) -> Result<()> {
+fn replace_participants(plan: &PhasePlan, course: &Course) -> Result<()> {
     plan.thread(0, CROWD_FIFO).apply().map_err(refused)?;
     let rest = || {
         std::thread::sleep(TICK);
@@ -189,7 +189,7 @@ fn come_and_go(plan: &PhasePlan, course: &Course) -> Result<()> {
     let place = Place { domain: plan.domain, interface: "lo", own: &CROWD_ADDRESSES, peer: Ipv4Addr::LOCALHOST };
     let count = plan.load.participants;
     let mut crowd = match &plan.keys {
-        Some(keys) => Crowd::made_by(keys.crowd()?, &place, count)?,
+        Some(keys) => Crowd::with_constructor(keys.crowd()?, &place, count)?,
         None => Crowd::new(&place, count)?,
     };
     while !course.is_over() {

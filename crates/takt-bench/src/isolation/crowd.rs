@@ -24,7 +24,7 @@ const STAY: Duration = Duration::from_secs(2);
 /// Time for which secured participants stay.
 const SECURED_STAY: Duration = Duration::from_secs(10);
 /// Maximum number of secured participants replaced before received datagrams are handled.
-const REPLACED_AT_ONCE: usize = 8;
+const REPLACED_PER_STEP: usize = 8;
 /// Maximum length of a datagram that is sent.
 const DATAGRAM_LEN: usize = 1472;
 /// Maximum length of a datagram that is received or protected.
@@ -83,7 +83,7 @@ impl Crowd {
     ///
     /// # Errors
     /// Those of [`new`](Self::new), or `make` failed.
-    pub fn made_by(make: Maker, place: &Place<'_>, count: usize) -> Result<Self> {
+    pub fn with_constructor(make: Maker, place: &Place<'_>, count: usize) -> Result<Self> {
         Self::open(make, place, count, true)
     }
 
@@ -156,7 +156,7 @@ impl Crowd {
     /// Shuts down participants whose time is over, and creates new ones in their places.
     fn replace(&mut self) -> Result<()> {
         let now_ns = monotonic_ns();
-        let at_once = if self.is_secured { REPLACED_AT_ONCE } else { self.count };
+        let at_once = if self.is_secured { REPLACED_PER_STEP } else { self.count };
         let over: Vec<_> = (0..self.count).filter(|index| self.leave_at_ns[*index] <= now_ns).take(at_once).collect();
         over.iter().for_each(|index| self.members[*index].shutdown());
         self.send()?;

@@ -52,14 +52,14 @@ impl Interference {
     ) -> Result<Self> {
         let mut interference = Self { processes: Vec::new() };
         let server = interference.spawn(network, 1, cpus, &["-s", "-1"])?;
-        interference.wait_until_it_listens(server)?;
+        interference.wait_until_listening(server)?;
         let address = network.ends()[1].address.to_string();
         let flows = plan.flows.to_string();
         let rate = format!("{}", u64::from(plan.megabits) * 1_000_000 / u64::from(plan.flows.max(1)));
         let len = if plan.payload == 0 { payload } else { plan.payload }.to_string();
         let words = ["-c", &address, "-u", "--bidir", "-P", &flows, "-b", &rate, "-l", &len, "-t", SECONDS];
         interference.spawn(network, 0, cpus, &words)?;
-        interference.wait_until_it_flows(network, full_megabits)?;
+        interference.wait_until_flowing(network, full_megabits)?;
         Ok(interference)
     }
 
@@ -80,7 +80,7 @@ impl Interference {
         Ok(id)
     }
 
-    fn wait_until_it_listens(&mut self, id: u32) -> Result<()> {
+    fn wait_until_listening(&mut self, id: u32) -> Result<()> {
         let since = Instant::now();
         loop {
             self.look()?;
@@ -98,7 +98,7 @@ impl Interference {
         }
     }
 
-    fn wait_until_it_flows(&mut self, network: &Network, full_megabits: f64) -> Result<()> {
+    fn wait_until_flowing(&mut self, network: &Network, full_megabits: f64) -> Result<()> {
         let since = Instant::now();
         let mut before: (Passed, Instant) = (network.passed()?, Instant::now());
         while since.elapsed() < BEGIN_LIMIT {

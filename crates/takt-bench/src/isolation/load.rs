@@ -124,14 +124,14 @@ pub(crate) struct Flood {
     load: LoadPlan,
     begin_ns: u64,
     written: u64,
-    set_off: u64,
+    triggered: u64,
     batch: Vec<Blob>,
 }
 
 impl Flood {
     /// Creates the load; its rates count from now.
     pub(crate) fn begin(background: DataWriter<Blob>, slow: DataWriter<Blob>, load: LoadPlan) -> Self {
-        Self { background, slow, load, begin_ns: monotonic_ns(), written: 0, set_off: 0, batch: Vec::new() }
+        Self { background, slow, load, begin_ns: monotonic_ns(), written: 0, triggered: 0, batch: Vec::new() }
     }
 
     /// Writes the samples that are due: background samples in one batch.
@@ -145,8 +145,8 @@ impl Flood {
         }
         // Best effort: samples without room are lost, and the receiving side counts them as lost.
         drop(self.background.write_batch(&self.batch));
-        if self.load.callback_us > 0 && due(self.load.callback_hz) > self.set_off {
-            self.set_off += 1;
+        if self.load.callback_us > 0 && due(self.load.callback_hz) > self.triggered {
+            self.triggered += 1;
             self.slow.write(&Blob::filled(SAMPLE_LEN))?;
         }
         Ok(())
@@ -155,7 +155,7 @@ impl Flood {
     /// Returns the numbers of background samples and of samples that triggered slow callbacks, up
     /// to now.
     pub(crate) fn counts(&self) -> (u64, u64) {
-        (self.written, self.set_off)
+        (self.written, self.triggered)
     }
 }
 

@@ -108,7 +108,7 @@ impl From<Measures> for Vec<Measure> {
 
 /// Measure that is unavailable on this machine, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NotHere {
+pub struct UnavailableMeasure {
     /// Measure.
     pub measure: Measure,
     /// Reason.

@@ -16,7 +16,7 @@
 //! lab has the process ID in its name. Dropping the [`Network`] removes it; after a kill, the next
 //! lab does.
 
-use super::measure::{Measure, NotHere};
+use super::measure::{Measure, UnavailableMeasure};
 use crate::campaign::End;
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -154,15 +154,15 @@ impl Network {
 
     /// Returns the measures that the hosts' interfaces do not support.
     #[must_use]
-    pub fn not_here(&self) -> Vec<NotHere> {
+    pub fn unavailable(&self) -> Vec<UnavailableMeasure> {
         let read = || Machine::below("/").read(&COALESCING.parse::<Knob>().map_err(io::Error::other)?);
         let coalescing = match self.on(HOSTS[0].0, read) {
             Ok(_) => "the links of this experiment are virtual, and their coalescing was not tested".to_owned(),
             Err(why) => format!("virtual interfaces raise no interrupts: {COALESCING}: {why}"),
         };
-        let mut missing = vec![NotHere { measure: Measure::Coalescing, why: coalescing }];
+        let mut missing = vec![UnavailableMeasure { measure: Measure::Coalescing, why: coalescing }];
         if let Err(why) = self.reserve(true).and_then(|()| self.reserve(false)) {
-            missing.push(NotHere { measure: Measure::ReservedQueue, why: why.to_string() });
+            missing.push(UnavailableMeasure { measure: Measure::ReservedQueue, why: why.to_string() });
         }
         missing
     }

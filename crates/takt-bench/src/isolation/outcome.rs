@@ -1,7 +1,7 @@
 //! Outcome of the isolation experiment: complete results, from which every table can be made.
 
 use super::effect::{Effect, effect};
-use super::measure::{BASELINE, Configuration, ISOLATED, Measure, Measures, NotHere};
+use super::measure::{BASELINE, Configuration, ISOLATED, Measure, Measures, UnavailableMeasure};
 use super::{Plan, interference, number};
 use crate::error::{Error, Result};
 use crate::report::Host;
@@ -138,14 +138,14 @@ pub struct Outcome {
     /// Settings.
     pub plan: Plan,
     /// Measures that are unavailable on the machine.
-    pub not_here: Vec<NotHere>,
+    pub unavailable: Vec<UnavailableMeasure>,
     /// All cells, in the order of measurement.
     pub cells: Vec<Cell>,
 }
 
 impl Outcome {
     /// Creates an outcome without cells, for this machine.
-    pub(super) fn new(plan: Plan, command: String, not_here: Vec<NotHere>) -> Self {
+    pub(super) fn new(plan: Plan, command: String, unavailable: Vec<UnavailableMeasure>) -> Self {
         let Host { kernel, processor, cpus } = Host::this();
         Self {
             version: env!("CARGO_PKG_VERSION").into(),
@@ -153,7 +153,7 @@ impl Outcome {
             machine: Machine { kernel, processor, cpus, iperf3: interference::version() },
             load_average: [load_average(), String::new()],
             plan,
-            not_here,
+            unavailable,
             cells: Vec::new(),
         }
     }
@@ -193,7 +193,7 @@ impl Outcome {
     /// Returns the measures that are available.
     #[must_use]
     pub fn here(&self) -> Measures {
-        let missing = |measure: &Measure| self.not_here.iter().any(|missing| missing.measure == *measure);
+        let missing = |measure: &Measure| self.unavailable.iter().any(|missing| missing.measure == *measure);
         Measure::ALL.into_iter().filter(|measure| !missing(measure)).collect()
     }
 

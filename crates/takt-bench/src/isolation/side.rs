@@ -10,7 +10,7 @@
 //! | `crowd` | runs the simulated participants of `load` |
 
 use super::load;
-use super::measure::{Measure, Measures, NotHere};
+use super::measure::{Measure, Measures, UnavailableMeasure};
 use super::open_loop::{Record, SidePlan};
 use super::participant::{self, BACKGROUND, PING, PONG, ParticipantPlan, SLOW};
 use crate::agent::Lines;
@@ -89,11 +89,11 @@ fn probe(plan: &SidePlan, lines: &mut Lines<'_>) -> Result<()> {
     };
     let mut missing = Vec::new();
     if let Err(why) = participant::participant(&with(&[Measure::AfXdp]).participant) {
-        missing.push(NotHere { measure: Measure::AfXdp, why: why.to_string() });
+        missing.push(UnavailableMeasure { measure: Measure::AfXdp, why: why.to_string() });
     }
     for measure in [Measure::DmaLatency, Measure::Affinity, Measure::Fifo] {
         if let Err(why) = prepare(&with(&[measure])) {
-            missing.push(NotHere { measure, why: why.to_string() });
+            missing.push(UnavailableMeasure { measure, why: why.to_string() });
         }
     }
     for missing in missing {
@@ -146,7 +146,7 @@ fn write_pings(
     for sequence in 1..=plan.last() {
         due_ns += plan.period_ns;
         if spins {
-            due_ns = rest::begin_at(due_ns);
+            due_ns = rest::next_start(due_ns);
         }
         let mut left = due_ns.saturating_sub(monotonic_ns());
         // The participant is driven at least once, so that a late process also takes answers.

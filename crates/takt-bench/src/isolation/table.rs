@@ -53,9 +53,9 @@ pub fn tables(outcome: &Outcome, style: Style) -> String {
         );
         text.push_str(&grid(style, &effects, &compared(outcome, size, false)));
     }
-    if !outcome.not_here.is_empty() {
+    if !outcome.unavailable.is_empty() {
         section(&mut text, style, "Not available, and in no configuration above");
-        let rows = outcome.not_here.iter().map(|missing| vec![missing.measure.to_string(), missing.why.clone()]);
+        let rows = outcome.unavailable.iter().map(|missing| vec![missing.measure.to_string(), missing.why.clone()]);
         text.push_str(&grid(style, &["measure", "why"], &rows.collect::<Vec<_>>()));
     }
     text
@@ -298,7 +298,7 @@ fn grid(style: Style, head: &[&str], rows: &[Vec<String>]) -> String {
 mod tests {
     use super::super::interference::InterferencePlan;
     use super::super::load::LoadPlan;
-    use super::super::measure::{Measure, NotHere};
+    use super::super::measure::{Measure, UnavailableMeasure};
     use super::super::network::LinkPlan;
     use super::super::outcome::{Cell, Machine};
     use super::super::{Outcome, Plan};
@@ -343,7 +343,7 @@ mod tests {
     fn outcome() -> Outcome {
         let machine = Machine { kernel: "6".into(), processor: "A".into(), cpus: 2, iperf3: "iperf 3".into() };
         let missing = Measure::ALL.into_iter().filter(|m| !matches!(m, Measure::AfXdp | Measure::Fifo));
-        let not_here = missing.map(|measure| NotHere { measure, why: "no".into() }).collect();
+        let unavailable = missing.map(|measure| UnavailableMeasure { measure, why: "no".into() }).collect();
         let cells = (0..3).flat_map(|round| {
             [
                 cell(BASELINE, false, round, 200),
@@ -360,7 +360,7 @@ mod tests {
             machine,
             load_average: ["1".into(), "2".into()],
             plan: plan(),
-            not_here,
+            unavailable,
             cells: cells.collect(),
         }
     }

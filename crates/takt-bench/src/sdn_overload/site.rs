@@ -241,7 +241,7 @@ impl Site {
     }
 
     /// Drops verdicts on earlier pairs.
-    pub fn forget_verdicts(&mut self) {
+    pub fn clear_verdicts(&mut self) {
         if let Some(controller) = &self.controller {
             while controller.verdicts.try_recv().is_ok() {}
         }

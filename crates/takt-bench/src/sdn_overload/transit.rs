@@ -7,7 +7,7 @@
 
 use super::site::{PUBLISHER, PUBLISHER_ADDRESS, SUBSCRIBERS, Site};
 use crate::error::{Error, Result};
-use crate::stall::{Stall, StallWatch, stalled_ns};
+use crate::stall::{Stall, StallObserver, stalled_ns};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -78,7 +78,7 @@ impl Transits {
 /// Packet capture at the interfaces of a site, until it is dropped.
 #[derive(Debug)]
 pub struct Watch {
-    stalls: StallWatch,
+    stalls: StallObserver,
     is_over: Arc<AtomicBool>,
     /// Threads of the writer's host and of each reader's host.
     threads: Vec<JoinHandle<Result<Sightings>>>,
@@ -90,7 +90,7 @@ impl Watch {
     /// # Errors
     /// The user is not root.
     pub fn start(site: &Site) -> Result<Self> {
-        let stalls = StallWatch::start();
+        let stalls = StallObserver::start();
         let mut watch = Self { stalls, is_over: Arc::new(AtomicBool::new(false)), threads: Vec::new() };
         for host in std::iter::once(&PUBLISHER).chain(&SUBSCRIBERS[..site.plan().readers]) {
             let failed = |source| Error::os(format!("capture frames of {host}"), source);

@@ -238,8 +238,8 @@ impl Measurement<'_> {
     /// Returns the key with the current time. A process on another machine counts from its own
     /// start.
     fn started(&self) -> String {
-        let is_here = self.starter.place.ssh.is_none();
-        format!("t0={}", if is_here { crate::machine::monotonic_ns() } else { 0 })
+        let is_on_this_host = self.starter.place.ssh.is_none();
+        format!("t0={}", if is_on_this_host { crate::machine::monotonic_ns() } else { 0 })
     }
 
     /// Returns a file for latencies at one of the ends.

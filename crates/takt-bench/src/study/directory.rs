@@ -100,7 +100,7 @@ impl Directory {
         if path.join(COMPRESSED).exists() {
             return Err(Error::Usage(format!("{}: decompress {COMPRESSED} before resuming", path.display())));
         }
-        cut_off_half_a_line(&name)?;
+        truncate_partial_line(&name)?;
         let measurements = File::options().create(true).append(true).open(&name).map_err(|e| failure(&name, e))?;
         Ok(Self { path: path.into(), measurements })
     }
@@ -183,7 +183,7 @@ fn read_lines(from: impl BufRead, name: &Path) -> Result<Vec<Measurement>> {
     Ok(measurements)
 }
 
-fn cut_off_half_a_line(name: &Path) -> Result<()> {
+fn truncate_partial_line(name: &Path) -> Result<()> {
     let bytes = match fs::read(name) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
         read => read.map_err(|e| failure(name, e))?,
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_line_is_ignored_and_replaced() {
+    fn partial_line_is_ignored_and_replaced() {
         let scratch = takt_testkit::directory::Directory::new("half");
         let mut directory = Directory::create(scratch.path(), &header(), &serde_json::Value::Null).unwrap();
         directory.append(&[measurement(0), measurement(1)]).unwrap();

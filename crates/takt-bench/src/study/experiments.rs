@@ -66,7 +66,8 @@ impl Experiments {
         );
         let task = isolation::Task { configuration, size: whole(values.get("size"), 64) as usize, interfered };
         let cell = bench.measure(&task, round as usize, turn as usize)?;
-        let lacks = bench.not_here().iter().map(|missing| format!("{} unavailable: {}", missing.measure, missing.why));
+        let lacks =
+            bench.unavailable().iter().map(|missing| format!("{} unavailable: {}", missing.measure, missing.why));
         let commands = std::iter::once(command).chain(lacks).collect();
         let found = job.cells.iter().map(|one| isolated(one, &cell)).collect::<Result<_>>()?;
         Ok(Report { found, commands })

@@ -15,13 +15,13 @@ use takt_netlink::{Netlink, interface_index};
 
 /// Links that lose frames until the value is dropped; see the [module](self).
 #[derive(Debug)]
-pub struct LosingLinks<'a> {
+pub struct LossyLinks<'a> {
     lab: &'a Lab,
     /// For each end: its switch port, and its interface if segmentation was turned off.
     ends: Vec<(&'a Interface, Option<&'a Interface>)>,
 }
 
-impl<'a> LosingLinks<'a> {
+impl<'a> LossyLinks<'a> {
     /// Makes the links of both ends lose frames with this probability.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ impl<'a> LosingLinks<'a> {
     }
 }
 
-impl Drop for LosingLinks<'_> {
+impl Drop for LossyLinks<'_> {
     fn drop(&mut self) {
         for (port, host) in &self.ends {
             // If the removal fails, the loss ends with the lab.

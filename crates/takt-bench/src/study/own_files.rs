@@ -11,11 +11,11 @@ const MACHINE_ID: &str = "/etc/machine-id";
 
 /// Directory with a `/dev/shm` and a machine ID; dropping the value removes it.
 #[derive(Debug)]
-pub(super) struct OwnFiles {
+pub(super) struct PerHostFiles {
     directory: PathBuf,
 }
 
-impl OwnFiles {
+impl PerHostFiles {
     /// # Errors
     /// The machine has no writable `/dev/shm`.
     pub fn of_two_hosts() -> Result<[Self; 2]> {
@@ -51,7 +51,7 @@ impl OwnFiles {
     }
 }
 
-impl Drop for OwnFiles {
+impl Drop for PerHostFiles {
     fn drop(&mut self) {
         if let Err(why) = fs::remove_dir_all(&self.directory) {
             eprintln!("{}: {why}", self.directory.display());

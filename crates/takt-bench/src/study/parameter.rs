@@ -133,7 +133,7 @@ const KNOWN: &[Known] = &[
 ];
 
 /// Reports whether the parameter belongs to workloads that agents measure: it has a key.
-fn is_of_agents(known: &&Known) -> bool {
+fn belongs_to_agents(known: &&Known) -> bool {
     !known.key.is_empty()
 }
 
@@ -193,7 +193,7 @@ impl Parameters {
         for (name, values) in &self.0 {
             let is_fit = match kind.parameters() {
                 Some(own) => own.contains(&name.as_str()),
-                None => is_of_agents(&known(name)?),
+                None => belongs_to_agents(&known(name)?),
             };
             if !is_fit {
                 return Err(Error::Usage(format!("workloads of this kind have no parameter {name}")));

@@ -11,7 +11,7 @@ use super::plan::{self, Job, Refused};
 use super::site::Place;
 use super::survey::Survey;
 use super::system::{self, System};
-use crate::campaign::wait_until_alone;
+use crate::campaign::lock_campaign;
 use crate::error::{Error, Result};
 use crate::machine::{Times, Usage, available_cpus, monotonic_ns};
 use crate::signal::stopped;
@@ -81,7 +81,7 @@ pub enum Progress<'a> {
 /// The campaign is incompatible with the systems or the machine, results cannot be written, or a
 /// signal requested a stop. A failed job is a result, not an error.
 pub fn run(request: &Request, say: &mut dyn FnMut(Progress<'_>)) -> Result<()> {
-    let _alone = wait_until_alone()?;
+    let _alone = lock_campaign()?;
     let all = system::systems(&request.systems)?;
     let campaign = only(&request.campaign, &request.only, &all)?;
     let wanted = plan::wanted(&campaign, &all)?;

@@ -12,7 +12,7 @@
 
 use super::file::Site;
 use super::file::site::LabSite;
-use super::own_files::OwnFiles;
+use super::own_files::PerHostFiles;
 use super::ssh::Ssh;
 use super::system::{Agent, System};
 use crate::campaign;
@@ -81,7 +81,7 @@ pub struct Place {
     pub ssh: Option<Ssh>,
     /// Lab, if the campaign describes a network.
     pub lab: Option<Lab>,
-    own_files: Option<[OwnFiles; 2]>,
+    own_files: Option<[PerHostFiles; 2]>,
     _link: Option<campaign::Site>,
 }
 
@@ -107,7 +107,7 @@ impl Place {
                     namespace: Some(end.namespace),
                 };
                 let ends = link.ends().map(end);
-                Ok(Self { own_files: Some(OwnFiles::of_two_hosts()?), _link: Some(link), ..Self::of(ends) })
+                Ok(Self { own_files: Some(PerHostFiles::of_two_hosts()?), _link: Some(link), ..Self::of(ends) })
             }
             Site::Lab(site) => Self::in_lab(site),
             Site::Ssh(site) => {
@@ -224,7 +224,7 @@ impl Place {
         };
         let [one, other] = site.ends()?;
         let ends = [end(one)?, end(other)?];
-        Ok(Self { own_files: Some(OwnFiles::of_two_hosts()?), lab: Some(lab), ..Self::of(ends) })
+        Ok(Self { own_files: Some(PerHostFiles::of_two_hosts()?), lab: Some(lab), ..Self::of(ends) })
     }
 }
 

@@ -17,7 +17,7 @@ use takt::{DataReader, DataWriter, DdsType, DomainParticipant, Limits};
 /// Sleep of the thread when all inline participants are idle.
 const STEP: Duration = Duration::from_millis(1);
 /// Maximum number of steps of an inline participant before the next one is driven.
-const STEPS_PER_TURN: usize = 64;
+const STEPS_PER_CALL: usize = 64;
 /// Octets per instance that the limits allow in addition to its data.
 const INSTANCE_ROOM: usize = 1024;
 /// Topic of the instances.
@@ -122,7 +122,7 @@ impl Crowd {
         let mut is_idle = true;
         if self.is_inline {
             for participant in &self.participants {
-                for _ in 0..STEPS_PER_TURN {
+                for _ in 0..STEPS_PER_CALL {
                     if !participant.spin_once(Duration::ZERO)? {
                         break;
                     }

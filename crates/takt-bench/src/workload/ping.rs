@@ -273,7 +273,7 @@ impl<'a> Ping<'a> {
         for _ in 0..last {
             next_ns += nanoseconds(period);
             if rests {
-                next_ns = rest::begin_at(next_ns);
+                next_ns = rest::next_start(next_ns);
             }
             self.receive_until(next_ns)?;
             if stopped() || lock(&self.state).failure.is_some() {

@@ -15,7 +15,7 @@ use std::time::Duration;
 const SAMPLES_PER_DRIVE: u64 = 64;
 /// Number of samples between two reads of the clock, which cost some 20 ns each, while a stream of
 /// single samples has no rate limit.
-const TURNS_PER_LOOK: u64 = 8;
+const DRIVES_PER_CHECK: u64 = 8;
 /// Sample size in bytes above which the clock is read for each sample.
 const LARGE: usize = 8 << 10;
 /// Pause after a refused sample.
@@ -110,7 +110,7 @@ pub fn run(link: &mut dyn Link, plan: &Plan) -> Result<Outcome> {
     let mut next_ns = progress.started_ns;
     let (mut now_ns, mut turns, mut refused_before) = (next_ns, 0_u64, 0);
     while !stopped() {
-        if turns % TURNS_PER_LOOK == 0 || plan.size >= LARGE || period_ns.is_some() || samples.len() > 1 {
+        if turns % DRIVES_PER_CHECK == 0 || plan.size >= LARGE || period_ns.is_some() || samples.len() > 1 {
             now_ns = monotonic_ns();
         }
         turns += 1;

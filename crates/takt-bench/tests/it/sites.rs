@@ -8,7 +8,7 @@ use takt_testkit::{not_run, require};
 
 /// Returns the agent of round trips, extended: it records namespace and role of each of its
 /// processes.
-pub fn tells_its_namespace() -> String {
+pub fn report_namespace() -> String {
     AGENT.replacen(
         '\n',
         "\n[ \"$1\" = info ] || echo \"$1 $(readlink /proc/self/ns/net) $*\" >> \"$0.places\"\n\
@@ -24,7 +24,7 @@ fn agents_run_on_the_hosts_of_a_lab_with_a_rate_and_a_switch() {
             return not_run(why);
         }
     }
-    let scene = Scene::new(&[("good", &tells_its_namespace())]);
+    let scene = Scene::new(&[("good", &report_namespace())]);
     let text = "name = 'x'\ntitle = 'x'\nrounds = 1\nforeign-max = 1.0\n[site]\nkind = 'lab'\nrate = '1 Gbit/s'\n\
                 queue = 300\nswitch = 'bridge'\n[[workload]]\nname = 'rtt'\nkind = 'round-trip'\nsystems = ['good']\n\
                 parameters = { size = [16], reliability = ['best-effort'] }\nmeasure = { warmup = 0, count = 3 }";

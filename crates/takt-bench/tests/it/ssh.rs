@@ -2,7 +2,7 @@
 
 use crate::campaign::AGENT;
 use crate::scene::{Scene, measured};
-use crate::sites::tells_its_namespace;
+use crate::sites::report_namespace;
 use std::process::{Child, Command, Stdio};
 use takt_bench::study::directory::Results;
 use takt_bench::study::run::{Progress, run};
@@ -124,7 +124,7 @@ fn agents_run_on_both_machines_and_return_their_times() {
     if let Some(why) = missing() {
         return not_run(why);
     }
-    let scene = Scene::new(&[("good", &with_info(&tells_its_namespace(), "1"))]);
+    let scene = Scene::new(&[("good", &with_info(&report_namespace(), "1"))]);
     let gone = scene.directory.text("gone");
     scene.add_system("gone", &gone);
     let machines = Machines::new(&scene, "takt-it-ssh");

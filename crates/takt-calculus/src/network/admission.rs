@@ -60,7 +60,7 @@ pub enum Refused {
         hop: Hop,
     },
     /// The decision would examine too many ports.
-    TooFar,
+    TooManyPorts,
 }
 
 impl fmt::Display for Refused {
@@ -73,7 +73,7 @@ impl fmt::Display for Refused {
                 "flow {} would take up to {bound_ns} ns of {limit_ns} ns, most of it in class {} of port {}",
                 flow.0, hop.class, hop.port
             ),
-            Self::TooFar => write!(f, "the delay of more than {PORTS_MAX} ports would change"),
+            Self::TooManyPorts => write!(f, "the delay of more than {PORTS_MAX} ports would change"),
         }
     }
 }
@@ -266,7 +266,7 @@ impl Admission {
     /// Admits several flows in one decision, or none of them. The error names the first flow that
     /// is refused.
     pub fn admit_all(&mut self, flows: Vec<Flow>) -> Result<Vec<(FlowId, FlowBound)>, Refused> {
-        self.forget_departed();
+        self.drop_removed();
         let new = self.named(&flows);
         let draft = self.draft(&new)?;
         let admitted = new.iter().map(|(id, flow)| (*id, self.bound_of(*id, flow, &draft))).collect();
@@ -361,7 +361,7 @@ impl Admission {
     fn bound_all(&self, new: New<'_>, tighten: &[Hop]) -> Result<Draft, Refused> {
         let mut draft = Draft::default();
         for hop in tighten {
-            draft.let_fall(*hop);
+            draft.allow_lowering(*hop);
             draft.mark(*hop);
         }
         new.iter().try_for_each(|(id, flow)| self.route(*id, flow, None, &mut draft))?;
@@ -376,7 +376,7 @@ impl Admission {
         while let Some((port, first)) = next_port(&mut own, &mut draft.todo) {
             done += 1;
             if done > PORTS_MAX {
-                return Err(Refused::TooFar);
+                return Err(Refused::TooManyPorts);
             }
             self.bound_port(port, first, new, draft)?;
         }
@@ -434,7 +434,7 @@ impl Admission {
             moved |= 1 << n;
             last = Some(load);
             port.set_load(before_all, place, load);
-            if known.is_none_or(|known| !known.brings_as_much(&load, port.longest_busy_ns(hop.class, claims))) {
+            if known.is_none_or(|known| !known.has_equal_work(&load, port.longest_busy_ns(hop.class, claims))) {
                 draft.mark(*hop);
             }
         }
@@ -475,7 +475,7 @@ impl Admission {
             self.count_queue();
             let mut claim = self.view(port, draft).bound(class).map_err(|fault| Refused::Queue { hop, fault })?;
             let (needed_ns, budget_ns) = (claim.delay_ns, self.budget(hop, draft));
-            let falls = draft.take_fall(hop) && needed_ns < budget_ns;
+            let falls = draft.take_lowering(hop) && needed_ns < budget_ns;
             if needed_ns > budget_ns || falls {
                 let changed = if falls { (needed_ns, false) } else { self.raise(hop, needed_ns, new, draft) };
                 self.change_budget(hop, changed, new, draft)?;

@@ -80,7 +80,7 @@ impl Load {
     /// Reports whether both loads have the same work in each window up to `window_ns`: the
     /// simultaneous events at its start, and no later ones. Proofs with such windows for one load
     /// then hold for the other.
-    pub(super) fn brings_as_much(&self, other: &Self, window_ns: u64) -> bool {
+    pub(super) fn has_equal_work(&self, other: &Self, window_ns: u64) -> bool {
         let only = |load: &Self| load.next_ns > window_ns;
         self.at_once == other.at_once && only(self) && only(other) && self.with(other.arrivals) == *other
     }

@@ -52,7 +52,7 @@ struct Serving {
     served: Option<Piece>,
     /// Time since which work above the server's priority has kept the resource busy without a
     /// pause, or time of the server's last turn.
-    held_up_since: Option<u64>,
+    busy_since: Option<u64>,
 }
 
 impl Serving {
@@ -62,17 +62,17 @@ impl Serving {
             pieces.min_by_key(|(_, piece)| (Reverse(piece.priority), piece.rank, piece.order)).map(|(place, _)| place)
         };
         let Some(mut place) = first(&mut self.waiting.iter().enumerate()) else {
-            self.held_up_since = None;
+            self.busy_since = None;
             return None;
         };
         let Some(server) = resource.server else { return Some(self.waiting.remove(place)) };
         if self.waiting[place].priority <= server.priority {
-            self.held_up_since = None;
-        } else if now - *self.held_up_since.get_or_insert(now) >= server.period_ns {
+            self.busy_since = None;
+        } else if now - *self.busy_since.get_or_insert(now) >= server.period_ns {
             let mut its = self.waiting.iter().enumerate().filter(|(_, piece)| piece.priority == server.priority);
-            self.held_up_since = Some(now);
+            self.busy_since = Some(now);
             if let Some(its) = first(&mut its) {
-                (place, self.held_up_since) = (its, Some(now + self.waiting[its].takes));
+                (place, self.busy_since) = (its, Some(now + self.waiting[its].takes));
             }
         }
         Some(self.waiting.remove(place))

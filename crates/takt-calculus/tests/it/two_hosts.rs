@@ -48,8 +48,8 @@ fn flow_that_makes_the_system_infeasible_is_named() {
     let certificate = analyse(&tight).expect("bounded");
     assert_eq!(certificate.violations().collect::<Vec<_>>(), [0]);
     assert!(verify(&certificate).is_err(), "the limit is not kept");
-    assert_eq!(advice::first_misfit(&tight), Ok(Some(2)), "alone with the flood it would fit");
-    assert_eq!(advice::first_misfit(&system(300_000)), Ok(None));
+    assert_eq!(advice::first_infeasible_flow(&tight), Ok(Some(2)), "alone with the flood it would fit");
+    assert_eq!(advice::first_infeasible_flow(&system(300_000)), Ok(None));
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn flood_of_equal_priority_leaves_no_bound() {
     system.flows[1].stages[0].priority = 7;
     let why = Infeasible::Unbounded { flow: 0, stage: 1, why: Unbounded::Overload };
     assert_eq!(analyse(&system), Err(why));
-    assert_eq!(advice::first_misfit(&system), Ok(Some(1)));
+    assert_eq!(advice::first_infeasible_flow(&system), Ok(Some(1)));
 }
 
 #[test]

@@ -76,7 +76,7 @@ impl Report {
         if let Some(path) = &self.json {
             write_file(path, &json(&results)?)?;
         }
-        let is_asked = self.html.is_some() || self.markdown.is_some() || self.csv.is_some() || self.json.is_some();
-        if is_asked { Ok(()) } else { out!("{}", markdown(&results, None)?) }
+        let is_requested = self.html.is_some() || self.markdown.is_some() || self.csv.is_some() || self.json.is_some();
+        if is_requested { Ok(()) } else { out!("{}", markdown(&results, None)?) }
     }
 }

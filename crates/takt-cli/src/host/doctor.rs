@@ -11,7 +11,7 @@ use takt_host::clock::Source;
 use takt_host::plan::Lack;
 use takt_host::{ClockQuality, Facts, Machine};
 
-use super::{WishArgs, mend, print_json};
+use super::{RequestArgs, mend, print_json};
 use crate::domain::{Domain, DomainConfig, seconds};
 use crate::finding::{Finding, count};
 use crate::network;
@@ -31,7 +31,7 @@ Exit code 0: no findings, or only hints ('hint:'); 1: at least one finding that 
 #[command(after_help = EXAMPLES)]
 pub struct Doctor {
     #[command(flatten)]
-    wish: WishArgs,
+    wish: RequestArgs,
     #[command(flatten)]
     domain: DomainConfig,
     /// Peer whose participants are expected to answer; may be repeated, or separated by commas
@@ -81,7 +81,7 @@ fn of_clock(clock: &ClockQuality, facts: &Facts, interface: Option<&str>) -> Opt
 }
 
 /// Reports whether a user can do something about a missing feature.
-fn can_be_helped(lack: &Lack) -> bool {
+fn has_remedy(lack: &Lack) -> bool {
     !lack.instead.starts_with("nothing")
 }
 
@@ -129,7 +129,7 @@ impl Doctor {
             is_command: true,
             matters: true,
         });
-        let lacks = plan.lacks.iter().filter(|lack| can_be_helped(lack)).map(|lack| Finding {
+        let lacks = plan.lacks.iter().filter(|lack| has_remedy(lack)).map(|lack| Finding {
             what: lack.what.clone(),
             why: lack.why.clone(),
             mend: lack.instead.clone(),
@@ -155,7 +155,7 @@ impl Doctor {
         network::spin(&[&participant], self.wait)?;
         let on_loopback = network::on_loopback(&participant, &settings)?;
         let mut findings = network::silent(&participant)?;
-        findings.extend(network::silent_peers(&participant, &settings)?);
+        findings.extend(network::unresponsive_peers(&participant, &settings)?);
         findings.extend(network::presentation(
             &participant.discovered_publications()?,
             &participant.discovered_subscriptions()?,

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_knob_has_its_command() {
+    fn every_setting_has_its_command() {
         let of = |knob: &str, to: &str| command(&knob.parse().expect("a valid knob"), to);
         assert_eq!(of("/proc/sys/vm/stat_interval", "120"), "sysctl -w vm.stat_interval=120");
         assert_eq!(of("/sys/class/net/eth0/threaded", "0"), "echo 0 > /sys/class/net/eth0/threaded");

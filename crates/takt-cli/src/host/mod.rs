@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use takt_bench::{Error, Result};
-use takt_host::apply::{Failure, NotApplied};
+use takt_host::apply::{ApplyError, Failure};
 use takt_host::measure::{Counted, FRAMES};
 use takt_host::plan::schedule::nanoseconds;
 use takt_host::{ClockQuality, Facts, Gate, Groups, Journal, LaunchTime, Machine, Plan, Wish, apply, revert, verify};
@@ -49,7 +49,7 @@ enum Command {
     /// Print the present settings of this machine, as JSON
     Inspect,
     /// Print the necessary changes and what is not available here, as JSON
-    Plan(WishArgs),
+    Plan(RequestArgs),
     /// Apply all changes of a plan, or none
     Apply {
         /// Plan file; - for standard input
@@ -69,7 +69,7 @@ enum Command {
 
 /// Settings that real-time traffic requires.
 #[derive(Args, Clone, Debug)]
-pub struct WishArgs {
+pub struct RequestArgs {
     /// Processors reserved for real-time threads
     #[arg(long, value_name = "N,N...", value_delimiter = ',')]
     cpus: Vec<usize>,
@@ -131,7 +131,7 @@ fn time(text: &str) -> std::result::Result<u32, String> {
     nanoseconds(text).ok_or_else(|| "expected a time such as 300us, with the unit ns, us, ms or s".to_owned())
 }
 
-impl WishArgs {
+impl RequestArgs {
     fn plan(&self, machine: &Machine, facts: &Facts) -> Result<Plan> {
         let wish = Wish {
             cpus: self.cpus.clone(),
@@ -144,7 +144,9 @@ impl WishArgs {
             has_offload: self.offload,
             gates: self.gates.clone(),
             base_time_ns: self.base_time,
-            launch_time: self.launch_time.map(|delta_ns| LaunchTime { delta_ns, is_by_time_table: self.txtime_assist }),
+            launch_time: self
+                .launch_time
+                .map(|delta_ns| LaunchTime { delta_ns, is_assigned_by_schedule: self.txtime_assist }),
             groups: self.groups.clone(),
             busy_poll_us: self.busy_poll,
         };
@@ -203,8 +205,8 @@ impl Host {
 /// Suffix of the error text when the kernel refuses for lack of privileges.
 const PRIVILEGE: &str = " (takt host apply and revert need root)";
 
-fn not_applied(why: &NotApplied) -> Error {
-    let (NotApplied::Journal(cause, _) | NotApplied::Change(Failure { why: cause, .. }, _)) = why;
+fn not_applied(why: &ApplyError) -> Error {
+    let (ApplyError::Journal(cause, _) | ApplyError::Change(Failure { why: cause, .. }, _)) = why;
     let advice = if cause.kind() == io::ErrorKind::PermissionDenied { PRIVILEGE } else { "" };
     Error::NotKept { what: format!("{why}{advice}") }
 }
@@ -215,7 +217,7 @@ fn measure_steering(machine: &Machine, plan: &Plan) -> Result<()> {
     for Counted { interface, steering, marked, sent, unmarked } in &counted {
         outln!("{interface}: {steering}: {marked} of {sent} marked frames and {unmarked} of {FRAMES} others")?;
     }
-    match counted.iter().find(|counted| !counted.is_well()) {
+    match counted.iter().find(|counted| !counted.all_steered()) {
         None => Ok(()),
         Some(counted) => Err(Error::NotKept {
             what: format!(

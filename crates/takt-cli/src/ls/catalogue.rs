@@ -349,7 +349,9 @@ impl Pair {
         reasons.extend(of_network);
         let caution = match comparison {
             TypeComparison::Fit => None,
-            TypeComparison::FitWithCaution { what } => Some(format!("other implementations may refuse it: {what}")),
+            TypeComparison::CompatibleWithCaution { what } => {
+                Some(format!("other implementations may refuse it: {what}"))
+            }
             TypeComparison::Differ { why } => {
                 reasons.push(format!("their types differ: {why}"));
                 None
@@ -383,7 +385,7 @@ fn reasons(writer: &PublicationData, reader: &SubscriptionData) -> Vec<String> {
     }
     reasons.extend(check(writer, reader).iter().map(ToString::to_string));
     #[cfg(feature = "security")]
-    reasons.extend(super::secured::endpoints_apart(writer, reader));
+    reasons.extend(super::secured::incompatible_protection(writer, reader));
     reasons
 }
 
@@ -510,7 +512,8 @@ mod tests {
 
     #[test]
     fn pair_that_other_implementations_may_refuse_is_listed_with_the_reason() {
-        let caution = |_: &_, _: &_| TypeComparison::FitWithCaution { what: "member 'm': octet and uint8".into() };
+        let caution =
+            |_: &_, _: &_| TypeComparison::CompatibleWithCaution { what: "member 'm': octet and uint8".into() };
         let catalogue = Catalogue::new(0, &[], &[writer("a")], &[reader("a")], caution);
         let text = catalogue.display(false);
         assert!(

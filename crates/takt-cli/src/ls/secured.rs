@@ -54,7 +54,7 @@ pub fn refused(participant: &DomainParticipant) -> Result<Vec<Finding>> {
 }
 
 /// Returns why the protection of two endpoints keeps them from matching.
-pub fn endpoints_apart(writer: &PublicationData, reader: &SubscriptionData) -> Option<String> {
+pub fn incompatible_protection(writer: &PublicationData, reader: &SubscriptionData) -> Option<String> {
     let info = SecurityInfo::from(writer.security_info?);
     let differences = info.differences_of_endpoints(reader.security_info?.into(), ["the writer", "the reader"])?;
     Some(format!("their protection differs: {differences}"))
@@ -168,11 +168,11 @@ mod tests {
         let mask = |attributes| Some(SecurityInfo { attributes: VALID | attributes, plugin_attributes: VALID }.into());
         let writer = PublicationData { security_info: mask(1 << 4), ..Default::default() };
         let reader = SubscriptionData { security_info: mask(0), ..Default::default() };
-        let why = endpoints_apart(&writer, &reader);
+        let why = incompatible_protection(&writer, &reader);
         assert_eq!(
             why.as_deref(),
             Some("their protection differs: is_payload_protected on the side of the writer only")
         );
-        assert_eq!(endpoints_apart(&writer, &SubscriptionData::default()), None);
+        assert_eq!(incompatible_protection(&writer, &SubscriptionData::default()), None);
     }
 }

@@ -188,7 +188,7 @@ impl Run {
         let mut runtime = Runtime::listen(self.listen, self.identity()?, config).map_err(of_listener)?;
         let address = runtime.address().map_err(of_listener)?;
         if let Some(path) = &self.store {
-            runtime.keep_in(path).map_err(|error| Error::NotKept { what: error.to_string() })?;
+            runtime.use_store(path).map_err(|error| Error::NotKept { what: error.to_string() })?;
         }
         if let Some(cluster) = &self.cluster {
             let of_thread = |source| Error::Os { op: "start the thread of --cluster".to_owned(), source };

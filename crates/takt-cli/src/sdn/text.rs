@@ -278,7 +278,7 @@ pub fn explain(pair: &Pair) -> Result<()> {
     }
     if let Some(own) = &pair.protection {
         outln!("  protection  {}", protection(own))?;
-        for way in &own.second_ways {
+        for way in &own.backup_paths {
             outln!("  second path {}", way.iter().map(hop).collect::<Vec<String>>().join("; "))?;
         }
     }

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn error_becomes_a_finding_that_matters() {
+    fn error_becomes_an_error_finding() {
         let mut findings = Findings::new(0, 30);
         let mend = Mend::Command("takt security check keys".to_owned());
         assert_eq!(findings.keep(Ok(7), "why", &mend), Some(7));

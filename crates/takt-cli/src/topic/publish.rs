@@ -33,9 +33,9 @@ them. With --type or --idl the writer is created at once, and is replaced if it 
 OWNERSHIP is SHARED without --exclusive. It waits for a reader at the start and for acknowledgments at the end."#;
 
 /// Time that readers have to acknowledge the last samples.
-const LAST_WORDS: Duration = Duration::from_secs(10);
+const ACK_TIMEOUT: Duration = Duration::from_secs(10);
 /// The same time after a signal.
-const LAST_WORDS_STOPPED: Duration = Duration::from_millis(500);
+const ACK_TIMEOUT_STOPPED: Duration = Duration::from_millis(500);
 
 /// `takt pub`
 #[derive(Args, Clone, Debug)]
@@ -370,7 +370,7 @@ fn await_acknowledgments(writer: &DynamicDataWriter) -> Result<bool> {
             Err(DdsError::Timeout { .. }) => {}
             Err(error) => return Err(error.into()),
         }
-        let limit = if stopped() { LAST_WORDS_STOPPED } else { LAST_WORDS };
+        let limit = if stopped() { ACK_TIMEOUT_STOPPED } else { ACK_TIMEOUT };
         if begin.elapsed() >= limit {
             return Ok(false);
         }

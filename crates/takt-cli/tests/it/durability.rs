@@ -22,7 +22,7 @@ const ROUNDS: u32 = 5;
 const ROUNDS_LONG: u32 = 100;
 
 /// Maximum number of samples that the service has not stored yet.
-const UNKEPT_MAX: u32 = 16;
+const UNSTORED_MAX: u32 = 16;
 
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
 struct Count {
@@ -125,7 +125,7 @@ fn round(domain: u32, store: &Path, first: u32, lifetime: Duration, end: End) ->
     while killed_at.is_none_or(|at| Instant::now() < at) {
         assert!(Instant::now() < deadline, "the service keeps nothing from {first} on");
         // No sample is replaced before it is stored, and the service always has samples to store.
-        if next - durable < UNKEPT_MAX {
+        if next - durable < UNSTORED_MAX {
             writer.write(&Count { value: next, bytes: vec![next as u8; 40] }).expect("old samples make room");
             next += 1;
         }
@@ -210,7 +210,7 @@ fn service_restarted_under_load_keeps_and_serves_each_sample_once() {
         let (begin, mut ends_at) = (durable, None);
         until("a service that keeps what is written", || {
             // No sample is replaced before it is stored.
-            if next - durable < UNKEPT_MAX {
+            if next - durable < UNSTORED_MAX {
                 writer.write(&Count { value: next, bytes: vec![next as u8; 40] }).expect("old samples make room");
                 next += 1;
             }

@@ -30,7 +30,13 @@ pub(super) struct Block {
 
 impl Profile {
     pub(super) fn new(library: &str, name: &str) -> Self {
-        Self { library_name: library.to_owned(), name: name.to_owned(), base: None, is_default: false, blocks: Vec::new() }
+        Self {
+            library_name: library.to_owned(),
+            name: name.to_owned(),
+            base: None,
+            is_default: false,
+            blocks: Vec::new(),
+        }
     }
 
     /// Adds an empty block and returns it.

@@ -162,7 +162,7 @@ impl Measurements {
     }
 
     /// Returns the time of a stage that executes these jobs.
-    pub(super) fn of_stage(
+    pub(super) fn stage_time(
         &self,
         executor: &str,
         priority: i32,
@@ -180,7 +180,7 @@ impl Measurements {
     }
 
     /// Returns the time of a stage for sealing and opening in one job.
-    pub(super) fn of_protection(
+    pub(super) fn protection_time(
         &self,
         executor: &str,
         protected: &[Protected<'_>],
@@ -265,7 +265,11 @@ impl Measurements {
     ///
     /// # Errors
     /// Such a class has a priority for which a flow with a bound would wait.
-    pub(super) fn add_the_rest(&self, system: &mut System, measured: &mut Vec<MeasuredTime>) -> Result<(), String> {
+    pub(super) fn add_background_jobs(
+        &self,
+        system: &mut System,
+        measured: &mut Vec<MeasuredTime>,
+    ) -> Result<(), String> {
         for accounts in &self.accounts {
             let executor = &accounts.executor;
             let Some(resource) = system.resources.iter().position(|resource| resource.name == *executor) else {

@@ -221,7 +221,7 @@ pub(super) fn describe(file: File, measurements: &Measurements) -> Result<Descri
         resource.lock_ns = lock.unwrap_or_else(|| measurements.lock_ns(&resource.name, priorities));
         let piece_ns = normal
             .unwrap_or_else(|| measurements.normal_ns(&resource.name).max(longest_normal(&flows, &measured, place)));
-        let period_ns = Priority::REST_PERIOD.as_nanos() as u64;
+        let period_ns = Priority::NORMAL_SERVER_PERIOD.as_nanos() as u64;
         let server = Server { priority: Priority::NORMAL.get(), period_ns, piece_ns };
         resource.server = (piece_ns > 0).then_some(server);
     }
@@ -329,7 +329,7 @@ impl Maker<'_> {
         let (piece_ns, pieces) = match (speed, entry.time, entry.sample, &entry.measured) {
             (None, declared, None, Some(jobs)) => {
                 let place = (self.flows.len(), at);
-                let measured = self.measurements.of_stage(on, *priority, jobs.names(), place)?;
+                let measured = self.measurements.stage_time(on, *priority, jobs.names(), place)?;
                 let piece_ns = measured.time_ns().max(declared.unwrap_or(0));
                 self.measured.push(measured);
                 (piece_ns, entry.pieces.unwrap_or(1))
@@ -364,7 +364,7 @@ impl Maker<'_> {
         if entry.measured.is_some() {
             return Err(format!("on executor {on:?}: measured times already include seal and open"));
         }
-        let time = self.measurements.of_protection(on, &protected, (self.flows.len(), at))?;
+        let time = self.measurements.protection_time(on, &protected, (self.flows.len(), at))?;
         let time_ns = time.time_ns();
         self.protected.push(time);
         Ok(time_ns)

@@ -114,7 +114,7 @@ impl SystemFile {
         let measurements = Measurements::new(accounts, margin).map_err(refuse)?.with_protection(protection);
         let described = description::describe(file, &measurements).map_err(refuse)?;
         let Described { mut system, mut measured, topics, networks, executors } = described;
-        measurements.add_the_rest(&mut system, &mut measured).map_err(refuse)?;
+        measurements.add_background_jobs(&mut system, &mut measured).map_err(refuse)?;
         Ok(Self { source: source.to_owned(), system, measured, topics, networks, executors })
     }
 
@@ -152,7 +152,7 @@ impl SystemFile {
     pub fn not_kept(&self, certificate: &Certificate) -> Option<String> {
         let flows = &self.system.flows;
         let late: Vec<_> = certificate.violations().map(|at| flows[at].name.as_str()).collect();
-        let misfit = match advice::first_misfit(&self.system) {
+        let misfit = match advice::first_infeasible_flow(&self.system) {
             Ok(Some(at)) => format!("; {} is the first that is infeasible with those before it", flows[at].name),
             Ok(None) | Err(_) => String::new(),
         };
@@ -179,9 +179,9 @@ impl SystemFile {
                 };
                 HostStage::new(name, claims[at].response_ns.saturating_add(stage.delay_ns))
             };
-            let is_here = own.stages[part.clone()].iter().any(|stage| stage.resource == executor);
+            let is_on_this_host = own.stages[part.clone()].iter().any(|stage| stage.resource == executor);
             let period_ns = own.arrivals.map_or(0, |arrivals| arrivals.period_ns);
-            is_here.then(|| HostStages {
+            is_on_this_host.then(|| HostStages {
                 period_ns,
                 jitter_ns,
                 flow: own.name.clone(),

@@ -47,7 +47,7 @@ const GRAIN: usize = 64;
 const CLASSES: usize = 4 * 32;
 const NONE: u32 = u32::MAX;
 /// Capacity of the table of loans when the first one arrives; more make it grow.
-const LENT_AT_FIRST: usize = 1024;
+const LOANS_INITIAL: usize = 1024;
 /// Class number of a loaned payload.
 const LENT: u8 = u8::MAX;
 /// Class number of a block within another one, with which it is released.
@@ -99,7 +99,7 @@ pub(crate) struct PayloadPool {
     used_bytes: usize,
     /// Loaned payloads.
     lent: Vec<Option<Lent>>,
-    free_lent: Vec<u32>,
+    free_loans: Vec<u32>,
     /// Copy of the loaned payload that was read last.
     copy: Vec<u8>,
 }
@@ -152,7 +152,7 @@ impl PayloadPool {
             class_min: class_of(size.payload_len).0,
             used_bytes: 0,
             lent: Vec::new(),
-            free_lent: Vec::new(),
+            free_loans: Vec::new(),
             copy: Vec::new(),
         }
     }
@@ -169,8 +169,8 @@ impl PayloadPool {
 
     /// Returns the octets that a block takes.
     pub(crate) fn bytes_of(&self, piece: PayloadRef) -> usize {
-        let is_here = piece.len > 0 && piece.class < WITHIN;
-        if is_here { self.size_of(usize::from(piece.class)) } else { 0 }
+        let is_on_this_host = piece.len > 0 && piece.class < WITHIN;
+        if is_on_this_host { self.size_of(usize::from(piece.class)) } else { 0 }
     }
 
     #[cfg(test)]
@@ -191,16 +191,16 @@ impl PayloadPool {
     /// Allocates a block of `len` bytes with arbitrary content; `None` if no contiguous free range
     /// suffices. May merge all free blocks.
     pub(crate) fn allocate(&mut self, len: usize) -> Option<PayloadRef> {
-        let piece = self.allocate_at_once(len);
+        let piece = self.allocate_without_coalescing(len);
         if piece.is_some() || self.joins {
             return piece;
         }
-        self.join_all();
-        self.allocate_at_once(len)
+        self.coalesce_all();
+        self.allocate_without_coalescing(len)
     }
 
     /// As [`Self::allocate`], without merging.
-    pub(crate) fn allocate_at_once(&mut self, len: usize) -> Option<PayloadRef> {
+    pub(crate) fn allocate_without_coalescing(&mut self, len: usize) -> Option<PayloadRef> {
         if len == 0 {
             return Some(PayloadRef::EMPTY);
         }
@@ -244,7 +244,7 @@ impl PayloadPool {
     }
 
     /// Enables merging, and merges all adjacent free blocks.
-    fn join_all(&mut self) {
+    fn coalesce_all(&mut self) {
         self.joins = true;
         self.steps += core::mem::take(&mut self.unjoined);
         let unjoined = core::mem::replace(&mut self.free, [NONE; CLASSES]);
@@ -275,7 +275,7 @@ impl PayloadPool {
     }
 
     /// Resets the pool to one free block when nothing is in use.
-    fn make_whole(&mut self) {
+    fn reset_if_empty(&mut self) {
         (self.fresh, self.unjoined) = (0, 0);
         (self.joins, self.has_free) = (false, 0);
         self.free = [NONE; CLASSES];
@@ -404,7 +404,7 @@ impl PayloadPool {
         }
         if piece.class == LENT {
             self.lent[piece.offset as usize] = None;
-            return self.free_lent.push(piece.offset);
+            return self.free_loans.push(piece.offset);
         }
         let (class, start) = (usize::from(piece.class), piece.offset as usize * GRAIN);
         let size = self.size_of(class);
@@ -414,22 +414,22 @@ impl PayloadPool {
             true => self.join(start, size),
         }
         if self.used_bytes == 0 && (self.joins || self.fresh > self.memory.len() / 2) {
-            self.make_whole();
+            self.reset_if_empty();
         }
     }
 
     /// Keeps the loan of a payload until the block is released.
     pub(crate) fn adopt(&mut self, lent: Lent) -> PayloadRef {
         let len = lent.piece().len;
-        let offset = match self.free_lent.pop() {
+        let offset = match self.free_loans.pop() {
             Some(offset) => {
                 self.lent[offset as usize] = Some(lent);
                 offset
             }
             None => {
                 if self.lent.len() == self.lent.capacity() {
-                    self.lent.reserve_exact(self.lent.len().max(LENT_AT_FIRST));
-                    self.free_lent.reserve_exact(self.lent.capacity());
+                    self.lent.reserve_exact(self.lent.len().max(LOANS_INITIAL));
+                    self.free_loans.reserve_exact(self.lent.capacity());
                 }
                 self.lent.push(Some(lent));
                 (self.lent.len() - 1) as u32

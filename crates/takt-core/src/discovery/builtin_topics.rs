@@ -189,7 +189,7 @@ impl Participant {
     }
 
     /// Removes a deleted reader. Returns whether it was a reader of a builtin topic.
-    pub(crate) fn forget_builtin_reader(&mut self, index: u32) -> bool {
+    pub(crate) fn remove_builtin_reader(&mut self, index: u32) -> bool {
         let known = self.builtin_topics.readers.iter().position(|(_, reader)| *reader == index);
         let Some(place) = known else { return false };
         self.builtin_topics.readers.swap_remove(place);
@@ -253,7 +253,7 @@ impl Participant {
     }
 
     /// Shows a participant that was discovered or changed its announcement.
-    pub(super) fn show_participant(&mut self, now: Instant, index: u32) {
+    pub(super) fn present_participant(&mut self, now: Instant, index: u32) {
         if !self.builtin_topics.has_reader(BuiltinTopic::Participant) {
             return;
         }
@@ -265,47 +265,47 @@ impl Participant {
     }
 
     /// Shows the departure of a participant.
-    pub(super) fn hide_participant(&mut self, now: Instant, remote: &Remote, departure: Departure) {
+    pub(super) fn withdraw_participant(&mut self, now: Instant, remote: &Remote, departure: Departure) {
         self.tell(now, &Change::of(BuiltinTopic::Participant, remote.data.guid, departure.change(), &[]));
     }
 
     /// Shows a remote writer that was discovered or changed its policies.
-    pub(super) fn show_publication(&mut self, now: Instant, data: &PublicationData) {
+    pub(super) fn present_publication(&mut self, now: Instant, data: &PublicationData) {
         let (publication, topic) = (BuiltinTopic::Publication, BuiltinTopic::Topic);
         if !self.builtin_topics.has_reader(publication) && !self.builtin_topics.has_reader(topic) {
             return;
         }
         let payload = data.to_bytes();
         self.tell(now, &Change::of(publication, data.guid, ChangeKind::Alive, &payload));
-        self.show_topic(now, &data.topic_name, &data.type_name, true, &payload);
+        self.present_topic(now, &data.topic_name, &data.type_name, true, &payload);
     }
 
     /// Shows a remote reader that was discovered or changed its policies.
-    pub(super) fn show_subscription(&mut self, now: Instant, data: &SubscriptionData) {
+    pub(super) fn present_subscription(&mut self, now: Instant, data: &SubscriptionData) {
         let (subscription, topic) = (BuiltinTopic::Subscription, BuiltinTopic::Topic);
         if !self.builtin_topics.has_reader(subscription) && !self.builtin_topics.has_reader(topic) {
             return;
         }
         let payload = data.to_bytes();
         self.tell(now, &Change::of(subscription, data.guid, ChangeKind::Alive, &payload));
-        self.show_topic(now, &data.topic_name, &data.type_name, false, &payload);
+        self.present_topic(now, &data.topic_name, &data.type_name, false, &payload);
     }
 
     /// Shows the departure of a remote writer.
-    pub(super) fn hide_publication(&mut self, now: Instant, data: &PublicationData, departure: Departure) {
+    pub(super) fn withdraw_publication(&mut self, now: Instant, data: &PublicationData, departure: Departure) {
         self.tell(now, &Change::of(BuiltinTopic::Publication, data.guid, departure.change(), &[]));
-        self.hide_topic(now, &data.topic_name, &data.type_name, departure);
+        self.withdraw_topic(now, &data.topic_name, &data.type_name, departure);
     }
 
     /// Shows the departure of a remote reader.
-    pub(super) fn hide_subscription(&mut self, now: Instant, data: &SubscriptionData, departure: Departure) {
+    pub(super) fn withdraw_subscription(&mut self, now: Instant, data: &SubscriptionData, departure: Departure) {
         self.tell(now, &Change::of(BuiltinTopic::Subscription, data.guid, departure.change(), &[]));
-        self.hide_topic(now, &data.topic_name, &data.type_name, departure);
+        self.withdraw_topic(now, &data.topic_name, &data.type_name, departure);
     }
 
     /// Adds an endpoint to its topic. The topic is shown for the first endpoint and for the first
     /// writer.
-    fn show_topic(&mut self, now: Instant, topic_name: &str, type_name: &str, is_writer: bool, payload: &[u8]) {
+    fn present_topic(&mut self, now: Instant, topic_name: &str, type_name: &str, is_writer: bool, payload: &[u8]) {
         if !self.builtin_topics.has_reader(BuiltinTopic::Topic) {
             return;
         }
@@ -319,7 +319,7 @@ impl Participant {
     }
 
     /// Removes an endpoint from its topic.
-    pub(super) fn hide_topic(&mut self, now: Instant, topic_name: &str, type_name: &str, departure: Departure) {
+    pub(super) fn withdraw_topic(&mut self, now: Instant, topic_name: &str, type_name: &str, departure: Departure) {
         if !self.builtin_topics.has_reader(BuiltinTopic::Topic) {
             return;
         }

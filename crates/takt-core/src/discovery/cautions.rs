@@ -72,7 +72,7 @@ impl Participant {
 
     fn presentation_cautions(&self) -> impl Iterator<Item = Caution> {
         let lacking = |reader: &Reader| {
-            let lack = |proxy: &WriterProxy| Some((proxy.guid, proxy.group_lack?));
+            let lack = |proxy: &WriterProxy| Some((proxy.guid, proxy.missing_group_info?));
             let (local, topic_name) = (reader.data.guid, reader.data.topic_name.clone());
             let remotes: Vec<_> = reader.proxies.iter().filter_map(|(_, proxy)| lack(proxy)).collect();
             remotes.into_iter().map(move |(remote, lack)| (local, remote, lack, topic_name.clone()))

@@ -11,7 +11,7 @@
 //! number, and so proves that it receives the channel. The writer continues above the last probe,
 //! so no number is ambiguous.
 //!
-//! Probes are sent only while a writer would use the channel, in rounds of up to [`QUESTIONS_MAX`].
+//! Probes are sent only while a writer would use the channel, in rounds of up to [`PROBES_MAX`].
 //! Rounds are [`REST`] apart, and earlier if a reader misses a sample sent there. All listeners
 //! answer each probe, so without traffic there is only one round every [`QUIET`]; the next sample
 //! starts another. A participant that answers no probe of a round is assumed not to receive
@@ -22,7 +22,7 @@
 //! Not supported: IPv6 groups, and groups that endpoints announce for themselves.
 
 use super::{PARTICIPANT_MESSAGES, Remote};
-use crate::channel::{CHANNELS_MAX, Channel, ChannelSet, Hearing, Phase, QUESTIONS_MAX};
+use crate::channel::{Channel, Hearing, MULTICAST_GROUPS_MAX, MulticastSet, PROBES_MAX, Phase};
 use crate::context::Job;
 use crate::participant::Participant;
 use crate::time::Instant;
@@ -51,16 +51,16 @@ const QUIET: Duration = Duration::from_secs(64);
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ears {
     /// Channels that the participant announces.
-    announced: ChannelSet,
-    proven: ChannelSet,
-    deaf: ChannelSet,
+    announced: MulticastSet,
+    proven: MulticastSet,
+    deaf: MulticastSet,
     /// Channels of which it answered a probe in the current round.
-    answered: ChannelSet,
+    answered: MulticastSet,
 }
 
 impl Participant {
     /// Registers the channels: each IPv4 group of this participant on each interface.
-    pub(crate) fn open_channels(&mut self) {
+    pub(crate) fn open_multicast_groups(&mut self) {
         for channel in self.ctx.channels.list.drain(..) {
             self.ctx.timers.release(channel.timer);
         }
@@ -69,9 +69,9 @@ impl Participant {
         }
         let groups = self.locators.default_multicast.iter().filter(|group| group.kind == Locator::KIND_UDP_V4);
         for group in groups {
-            for (address, max_message) in self.reachability.exits_v4() {
+            for (address, max_message) in self.reachability.interface_addresses_v4() {
                 let channel = self.ctx.channels.list.len();
-                if channel == CHANNELS_MAX {
+                if channel == MULTICAST_GROUPS_MAX {
                     return;
                 }
                 let timer = self.ctx.timers.register(TimerKind::Ask { channel });
@@ -82,7 +82,7 @@ impl Participant {
                     deaf: 0,
                     timer,
                     phase: Phase::Idle,
-                    questions: [SequenceNumber::ZERO; QUESTIONS_MAX],
+                    questions: [SequenceNumber::ZERO; PROBES_MAX],
                     asked: 0,
                     in_use: false,
                 });
@@ -91,27 +91,27 @@ impl Participant {
     }
 
     /// Resets all channels after a change of the interfaces.
-    pub(super) fn reopen_channels(&mut self) {
+    pub(super) fn reset_multicast_groups(&mut self) {
         if self.ctx.channels.list.is_empty() && self.locators.default_multicast.is_empty() {
             return;
         }
-        self.open_channels();
+        self.open_multicast_groups();
         let known: Vec<u32> = self.remotes.iter().map(|(index, _)| index).collect();
         for index in known {
             self.ctx.work.unit();
             let Some(remote) = self.remotes.get_mut(index) else { continue };
             remote.ears = Ears::default();
             let prefix = remote.prefix;
-            self.look_for_channels(index);
+            self.update_multicast_groups(index);
             self.follow(prefix);
         }
     }
 
     /// Updates the channels that a participant listens to, after it was validated, moved or changed
     /// its announcement.
-    pub(super) fn look_for_channels(&mut self, index: u32) {
+    pub(super) fn update_multicast_groups(&mut self, index: u32) {
         let Some(remote) = self.remotes.get(index) else { return };
-        let announced = if remote.is_on_probation() { 0 } else { self.announced_channels(remote) };
+        let announced = if remote.is_on_probation() { 0 } else { self.announced_multicast_groups(remote) };
         let (prefix, before) = (remote.prefix, remote.ears);
         if announced == before.announced {
             return;
@@ -124,19 +124,19 @@ impl Participant {
     }
 
     /// Removes a departed participant from its channels.
-    pub(super) fn leave_channels(&mut self, remote: &Remote) {
+    pub(super) fn leave_multicast_groups(&mut self, remote: &Remote) {
         self.count_listener(&remote.ears, 0);
     }
 
-    fn count_listener(&mut self, before: &Ears, announced: ChannelSet) {
+    fn count_listener(&mut self, before: &Ears, announced: MulticastSet) {
         for (at, channel) in self.ctx.channels.list.iter_mut().enumerate() {
-            let is_in = |set: ChannelSet| usize::from(set >> at & 1);
+            let is_in = |set: MulticastSet| usize::from(set >> at & 1);
             channel.listeners = channel.listeners + is_in(announced) - is_in(before.announced);
             channel.deaf -= is_in(before.deaf).min(channel.deaf);
         }
     }
 
-    fn announced_channels(&self, remote: &Remote) -> ChannelSet {
+    fn announced_multicast_groups(&self, remote: &Remote) -> MulticastSet {
         let mut announced = 0;
         for (at, channel) in self.ctx.channels.list.iter().enumerate() {
             let is_group = |locator: &Locator| {
@@ -144,7 +144,8 @@ impl Participant {
             };
             let Some(exit) = channel.locator.interface().map(IpAddr::V4) else { continue };
             let mut addresses = remote.data.default_unicast.iter().chain(&remote.data.metatraffic_unicast);
-            let is_there = |locator: &Locator| self.reachability.is_beside(exit, locator, &remote.metatraffic.locator);
+            let is_there =
+                |locator: &Locator| self.reachability.is_on_interface(exit, locator, &remote.metatraffic.locator);
             if remote.data.default_multicast.iter().any(is_group) && addresses.any(is_there) {
                 announced |= 1 << at;
             }
@@ -155,7 +156,7 @@ impl Participant {
     /// Returns the channels of a reader that is reached by `path`. Data use the channels of its
     /// participant unless the reader has locators of its own. Paths other than UDP use no channel,
     /// because data would arrive twice.
-    pub(super) fn hearing_of(&self, prefix: GuidPrefix, has_own_locators: bool, path: &Path) -> Hearing {
+    pub(super) fn multicast_reachability_of(&self, prefix: GuidPrefix, has_own_locators: bool, path: &Path) -> Hearing {
         // Local readers use no channel: the participant ignores its own multicast datagrams.
         let remote = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get(index));
         let Some(Remote { ears, .. }) = remote else { return Hearing::default() };
@@ -169,42 +170,42 @@ impl Participant {
 
     /// Builds the next probe of a channel. Looks at each remote participant for the first probe of
     /// a round.
-    pub(crate) fn transmit_question(&mut self, now: Instant, at: usize, frame: &mut [u8]) -> Option<usize> {
+    pub(crate) fn transmit_multicast_probe(&mut self, now: Instant, at: usize, frame: &mut [u8]) -> Option<usize> {
         let channel = self.ctx.channels.list.get_mut(at).filter(|channel| channel.phase == Phase::Queued)?;
         if channel.asked == 0 {
             self.ctx.work.steps(self.remotes.len());
             self.remotes.iter_mut().for_each(|(_, remote)| remote.ears.answered &= !(1 << at));
             channel.in_use = false;
         }
-        let (number, builder) = self.build_question(frame)?;
+        let (number, builder) = self.build_probe(frame)?;
         let len = builder.len();
         let channel = self.ctx.channels.list.get_mut(at)?;
         channel.questions[channel.asked] = number;
         self.ctx.timers.arm(channel.timer, now.after(PATIENCE * (1 << channel.asked)));
         channel.asked += 1;
         channel.phase = Phase::Asking;
-        self.ctx.counters.multicast_questions_sent += 1;
+        self.ctx.counters.multicast_probes_sent += 1;
         self.destinations.push(channel.locator);
         Some(len)
     }
 
     /// Builds a probe: its sequence number, and the message.
-    fn build_question<'a>(&mut self, frame: &'a mut [u8]) -> Option<(SequenceNumber, MessageBuilder<'a>)> {
+    fn build_probe<'a>(&mut self, frame: &'a mut [u8]) -> Option<(SequenceNumber, MessageBuilder<'a>)> {
         let writer = self.writers.get_mut(PARTICIPANT_MESSAGES)?;
-        let last = self.ctx.channels.last_question.max(writer.history.last_sn());
+        let last = self.ctx.channels.last_probe.max(writer.history.last_sn());
         // The acknowledgement of all written samples has the number in between.
         let number = last.next().next();
         let question = writer.challenge(EntityId::UNKNOWN, number);
         let mut builder = MessageBuilder::new(frame, &self.header).ok()?;
         builder.heartbeat(&question).ok()?;
-        self.ctx.channels.last_question = number;
+        self.ctx.channels.last_probe = number;
         Some((number, builder))
     }
 
     /// Builds the next probe of a writer to best-effort readers, sent by the path of its samples.
-    pub(crate) fn transmit_writer_question(&mut self, now: Instant, index: u32, frame: &mut [u8]) -> Option<usize> {
-        self.writers.get_mut(index)?.takes_question().then_some(())?;
-        let (number, mut builder) = self.build_question(frame)?;
+    pub(crate) fn transmit_writer_probe(&mut self, now: Instant, index: u32, frame: &mut [u8]) -> Option<usize> {
+        self.writers.get_mut(index)?.take_queued_probe().then_some(())?;
+        let (number, mut builder) = self.build_probe(frame)?;
         let writer = self.writers.get_mut(index)?;
         let len = writer.ask(now, number, &mut self.ctx, &mut self.destinations);
         if let Some(more) = len.checked_sub(builder.len() + SUBMESSAGE_HEADER_LEN) {
@@ -235,31 +236,31 @@ impl Participant {
 
     /// Handles the timer of a channel: ends the wait for answers to a probe, or starts another
     /// round. Looks at each remote participant, writer and match.
-    pub(crate) fn handle_ask_timeout(&mut self, now: Instant, at: usize) {
+    pub(crate) fn handle_multicast_probe_timeout(&mut self, now: Instant, at: usize) {
         let Some(channel) = self.ctx.channels.list.get(at) else { return };
         let (phase, asked, in_use) = (channel.phase, channel.asked, channel.in_use);
         self.ctx.work.steps(2 * self.remotes.len() + self.writers.len());
-        let is_wanted = self.writers.iter().any(|(_, writer)| writer.wanted_channels() & (1 << at) != 0);
+        let is_wanted = self.writers.iter().any(|(_, writer)| writer.wanted_multicast_groups() & (1 << at) != 0);
         match phase {
-            _ if !is_wanted => self.close_ears(at),
+            _ if !is_wanted => self.reset_probes(at),
             Phase::Idle | Phase::Queued => {}
-            Phase::Resting if !in_use && !self.has_strangers(at) => self.be_quiet(now, at),
+            Phase::Resting if !in_use && !self.has_unprobed_listeners(at) => self.enter_dormant_phase(now, at),
             Phase::Resting | Phase::Quiet => self.ask(at, 0),
-            Phase::Asking => self.judge_answers(now, at, asked),
+            Phase::Asking => self.evaluate_probe_answers(now, at, asked),
         }
     }
 
-    fn judge_answers(&mut self, now: Instant, at: usize, asked: usize) {
-        let bit: ChannelSet = 1 << at;
+    fn evaluate_probe_answers(&mut self, now: Instant, at: usize, asked: usize) {
+        let bit: MulticastSet = 1 << at;
         let (mut waits, mut is_news, mut deaf) = (false, false, 0);
         for (_, Remote { ears, .. }) in self.remotes.iter_mut().filter(|(_, remote)| remote.ears.announced & bit != 0) {
             let before = (ears.proven & bit, ears.deaf & bit);
             if ears.answered & bit != 0 {
                 (ears.proven, ears.deaf) = (ears.proven | bit, ears.deaf & !bit);
-            } else if asked < QUESTIONS_MAX && ears.deaf & bit == 0 {
+            } else if asked < PROBES_MAX && ears.deaf & bit == 0 {
                 waits = true;
             } else {
-                self.ctx.counters.multicast_deaf_participants += u64::from(ears.deaf & bit == 0);
+                self.ctx.counters.participants_unreachable_by_multicast += u64::from(ears.deaf & bit == 0);
                 (ears.proven, ears.deaf) = (ears.proven & !bit, ears.deaf | bit);
             }
             deaf += usize::from(ears.deaf & bit != 0);
@@ -273,7 +274,7 @@ impl Participant {
             false => self.rest(now, at),
         }
         if is_news {
-            self.tell_writers();
+            self.notify_writers();
         }
     }
 
@@ -293,12 +294,12 @@ impl Participant {
 
     /// Reports whether a listener of a channel has neither answered nor been found unreachable.
     /// Looks at each remote participant.
-    fn has_strangers(&self, at: usize) -> bool {
-        let is_stranger = |ears: &Ears| ears.announced & !ears.proven & !ears.deaf & 1 << at != 0;
-        self.remotes.iter().any(|(_, remote)| is_stranger(&remote.ears))
+    fn has_unprobed_listeners(&self, at: usize) -> bool {
+        let lacks_heartbeat = |ears: &Ears| ears.announced & !ears.proven & !ears.deaf & 1 << at != 0;
+        self.remotes.iter().any(|(_, remote)| lacks_heartbeat(&remote.ears))
     }
 
-    fn be_quiet(&mut self, now: Instant, at: usize) {
+    fn enter_dormant_phase(&mut self, now: Instant, at: usize) {
         if let Some(channel) = self.ctx.channels.list.get_mut(at) {
             channel.phase = Phase::Quiet;
             self.ctx.timers.arm(channel.timer, now.after(QUIET - REST));
@@ -306,18 +307,18 @@ impl Participant {
     }
 
     /// Resets the probe results of a channel that no writer wants.
-    fn close_ears(&mut self, at: usize) {
+    fn reset_probes(&mut self, at: usize) {
         if let Some(channel) = self.ctx.channels.list.get_mut(at) {
             (channel.phase, channel.asked, channel.deaf) = (Phase::Idle, 0, 0);
         }
         for (_, Remote { ears, .. }) in self.remotes.iter_mut() {
             (ears.proven, ears.deaf) = (ears.proven & !(1 << at), ears.deaf & !(1 << at));
         }
-        self.tell_writers();
+        self.notify_writers();
     }
 
     /// Notifies the writers that the reachable channels have changed.
-    fn tell_writers(&mut self) {
+    fn notify_writers(&mut self) {
         let Self { writers, remotes, remote_by_prefix, ctx, .. } = self;
         let ears_of = |prefix: GuidPrefix| {
             let remote = remote_by_prefix.get(&prefix).and_then(|&index| remotes.get(index));

@@ -80,7 +80,7 @@ impl Participant {
             return self.remove_participant(now, guid.prefix, departure);
         }
         let topic_name = self.publications.get(&guid).map(|data| data.topic_name.clone());
-        self.lose_publication(now, guid);
+        self.handle_deleted_publication(now, guid);
         let sedp = self.sedp_of_publications(topic_name.as_deref().unwrap_or_default());
         self.abandon(sedp, InstanceHandle(guid.to_bytes()));
     }

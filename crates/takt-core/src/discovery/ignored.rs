@@ -94,13 +94,13 @@ impl Participant {
 
     fn drop_publication(&mut self, now: Instant, guid: Guid) {
         if let Some(data) = self.remove_publication(now, guid) {
-            self.hide_publication(now, &data, Departure::Farewell);
+            self.withdraw_publication(now, &data, Departure::Farewell);
         }
     }
 
     fn drop_subscription(&mut self, now: Instant, guid: Guid) {
         if let Some(data) = self.remove_subscription(guid) {
-            self.hide_subscription(now, &data, Departure::Farewell);
+            self.withdraw_subscription(now, &data, Departure::Farewell);
         }
     }
 }

@@ -24,7 +24,7 @@ use takt_wire::{EntityId, Guid, GuidPrefix};
 /// Number of assertions within one lease, so that two may be lost.
 const ASSERTIONS_PER_LEASE: u32 = 3;
 /// Least time between assertions, however short the lease.
-const LEAST_PERIOD: Duration = Duration::from_millis(5);
+const PERIOD_MIN: Duration = Duration::from_millis(5);
 
 /// State of the assertions of the participant's writers.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl Participant {
             let of_kind = of_writers.filter(move |liveliness| liveliness.kind == kind);
             of_kind.filter_map(|liveliness| liveliness.lease_duration.as_nanos())
         };
-        let period_of = |shortest: u64| (Duration::from_nanos(shortest) / ASSERTIONS_PER_LEASE).max(LEAST_PERIOD);
+        let period_of = |shortest: u64| (Duration::from_nanos(shortest) / ASSERTIONS_PER_LEASE).max(PERIOD_MIN);
         self.assertion.is_manual_shared = leases(LivelinessKind::ManualByParticipant).count() > 1;
         self.assertion.manual_period = leases(LivelinessKind::ManualByParticipant).min().map(period_of);
         let period = leases(LivelinessKind::Automatic).min().map(period_of);
@@ -127,12 +127,12 @@ impl Participant {
         key_hash[12..].copy_from_slice(&wire_kind);
         self.ctx.work.steps(self.writers.len());
         let of_kind = |writer: &&Writer| !writer.entity_id.is_builtin() && writer.data.qos.liveliness.kind == kind;
-        let (mut is_secure, mut is_bare) = (false, self.ctx.security.is_none());
+        let (mut is_secure, mut is_unprotected) = (false, self.ctx.security.is_none());
         for writer in self.writers.iter().map(|(_, writer)| writer).filter(of_kind) {
             is_secure |= writer.protection.liveliness;
-            is_bare |= !writer.protection.liveliness;
+            is_unprotected |= !writer.protection.liveliness;
         }
-        for (_, index) in [(is_bare, PARTICIPANT_MESSAGES), (is_secure, PARTICIPANT_MESSAGES_SECURE)]
+        for (_, index) in [(is_unprotected, PARTICIPANT_MESSAGES), (is_secure, PARTICIPANT_MESSAGES_SECURE)]
             .into_iter()
             .filter(|(is_due, _)| *is_due)
         {

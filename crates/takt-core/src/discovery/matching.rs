@@ -8,7 +8,7 @@ use crate::channel::Hearing;
 use crate::event::Event;
 use crate::locator_kinds::LocatorKinds;
 use crate::participant::{Participant, is_durability_service};
-use crate::presentation::announced_lack;
+use crate::presentation::missing_group_info;
 use crate::reader::WriterTraits;
 use crate::time::Instant;
 use crate::writer::{Path, ReaderTraits};
@@ -25,7 +25,7 @@ use takt_wire::{Guid, GuidPrefix, Locator, VendorId};
 const UNREACHABLE_MAX: usize = 1024;
 
 /// Message size in octets that every path supports.
-const LEAST_MESSAGE: usize = 548;
+const MESSAGE_LEN_MIN: usize = 548;
 
 /// Reason for which a local and a remote endpoint of one topic are not matched.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -198,7 +198,7 @@ impl Participant {
             announced.iter().filter(|locator| kinds.has(locator)).copied().collect()
         };
         let path = if prefix == self.header.prefix {
-            let shortcut = self.shortcut_home();
+            let shortcut = self.own_shared_memory_path();
             let default = &self.locators.default_unicast;
             let source = default.first().copied().unwrap_or(Locator::INVALID);
             let all = if unicast.is_empty() { default } else { unicast };
@@ -211,7 +211,7 @@ impl Participant {
             }
             let path = self.reachability.choose(announced, source, &mut refused);
             // Without any interface the own participant is still known.
-            Some(path.unwrap_or(Path { locator: Locator::INVALID, max_message: LEAST_MESSAGE }))
+            Some(path.unwrap_or(Path { locator: Locator::INVALID, max_message: MESSAGE_LEN_MIN }))
         } else {
             let remote = self.remotes.get(*self.remote_by_prefix.get(&prefix)?)?;
             let announced = &of_kinds(if unicast.is_empty() { &remote.data.default_unicast } else { unicast })[..];
@@ -221,7 +221,7 @@ impl Participant {
             if remote.metatraffic.locator.is_tcp() {
                 return kinds.has(&remote.metatraffic.locator).then_some(remote.metatraffic);
             }
-            let proven = |locator: &&Locator| self.reachability.is_proven_by(&remote.metatraffic.locator, locator);
+            let proven = |locator: &&Locator| self.reachability.is_validated_by(&remote.metatraffic.locator, locator);
             let near: Vec<_> = announced.iter().filter(proven).copied().collect();
             if near.is_empty() {
                 refused += announced.iter().filter(|locator| !is_memory(locator)).count() as u64;
@@ -356,7 +356,8 @@ impl Participant {
         let (local, kinds) = (writer.data.guid, writer.kinds);
         let path = self.path_to(subscription.guid.prefix, &subscription.unicast, kinds);
         let vendor = self.vendor_of(subscription.guid.prefix);
-        let hearing = |path| self.hearing_of(subscription.guid.prefix, has_own_locators(subscription), path);
+        let hearing =
+            |path| self.multicast_reachability_of(subscription.guid.prefix, has_own_locators(subscription), path);
         let hearing = path.as_ref().map_or_else(Hearing::default, hearing);
         let Some(writer) = self.writers.get_mut(index) else { return };
         match (reason, path) {
@@ -379,7 +380,7 @@ impl Participant {
                 let readers = writer.proxies.len();
                 self.destinations.reserve(readers.saturating_sub(self.destinations.len()));
                 self.count_match_once_known(now, index, subscription.guid);
-                self.lift_refusal(local, subscription.guid);
+                self.remove_refusal(local, subscription.guid);
                 self.begin_exchange(subscription.guid.prefix);
                 self.secure_pair(now, entity_id, subscription.guid);
             }
@@ -407,7 +408,7 @@ impl Participant {
                     }
                     RefusalReason::Partition { .. } | RefusalReason::Unreachable | RefusalReason::Security { .. } => {}
                 }
-                self.remember_refusal(local, subscription.guid, &subscription.topic_name, reason);
+                self.record_refusal(local, subscription.guid, &subscription.topic_name, reason);
             }
         }
     }
@@ -452,7 +453,7 @@ impl Participant {
                     vendor,
                     presentation: publication.presentation,
                     publisher,
-                    group_lack: announced_lack(publication, &reader.data.presentation),
+                    missing_group_info: missing_group_info(publication, &reader.data.presentation),
                     is_service: is_durability_service(&publication.qos.user_data),
                 };
                 if let Some(proxy) = matched {
@@ -461,7 +462,7 @@ impl Participant {
                 let proxy = reader.add_proxy(now, &mut self.ctx, publication.guid, &traits);
                 self.sources.entry(publication.guid).or_default().push((index, proxy));
                 self.join_group(index, proxy, publication.guid, publisher);
-                self.lift_refusal(local, publication.guid);
+                self.remove_refusal(local, publication.guid);
                 self.begin_exchange(publication.guid.prefix);
                 self.secure_pair(now, entity_id, publication.guid);
             }
@@ -484,10 +485,10 @@ impl Participant {
                     RefusalReason::Partition { .. } | RefusalReason::Unreachable | RefusalReason::Security { .. } => {}
                 }
                 if let Some(proxy) = matched {
-                    self.part_secure_pair(entity_id, publication.guid);
-                    self.part_reader(now, publication.guid, index, proxy);
+                    self.end_secure_pair(entity_id, publication.guid);
+                    self.unmatch_reader_proxy(now, publication.guid, index, proxy);
                 }
-                self.remember_refusal(local, publication.guid, &publication.topic_name, reason);
+                self.record_refusal(local, publication.guid, &publication.topic_name, reason);
             }
         }
     }
@@ -499,7 +500,7 @@ impl Participant {
     }
 
     /// Ends the match of one reader with a writer.
-    fn part_reader(&mut self, now: Instant, writer: Guid, index: u32, proxy: u32) {
+    fn unmatch_reader_proxy(&mut self, now: Instant, writer: Guid, index: u32, proxy: u32) {
         if let Some(listeners) = self.sources.get_mut(&writer) {
             listeners.retain(|(reader, _)| *reader != index);
             if listeners.is_empty() {
@@ -534,7 +535,7 @@ impl Participant {
         }
     }
 
-    fn remember_refusal(&mut self, local: Guid, remote: Guid, topic_name: &str, reason: RefusalReason) {
+    fn record_refusal(&mut self, local: Guid, remote: Guid, topic_name: &str, reason: RefusalReason) {
         if reason == RefusalReason::Unreachable && self.unreachable.len() < UNREACHABLE_MAX {
             self.unreachable.insert((remote, local));
             // Shared memory may be the only path. The driver's answer decides.
@@ -542,7 +543,7 @@ impl Participant {
                 return;
             }
         }
-        self.lift_refusal(local, remote);
+        self.remove_refusal(local, remote);
         if self.refusals.len() >= self.ctx.limits.max_refusals {
             self.refusals.pop_front();
         }
@@ -554,7 +555,7 @@ impl Participant {
 
     /// Removes the refusal by the network's controller of a pair that is now matched, or refused
     /// for another reason.
-    fn lift_refusal(&mut self, local: Guid, remote: Guid) {
+    fn remove_refusal(&mut self, local: Guid, remote: Guid) {
         let is_of_pair = |refusal: &Refusal| (refusal.local, refusal.remote) == (local, remote);
         self.refusals.retain(|it| !is_of_pair(it) || !matches!(it.reason, RefusalReason::Network { .. }));
     }
@@ -574,7 +575,7 @@ impl Participant {
             if let Some(reader) = self.readers.get_mut(reader) {
                 reader.remove_proxy(now, &mut self.ctx, proxy);
                 let entity_id = reader.entity_id;
-                self.part_secure_pair(entity_id, guid);
+                self.end_secure_pair(entity_id, guid);
             }
         }
     }

@@ -77,14 +77,14 @@ impl Participant {
         data: ParticipantData,
         payload: &[u8],
     ) {
-        let is_authentic = self.may_speak(&from.source, data.guid.prefix);
+        let is_authentic = self.accepts_source(&from.source, data.guid.prefix);
         let Some(remote) = self.remotes.get_mut(index) else { return };
         remote.unicast_only &= !(is_authentic && from.multicast);
         let moved = remote.data.metatraffic_unicast != data.metatraffic_unicast
             || remote.data.default_unicast != data.default_unicast
-            || remote.comes_by_another(now, from.source);
+            || remote.uses_other_connection(now, from.source);
         if moved && remote.probation.is_some() {
-            return self.meet_anew(now, from, index, data, payload, false);
+            return self.rediscover(now, from, index, data, payload, false);
         }
         let news = News { data: Box::new(data), announcement: payload.into(), source: from.source };
         let here = remote.metatraffic;
@@ -99,7 +99,7 @@ impl Participant {
             Verdict::At(path) if path == here && !is_authentic => {}
             Verdict::At(path) => self.adopt(now, index, news, path),
             Verdict::Doubtful(_) if news.data.vendor_id != VendorId::TAKT => {
-                self.meet_anew(now, from, index, *news.data, payload, true);
+                self.rediscover(now, from, index, *news.data, payload, true);
             }
             Verdict::Doubtful(path) => self.begin_move(index, news, path),
             // The participant keeps its address, for as long as its lease.
@@ -108,7 +108,7 @@ impl Participant {
     }
 
     /// Forgets a participant and discovers it again; sends a farewell if it knows this participant.
-    fn meet_anew(
+    fn rediscover(
         &mut self,
         now: Instant,
         from: &Received,
@@ -121,13 +121,13 @@ impl Participant {
         let (prefix, former) = (remote.prefix, remote.challenged_at());
         let credit = remote.probation.as_ref().map_or(0, Probation::credit);
         self.remove_participant(now, prefix, super::Departure::Silence);
-        self.handle_news(now, from, data, payload);
+        self.handle_participant_data(now, from, data, payload);
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return };
         if let Some((probation, _)) = self.remotes.get_mut(index).and_then(Remote::trial) {
             probation.follow(former, credit);
         }
         if farewell {
-            self.say_farewell_to(now, index);
+            self.queue_farewell(now, index);
         }
     }
 
@@ -141,7 +141,7 @@ impl Participant {
         let best = self.reachability.choose(announced, news.source, &mut refused);
         self.ctx.counters.refused_locators += refused;
         let Some(best) = best else { return Verdict::Unreachable };
-        if self.reachability.is_proven_by(&here.locator, &best.locator) {
+        if self.reachability.is_validated_by(&here.locator, &best.locator) {
             return Verdict::At(best);
         }
         let still_here = announced.contains(&here.locator)
@@ -162,13 +162,13 @@ impl Participant {
             self.ctx.counters.refused_remote_entities += 1;
             return;
         }
-        let mut probation = Probation::of_acquaintance(&mut self.ctx);
+        let mut probation = Probation::of_known(&mut self.ctx);
         probation.follow(former, 0);
         probation.set_index(index, &mut self.ctx);
         remote.footprint += footprint;
         self.discovery_bytes += footprint;
         remote.moving = Some(Box::new(Move { news, path, probation, footprint }));
-        self.queue_letter(index);
+        self.queue_validation(index);
     }
 
     /// Cancels the validation of a new address.
@@ -226,14 +226,14 @@ impl Participant {
         let prefix = remote.prefix;
         remote.voices.prove(&remote.metatraffic.locator);
         remote.metatraffic = path;
-        remote.heard_there = now;
+        remote.last_received_on_path = now;
         remote.source = source;
         remote.data = data;
         remote.announcement = announcement;
         self.renew_lease(now, index);
-        self.show_participant(now, index);
-        self.look_for_shortcut(index);
-        self.look_for_channels(index);
+        self.present_participant(now, index);
+        self.update_shared_memory_path(index);
+        self.update_multicast_groups(index);
         if moved {
             self.ctx.counters.participants_moved += 1;
             self.follow(prefix);
@@ -254,7 +254,10 @@ impl Participant {
         for kinds in kinds {
             for (guid, unicast, has_own) in &announced {
                 if let Some(path) = self.path_to(prefix, unicast, kinds) {
-                    ways.insert((kinds, *guid), (path.locator, self.hearing_of(prefix, *has_own, &path)));
+                    ways.insert(
+                        (kinds, *guid),
+                        (path.locator, self.multicast_reachability_of(prefix, *has_own, &path)),
+                    );
                 }
             }
         }
@@ -326,11 +329,11 @@ impl Participant {
         });
         self.announce_own_ports(now);
         self.follow(self.header.prefix);
-        self.reopen_channels();
+        self.reset_multicast_groups();
         let known: Vec<u32> = self.remotes.iter().map(|(index, _)| index).collect();
         for index in known {
             self.ctx.work.unit();
-            self.look_for_way(now, index);
+            self.choose_path(now, index);
         }
         true
     }
@@ -361,7 +364,7 @@ impl Participant {
     }
 
     /// Chooses the path to a participant after a change of the interfaces.
-    fn look_for_way(&mut self, now: Instant, index: u32) {
+    fn choose_path(&mut self, now: Instant, index: u32) {
         let Some(remote) = self.remotes.get_mut(index) else { return };
         let prefix = remote.prefix;
         let news = match &remote.moving {
@@ -378,25 +381,25 @@ impl Participant {
                     return self.adopt(now, index, news, path);
                 }
                 remote.metatraffic = path;
-                self.look_for_shortcut(index);
-                self.look_for_channels(index);
+                self.update_shared_memory_path(index);
+                self.update_multicast_groups(index);
                 self.follow(prefix);
                 self.match_unreachable(now, prefix);
             }
-            Verdict::Doubtful(path) => self.try_way(index, news, path),
+            Verdict::Doubtful(path) => self.try_path(index, news, path),
             // The interface may return.
             Verdict::Unreachable => {}
         }
     }
 
-    fn try_way(&mut self, index: u32, news: News, path: Path) {
+    fn try_path(&mut self, index: u32, news: News, path: Path) {
         let Some(remote) = self.remotes.get_mut(index) else { return };
         let former = remote.challenged_at();
         match &mut remote.probation {
             Some(probation) => {
                 remote.metatraffic = path;
                 probation.begin_again(former);
-                self.queue_letter(index);
+                self.queue_validation(index);
             }
             None if news.data.vendor_id == VendorId::TAKT => self.begin_move(index, news, path),
             None => {}
@@ -407,10 +410,10 @@ impl Participant {
 impl Remote {
     /// Reports whether an announcement has arrived by another connection than before, while the
     /// former one is silent.
-    pub(super) fn comes_by_another(&self, now: Instant, source: Locator) -> bool {
+    pub(super) fn uses_other_connection(&self, now: Instant, source: Locator) -> bool {
         let here = self.metatraffic.locator;
         let is_another = source.is_tcp() && here.is_tcp() && source != here;
-        is_another && now.since(self.heard_there) > self.lease_duration() / 2
+        is_another && now.since(self.last_received_on_path) > self.lease_duration() / 2
     }
 
     /// Returns the validation in progress, and the path that it validates.

@@ -1,15 +1,15 @@
 //! Shared-memory paths to participants on this host.
 //!
 //! A participant announces a shared-memory locator among those of its user data. The driver is
-//! asked whether a transport leads there ([`Event::NeighbourAnnounced`]) under three conditions:
+//! asked whether a transport leads there ([`Event::LocalPeerAnnounced`]) under three conditions:
 //! the participant has validated an address of this host, this participant has such a locator too,
 //! and endpoints of both are matched, or would be if the path were open. Until the driver confirms
-//! ([`Participant::handle_neighbour`]), and after it withdraws, data use the ordinary network path,
+//! ([`Participant::handle_local_peer`]), and after it withdraws, data use the ordinary network path,
 //! so no participant becomes unreachable. Discovery traffic always uses the network path. The
 //! participant also has a shortcut to itself: its readers receive its own writers by shared memory.
 //!
 //! On such a path the driver also notices the end of the remote process
-//! ([`Participant::handle_neighbour_end`]), which ends the participant long before its lease.
+//! ([`Participant::handle_local_peer_end`]), which ends the participant long before its lease.
 
 use super::builtin_topics::Departure;
 use crate::event::Event;
@@ -24,7 +24,7 @@ pub(crate) struct Shortcut {
     /// Locator as announced. Its endpoints have ports of their own at this address.
     locator: Locator,
     /// The driver has been asked.
-    is_asked: bool,
+    is_requested: bool,
     /// The driver has confirmed the path.
     is_open: bool,
 }
@@ -49,31 +49,31 @@ pub(super) fn is_memory(locator: &Locator) -> bool {
 impl Participant {
     /// Records the shortcut of a participant after it was validated, moved or changed its
     /// announcement.
-    pub(super) fn look_for_shortcut(&mut self, index: u32) {
+    pub(super) fn update_shared_memory_path(&mut self, index: u32) {
         let do_we = self.locators.default_unicast.iter().any(is_memory);
         let Some(remote) = self.remotes.get_mut(index).filter(|remote| do_we && remote.probation.is_none()) else {
             return;
         };
-        let is_here = self.reachability.is_here(&remote.metatraffic.locator);
+        let is_on_this_host = self.reachability.is_on_this_host(&remote.metatraffic.locator);
         let announced = remote.data.default_unicast.iter().find(|locator| is_memory(locator));
-        let Some(locator) = announced.filter(|_| is_here).copied() else {
+        let Some(locator) = announced.filter(|_| is_on_this_host).copied() else {
             remote.shortcut = None;
             return;
         };
         if remote.shortcut.is_none_or(|known| !known.leads_to(&locator)) {
-            remote.shortcut = Some(Shortcut { locator, is_asked: false, is_open: false });
-            self.ask_about_shortcut(index);
+            remote.shortcut = Some(Shortcut { locator, is_requested: false, is_open: false });
+            self.request_shared_memory_path(index);
         }
     }
 
     /// Returns the shortcut to this participant itself. Asks the driver about it the first time.
-    pub(super) fn shortcut_home(&mut self) -> Option<Shortcut> {
-        if self.shortcut_home.is_none() {
+    pub(super) fn own_shared_memory_path(&mut self) -> Option<Shortcut> {
+        if self.own_shared_memory_path.is_none() {
             let locator = *self.locators.default_unicast.iter().find(|locator| is_memory(locator))?;
-            self.shortcut_home = Some(Shortcut { locator, is_asked: true, is_open: false });
-            self.ctx.notify(Event::NeighbourAnnounced(locator));
+            self.own_shared_memory_path = Some(Shortcut { locator, is_requested: true, is_open: false });
+            self.ctx.notify(Event::LocalPeerAnnounced(locator));
         }
-        self.shortcut_home
+        self.own_shared_memory_path
     }
 
     /// Records that an endpoint of a participant was matched with a local one, so that the two
@@ -83,27 +83,27 @@ impl Participant {
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return false };
         let Some(remote) = self.remotes.get_mut(index).filter(|remote| !remote.exchanges) else { return false };
         remote.exchanges = true;
-        self.ask_about_shortcut(index)
+        self.request_shared_memory_path(index)
     }
 
     /// Asks the driver once, and only about participants with matched endpoints: a path costs
     /// memory and descriptors. Returns whether it is asked.
-    fn ask_about_shortcut(&mut self, index: u32) -> bool {
+    fn request_shared_memory_path(&mut self, index: u32) -> bool {
         let remote = self.remotes.get_mut(index).filter(|remote| remote.exchanges);
-        let Some(shortcut) = remote.and_then(|remote| remote.shortcut.as_mut()).filter(|it| !it.is_asked) else {
+        let Some(shortcut) = remote.and_then(|remote| remote.shortcut.as_mut()).filter(|it| !it.is_requested) else {
             return false;
         };
-        shortcut.is_asked = true;
-        self.ctx.notify(Event::NeighbourAnnounced(shortcut.locator));
+        shortcut.is_requested = true;
+        self.ctx.notify(Event::LocalPeerAnnounced(shortcut.locator));
         true
     }
 
-    /// Sets whether datagrams reach this locator. Answers [`Event::NeighbourAnnounced`], and
+    /// Sets whether datagrams reach this locator. Answers [`Event::LocalPeerAnnounced`], and
     /// reports later changes. Endpoints that only this path connects are matched. Takes steps for each remote participant, and for each endpoint and
     /// each match of that one.
-    pub fn handle_neighbour(&mut self, now: Instant, locator: &Locator, is_reached: bool) {
+    pub fn handle_local_peer(&mut self, now: Instant, locator: &Locator, is_reached: bool) {
         self.ctx.work.steps(self.remotes.len());
-        let home = self.shortcut_home.as_mut().map(|shortcut| (self.header.prefix, shortcut));
+        let home = self.own_shared_memory_path.as_mut().map(|shortcut| (self.header.prefix, shortcut));
         let others = self.remotes.iter_mut();
         let others = others.filter_map(|(_, remote)| Some((remote.prefix, remote.shortcut.as_mut()?)));
         let found = home.into_iter().chain(others).find(|(_, shortcut)| shortcut.leads_to(locator));
@@ -119,14 +119,14 @@ impl Participant {
     /// its datagrams were handed in. The participant is lost as at the end of its lease.
     /// Announcements still in transit do not rediscover it. Takes steps for each remote
     /// participant, and for each endpoint and each match of that one.
-    pub fn handle_neighbour_end(&mut self, now: Instant, locator: &Locator) {
+    pub fn handle_local_peer_end(&mut self, now: Instant, locator: &Locator) {
         self.ctx.work.steps(self.remotes.len());
         let ended = self
             .remotes
             .iter()
             .find(|(_, remote)| remote.shortcut.is_some_and(|shortcut| shortcut.is_open && shortcut.leads_to(locator)));
         if let Some(prefix) = ended.map(|(_, remote)| remote.prefix) {
-            self.ctx.counters.neighbours_ended += 1;
+            self.ctx.counters.local_peers_ended += 1;
             self.departed.note(now, prefix, SequenceNumber::MAX);
             self.depart(now, Guid::new(prefix, EntityId::PARTICIPANT), Departure::Silence);
         }

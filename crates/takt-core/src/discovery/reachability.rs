@@ -29,7 +29,7 @@ const LOOPBACK_MTU: usize = 65_536;
 const ETHERNET_OVERHEAD: usize = 8;
 /// Smallest MTU that is accepted from an interface: every host receives packets of this size
 /// (RFC 1122 §3.3.2).
-const LEAST_MTU: usize = 576;
+const MTU_MIN: usize = 576;
 
 #[derive(Debug)]
 pub(crate) struct Reachability {
@@ -92,13 +92,13 @@ impl Reachability {
     }
 
     /// Sets whether transports reach UDP and TCP locators.
-    pub(crate) fn with_ways(self, has_udp: bool, has_tcp: bool) -> Self {
+    pub(crate) fn with_transports(self, has_udp: bool, has_tcp: bool) -> Self {
         Self { has_udp, has_tcp, ..self }
     }
 
     /// Sets the longest message that all UDP transports carry.
     pub(crate) fn with_udp_messages_of(self, len_max: usize) -> Self {
-        Self { udp_message_max: len_max.clamp(LEAST_MTU - 48, MAX_MESSAGE), ..self }
+        Self { udp_message_max: len_max.clamp(MTU_MIN - 48, MAX_MESSAGE), ..self }
     }
 
     /// Sets the octets that protection adds to each message.
@@ -198,32 +198,32 @@ impl Reachability {
         } else if let Some(interface) = self.attached(ip) {
             (Way::Attached, interface.mtu)
         } else if from == Some(ip) || self.peers.contains(&ip) {
-            (Way::Answer, self.least_mtu())
+            (Way::Answer, self.mtu_min())
         } else {
             return None;
         };
         let headers = if ip.is_ipv4() { 28 } else { 48 };
-        let packet = (mtu.max(LEAST_MTU) - headers).min(self.udp_message_max);
+        let packet = (mtu.max(MTU_MIN) - headers).min(self.udp_message_max);
         Some((way, Path { locator, max_message: self.message_max(if is_tcp { MAX_MESSAGE } else { packet }) }))
     }
 
     fn ethernet_path(&self, locator: Locator, source: Locator) -> Option<(Way, Path)> {
         let (mac, _) = locator.mac_and_port().filter(|_| !locator.is_multicast() && !self.macs.is_empty())?;
         let way = match self.macs.contains(&mac) {
-            true if !self.is_here(&source) => return None,
+            true if !self.is_on_this_host(&source) => return None,
             true => Way::OwnAddress,
             false => Way::Attached,
         };
         // Interfaces without addresses carry no IP.
         let mtu = self.interfaces.iter().filter(|interface| interface.addresses.is_empty()).map(|i| i.mtu).min();
-        let packet = mtu.unwrap_or(DEFAULT_MTU).max(LEAST_MTU) - ETHERNET_OVERHEAD;
+        let packet = mtu.unwrap_or(DEFAULT_MTU).max(MTU_MIN) - ETHERNET_OVERHEAD;
         Some((way, Path { locator, max_message: self.message_max(packet) }))
     }
 
     /// Reports whether a receiver at `proven` may direct data to `other`: it is on the same host,
     /// or configured.
-    pub(crate) fn is_proven_by(&self, proven: &Locator, other: &Locator) -> bool {
-        let both_here = self.is_here(proven) && self.is_here(other);
+    pub(crate) fn is_validated_by(&self, proven: &Locator, other: &Locator) -> bool {
+        let both_here = self.is_on_this_host(proven) && self.is_on_this_host(other);
         let same = Host::of(proven).is_some_and(|host| Host::of(other) == Some(host));
         let is_on_link = || proven.ip().is_some_and(|ip| self.attached(ip).is_some());
         same || both_here
@@ -233,30 +233,30 @@ impl Reachability {
 
     /// Returns the first IPv4 address of each interface, and the largest message in one packet
     /// there.
-    pub(super) fn exits_v4(&self) -> impl Iterator<Item = (Ipv4Addr, usize)> {
+    pub(super) fn interface_addresses_v4(&self) -> impl Iterator<Item = (Ipv4Addr, usize)> {
         self.interfaces.iter().filter_map(|interface| {
             let address = interface.addresses.iter().find_map(|(ip, _)| match ip {
                 IpAddr::V4(address) => Some(*address),
                 IpAddr::V6(_) => None,
             })?;
             let mtu = if interface.loopback { LOOPBACK_MTU } else { interface.mtu };
-            Some((address, self.message_max((mtu.max(LEAST_MTU) - 28).min(self.udp_message_max))))
+            Some((address, self.message_max((mtu.max(MTU_MIN) - 28).min(self.udp_message_max))))
         })
     }
 
     /// Reports whether `locator` is on the network of the interface with the address `exit`. The
     /// network of the loopback interface contains only participants with a validated address of
     /// this host.
-    pub(super) fn is_beside(&self, exit: IpAddr, locator: &Locator, proven: &Locator) -> bool {
+    pub(super) fn is_on_interface(&self, exit: IpAddr, locator: &Locator, proven: &Locator) -> bool {
         let Some(ip) = locator.ip() else { return false };
         let mut networks = self.addresses().filter(|(interface, ..)| interface.addresses.iter().any(|at| at.0 == exit));
         networks.any(|(interface, network, len)| {
-            is_in_network(ip, network, len) && (!interface.loopback || self.is_here(proven))
+            is_in_network(ip, network, len) && (!interface.loopback || self.is_on_this_host(proven))
         })
     }
 
     /// Reports whether a locator is on this host.
-    pub(crate) fn is_here(&self, locator: &Locator) -> bool {
+    pub(crate) fn is_on_this_host(&self, locator: &Locator) -> bool {
         match Host::of(locator) {
             Some(Host::Ip(ip)) => ip.is_loopback() || self.is_own(ip),
             Some(Host::Mac(mac)) => self.macs.contains(&mac),
@@ -280,7 +280,7 @@ impl Reachability {
             .flat_map(|interface| interface.addresses.iter().map(move |(ip, len)| (interface, *ip, *len)))
     }
 
-    fn least_mtu(&self) -> usize {
+    fn mtu_min(&self) -> usize {
         let attached = self.interfaces.iter().filter(|interface| !interface.loopback);
         attached.map(|interface| interface.mtu).min().unwrap_or(DEFAULT_MTU).min(DEFAULT_MTU)
     }
@@ -357,7 +357,7 @@ mod tests {
         // Locator kinds without a transport are refused.
         let listener = Locator { port: 7411, ..connection };
         assert_eq!(choose(&[listener], outside), (None, 1));
-        let path = reachability().with_ways(false, true).choose(&[outside, listener], outside, &mut 0);
+        let path = reachability().with_transports(false, true).choose(&[outside, listener], outside, &mut 0);
         assert_eq!(path.map(|p| (p.locator, p.max_message)), Some((listener, MAX_MESSAGE)));
     }
 
@@ -396,13 +396,13 @@ mod tests {
         let reachability = on_ethernet();
         let at = |ip: [u8; 4]| Locator::udp_v4(ip.into(), 7411);
         let (near, far) = (at([10, 0, 0, 2]), at([192, 0, 2, 2]));
-        assert!(reachability.is_proven_by(&near, &mac(2)) && !reachability.is_proven_by(&far, &mac(2)));
-        assert!(reachability.is_proven_by(&mac(2), &mac(2)) && !reachability.is_proven_by(&mac(3), &mac(2)));
-        assert!(!reachability.is_proven_by(&near, &mac(1)), "ours is not its");
-        assert!(reachability.is_proven_by(&at([10, 0, 0, 1]), &mac(1)) && reachability.is_here(&mac(1)));
-        assert!(!reachability.is_proven_by(&mac(2), &near));
+        assert!(reachability.is_validated_by(&near, &mac(2)) && !reachability.is_validated_by(&far, &mac(2)));
+        assert!(reachability.is_validated_by(&mac(2), &mac(2)) && !reachability.is_validated_by(&mac(3), &mac(2)));
+        assert!(!reachability.is_validated_by(&near, &mac(1)), "ours is not its");
+        assert!(reachability.is_validated_by(&at([10, 0, 0, 1]), &mac(1)) && reachability.is_on_this_host(&mac(1)));
+        assert!(!reachability.is_validated_by(&mac(2), &near));
         let memory = Locator { kind: Locator::KIND_TAKT_SHM, ..mac(1) };
-        assert!(!reachability.is_proven_by(&memory, &memory), "shared memory validates no address");
+        assert!(!reachability.is_validated_by(&memory, &memory), "shared memory validates no address");
     }
 
     #[test]

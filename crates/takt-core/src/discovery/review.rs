@@ -68,7 +68,7 @@ impl Participant {
             self.ctx.work.steps(doubtful.len());
             if !doubtful.is_empty() {
                 self.reviews.0.insert(writer, Review { doubtful, is_second: false });
-                self.match_anew(now, reader, index, writer);
+                self.rematch_writer(now, reader, index, writer);
             }
         } else if proxy.has_history()
             && let Some(Review { doubtful, is_second }) = self.reviews.0.remove(&writer)
@@ -76,12 +76,12 @@ impl Participant {
             self.ctx.work.steps(doubtful.len());
             if !doubtful.is_empty() && !is_second {
                 self.reviews.0.insert(writer, Review { doubtful, is_second: true });
-                return self.match_anew(now, reader, index, writer);
+                return self.rematch_writer(now, reader, index, writer);
             }
             for guid in doubtful {
                 match reader {
-                    SEDP_PUBLICATIONS | SEDP_PUBLICATIONS_SECURE => self.lose_publication(now, guid),
-                    _ => self.lose_subscription(now, guid),
+                    SEDP_PUBLICATIONS | SEDP_PUBLICATIONS_SECURE => self.handle_deleted_publication(now, guid),
+                    _ => self.handle_deleted_subscription(now, guid),
                 }
             }
         }
@@ -103,7 +103,7 @@ impl Participant {
     }
 
     /// Matches a writer again, to receive its whole history.
-    fn match_anew(&mut self, now: Instant, reader: u32, index: u32, writer: Guid) {
+    fn rematch_writer(&mut self, now: Instant, reader: u32, index: u32, writer: Guid) {
         let Some(&remote) = self.remote_by_prefix.get(&writer.prefix) else { return };
         if let Some(local) = self.readers.get_mut(reader) {
             local.detach(now, &mut self.ctx, index);

@@ -102,7 +102,7 @@ impl Participant {
                 vendor,
                 presentation: Presentation::default(),
                 publisher: None,
-                group_lack: None,
+                missing_group_info: None,
                 is_service: false,
             };
             let proxy = local.add_proxy(now, &mut self.ctx, guid, &traits);
@@ -120,9 +120,9 @@ impl Participant {
                 News::Gone(guid) => self.publications.get(guid).map(|data| &data.topic_name),
                 News::Malformed => None,
             };
-            let is_bare = topic_name.is_some_and(|name| self.is_bare(reader, name));
+            let is_unprotected = topic_name.is_some_and(|name| self.is_unprotected(reader, name));
             match news {
-                _ if is_bare => self.ctx.counters.unprotected_announcements += 1,
+                _ if is_unprotected => self.ctx.counters.unprotected_announcements += 1,
                 News::Announced(guid, data) => {
                     self.conclude_departure_of(now, guid);
                     self.handle_publication(now, data);
@@ -130,7 +130,7 @@ impl Participant {
                 News::Gone(guid) => self.depart(now, guid, Departure::Farewell),
                 News::Malformed => self.ctx.counters.malformed_discovery += 1,
             }
-            if is_bare || !self.publications.contains_key(&Guid::from_bytes(instance.0)) {
+            if is_unprotected || !self.publications.contains_key(&Guid::from_bytes(instance.0)) {
                 self.abandon(reader, instance);
             }
         }
@@ -146,14 +146,14 @@ impl Participant {
                 News::Gone(guid) => self.subscriptions.get(guid).map(|data| &data.topic_name),
                 News::Malformed => None,
             };
-            let is_bare = topic_name.is_some_and(|name| self.is_bare(reader, name));
+            let is_unprotected = topic_name.is_some_and(|name| self.is_unprotected(reader, name));
             match news {
-                _ if is_bare => self.ctx.counters.unprotected_announcements += 1,
+                _ if is_unprotected => self.ctx.counters.unprotected_announcements += 1,
                 News::Announced(_, data) => self.handle_subscription(now, data),
-                News::Gone(guid) => self.lose_subscription(now, guid),
+                News::Gone(guid) => self.handle_deleted_subscription(now, guid),
                 News::Malformed => self.ctx.counters.malformed_discovery += 1,
             }
-            if is_bare || !self.subscriptions.contains_key(&Guid::from_bytes(instance.0)) {
+            if is_unprotected || !self.subscriptions.contains_key(&Guid::from_bytes(instance.0)) {
                 self.abandon(reader, instance);
             }
         }
@@ -161,7 +161,7 @@ impl Participant {
 
     /// Reports whether an endpoint was announced without protection although its topic protects
     /// discovery.
-    fn is_bare(&self, reader: u32, topic_name: &str) -> bool {
+    fn is_unprotected(&self, reader: u32, topic_name: &str) -> bool {
         matches!(reader, SEDP_PUBLICATIONS | SEDP_SUBSCRIPTIONS) && self.protects_discovery(topic_name)
     }
 
@@ -219,7 +219,7 @@ impl Participant {
                 ..(**known).clone()
             };
             if elsewhere == *data && self.recount_endpoint(data.guid.prefix, known.footprint(), data.footprint()) {
-                self.follow_publication(now, data);
+                self.update_publication_locators(now, data);
                 return;
             }
         }
@@ -235,7 +235,7 @@ impl Participant {
         }
         if !has_room {
             if let Some(former) = former {
-                self.hide_publication(now, &former, Departure::Silence);
+                self.withdraw_publication(now, &former, Departure::Silence);
             }
             return;
         }
@@ -243,11 +243,11 @@ impl Participant {
             Step::Anew | Step::Judge => self.match_publication(now, &data),
             Step::Refresh => self.refresh_publication(now, &data),
         }
-        self.show_publication(now, &data);
+        self.present_publication(now, &data);
         if let Some(former) = former {
-            self.hide_topic(now, &former.topic_name, &former.type_name, Departure::Farewell);
+            self.withdraw_topic(now, &former.topic_name, &former.type_name, Departure::Farewell);
         }
-        self.introduce_soon(now, data.guid.prefix);
+        self.schedule_introduction(now, data.guid.prefix);
         self.publications.insert(data.guid, data);
     }
 
@@ -266,7 +266,7 @@ impl Participant {
                 ..(**known).clone()
             };
             if elsewhere == *data && self.recount_endpoint(data.guid.prefix, known.footprint(), data.footprint()) {
-                self.follow_subscription(now, data);
+                self.update_subscription_locators(now, data);
                 return;
             }
         }
@@ -282,7 +282,7 @@ impl Participant {
         }
         if !has_room {
             if let Some(former) = former {
-                self.hide_subscription(now, &former, Departure::Silence);
+                self.withdraw_subscription(now, &former, Departure::Silence);
             }
             return;
         }
@@ -292,17 +292,17 @@ impl Participant {
         if former.as_ref().is_some_and(|former| former.content_filter != data.content_filter) {
             self.refilter(&data);
         }
-        self.show_subscription(now, &data);
+        self.present_subscription(now, &data);
         if let Some(former) = former {
-            self.hide_topic(now, &former.topic_name, &former.type_name, Departure::Farewell);
+            self.withdraw_topic(now, &former.topic_name, &former.type_name, Departure::Farewell);
         }
-        self.introduce_soon(now, data.guid.prefix);
+        self.schedule_introduction(now, data.guid.prefix);
         self.subscriptions.insert(data.guid, data);
     }
 
     /// Adopts changed locators of a remote writer. The state of its matches stays.
-    fn follow_publication(&mut self, now: Instant, data: Box<PublicationData>) {
-        self.show_publication(now, &data);
+    fn update_publication_locators(&mut self, now: Instant, data: Box<PublicationData>) {
+        self.present_publication(now, &data);
         let prefix = data.guid.prefix;
         self.publications.insert(data.guid, data);
         self.follow(prefix);
@@ -310,8 +310,8 @@ impl Participant {
     }
 
     /// Adopts changed locators of a remote reader. The state of its matches stays.
-    fn follow_subscription(&mut self, now: Instant, data: Box<SubscriptionData>) {
-        self.show_subscription(now, &data);
+    fn update_subscription_locators(&mut self, now: Instant, data: Box<SubscriptionData>) {
+        self.present_subscription(now, &data);
         let prefix = data.guid.prefix;
         self.subscriptions.insert(data.guid, data);
         self.follow(prefix);
@@ -383,34 +383,34 @@ impl Participant {
     }
 
     /// Removes a writer that its participant has deleted.
-    pub(super) fn lose_publication(&mut self, now: Instant, guid: Guid) {
+    pub(super) fn handle_deleted_publication(&mut self, now: Instant, guid: Guid) {
         if let Some(data) = self.remove_publication(now, guid) {
-            self.hide_publication(now, &data, Departure::Farewell);
+            self.withdraw_publication(now, &data, Departure::Farewell);
         }
     }
 
     /// Removes a reader that its participant has deleted.
-    pub(super) fn lose_subscription(&mut self, now: Instant, guid: Guid) {
+    pub(super) fn handle_deleted_subscription(&mut self, now: Instant, guid: Guid) {
         if let Some(data) = self.remove_subscription(guid) {
-            self.hide_subscription(now, &data, Departure::Farewell);
+            self.withdraw_subscription(now, &data, Departure::Farewell);
         }
     }
 
     /// Forgets all endpoints of a participant, builtin ones included.
-    pub(crate) fn forget_endpoints_of(&mut self, now: Instant, prefix: GuidPrefix, departure: Departure) {
+    pub(crate) fn remove_endpoints_of(&mut self, now: Instant, prefix: GuidPrefix, departure: Departure) {
         let all = Guid::from_bytes([0; 16]).entity_id;
         let from = Guid { prefix, entity_id: all };
         while let Some((&guid, _)) = self.publications.range(from..).next().filter(|(guid, _)| guid.prefix == prefix) {
             if let Some(data) = self.publications.remove(&guid) {
-                self.hide_publication(now, &data, departure);
+                self.withdraw_publication(now, &data, departure);
             }
         }
         while let Some((&guid, _)) = self.subscriptions.range(from..).next().filter(|(guid, _)| guid.prefix == prefix) {
             if let Some(data) = self.subscriptions.remove(&guid) {
-                self.hide_subscription(now, &data, departure);
+                self.withdraw_subscription(now, &data, departure);
             }
         }
-        self.type_checks.forget_all_of(&mut self.ctx, prefix);
+        self.type_checks.remove_participant(&mut self.ctx, prefix);
         let mut concerned = BTreeSet::new();
         while let Some((&guid, _)) = self.sources.range(from..).next().filter(|(guid, _)| guid.prefix == prefix) {
             for (reader, proxy) in self.sources.remove(&guid).unwrap_or_default() {
@@ -482,7 +482,7 @@ impl Participant {
             origin: None,
         };
         let questions =
-            if writer == PARTICIPANT_MESSAGES { self.ctx.channels.last_question } else { SequenceNumber::ZERO };
+            if writer == PARTICIPANT_MESSAGES { self.ctx.channels.last_probe } else { SequenceNumber::ZERO };
         let Some(writer) = self.writers.get_mut(writer) else { return };
         writer.skip_to(questions);
         let result = writer.write(now, &mut self.ctx, &write, |slot| {

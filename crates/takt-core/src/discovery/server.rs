@@ -180,7 +180,7 @@ impl Participant {
     }
 
     /// Schedules the introduction of a participant whose endpoints have changed.
-    pub(super) fn introduce_soon(&mut self, now: Instant, prefix: GuidPrefix) {
+    pub(super) fn schedule_introduction(&mut self, now: Instant, prefix: GuidPrefix) {
         let Some(introducer) = &mut self.introducer else { return };
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return };
         if let Some(remote) = self.remotes.get_mut(index) {
@@ -191,7 +191,7 @@ impl Participant {
     }
 
     /// Counts an announcement of a participant, and repeats its introduction if that is due.
-    pub(super) fn introduce_again(&mut self, now: Instant, index: u32) {
+    pub(super) fn repeat_introduction(&mut self, now: Instant, index: u32) {
         let Some(introducer) = &mut self.introducer else { return };
         let Some(Remote { standing, .. }) = self.remotes.get_mut(index) else { return };
         standing.announcements = standing.announcements.wrapping_add(1);
@@ -203,7 +203,7 @@ impl Participant {
     }
 
     /// Cancels the introduction of a departed participant.
-    pub(super) fn introduce_no_more(&mut self, index: u32) {
+    pub(super) fn cancel_introduction(&mut self, index: u32) {
         if let Some(introducer) = &mut self.introducer {
             introducer.due.remove(&index);
         }
@@ -221,7 +221,7 @@ impl Participant {
     /// Builds the introduction of a participant to all participants it concerns.
     pub(crate) fn transmit_introduction(&mut self, index: u32, frame: &mut [u8]) -> Option<usize> {
         let remote = self.remotes.get(index).filter(|remote| !remote.is_on_probation())?;
-        let concerned = self.concerned_by(remote);
+        let concerned = self.introduction_destinations(remote);
         let (others, endpoints) = (self.remotes.len(), self.publications.len() + self.subscriptions.len());
         self.ctx.work.steps(others + endpoints);
         if concerned.is_empty() {
@@ -249,7 +249,7 @@ impl Participant {
     /// Returns the destinations of an introduction: participants with a matching writer or reader,
     /// and servers and clients that request all. If the participant itself is one of these, all
     /// participants.
-    fn concerned_by(&self, remote: &Remote) -> BTreeSet<(Locator, usize)> {
+    fn introduction_destinations(&self, remote: &Remote) -> BTreeSet<(Locator, usize)> {
         let prefix = remote.prefix;
         let own = |guid: &takt_wire::Guid| guid.prefix == prefix;
         let writes: BTreeSet<&str> =

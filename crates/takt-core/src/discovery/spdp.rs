@@ -40,20 +40,20 @@ use takt_wire::{Endianness, EntityId, Full, Guid, GuidPrefix, Locator, ProtocolV
 /// Period of the first announcements; doubles up to the configured period.
 const FIRST_ANNOUNCEMENTS: Duration = Duration::from_millis(100);
 /// Least time between announcements to all that new participants cause.
-const LEAST_ANNOUNCEMENT_PERIOD: Duration = Duration::from_millis(100);
+const ANNOUNCEMENT_PERIOD_MIN: Duration = Duration::from_millis(100);
 /// Number of announcements after a change that are sent to each known participant, in addition to
 /// groups and peers.
-const ANNOUNCEMENTS_OF_NEWS: u32 = 3;
+const ANNOUNCEMENTS_AFTER_CHANGE: u32 = 3;
 /// Silence after which a participant without any matched endpoint is replaced by a new one if all
 /// places are taken. Longer than the announcement periods of all vendors.
 const IDLE: Duration = Duration::from_secs(60);
 /// Shortest lease; shorter ones are extended to it.
-const LEAST_LEASE: Duration = Duration::from_millis(100);
+const LEASE_MIN: Duration = Duration::from_millis(100);
 /// Longest lease; longer ones are reduced to it.
 ///
 /// DEVIATION(RTPS 2.5 §8.5.3.2): a participant that was silent for a day is lost, even if its lease
 /// is infinite; otherwise a participant that vanishes with such a lease would stay forever.
-const LONGEST_LEASE: Duration = Duration::from_secs(86_400);
+const LEASE_MAX: Duration = Duration::from_secs(86_400);
 
 /// Remote participant.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ pub(crate) struct Remote {
     /// Arrival of its last message.
     heard: Instant,
     /// Arrival of its last announcement over the connection by which it is answered.
-    pub(super) heard_there: Instant,
+    pub(super) last_received_on_path: Instant,
     /// Rank in the order of discovery.
     arrival: u64,
     /// Address validation in progress; `None` once its address is validated.
@@ -116,7 +116,7 @@ impl Remote {
 
 /// Returns the lease duration of a participant, within the limits.
 fn lease_of(data: &ParticipantData) -> Duration {
-    data.lease_duration.as_nanos().map_or(LONGEST_LEASE, Duration::from_nanos).clamp(LEAST_LEASE, LONGEST_LEASE)
+    data.lease_duration.as_nanos().map_or(LEASE_MAX, Duration::from_nanos).clamp(LEASE_MIN, LEASE_MAX)
 }
 
 /// Returns the participant data for handshakes: a parameter list in the byte order of hashes,
@@ -192,7 +192,7 @@ impl Announcer {
         self.edit(ctx, edit);
         if self.last.is_some() {
             self.sent = 1;
-            self.to_known = ANNOUNCEMENTS_OF_NEWS;
+            self.to_known = ANNOUNCEMENTS_AFTER_CHANGE;
             ctx.timers.arm(self.timer, now.after(FIRST_ANNOUNCEMENTS));
         }
     }
@@ -221,8 +221,8 @@ impl Announcer {
     /// Advances the next announcement for a new participant.
     pub(super) fn hurry(&mut self, now: Instant, ctx: &mut Context) {
         match self.last {
-            Some(last) if now.since(last) < LEAST_ANNOUNCEMENT_PERIOD => {
-                ctx.timers.arm_by(self.timer, last.after(LEAST_ANNOUNCEMENT_PERIOD));
+            Some(last) if now.since(last) < ANNOUNCEMENT_PERIOD_MIN => {
+                ctx.timers.arm_by(self.timer, last.after(ANNOUNCEMENT_PERIOD_MIN));
             }
             _ => self.queue(ctx),
         }
@@ -450,7 +450,7 @@ impl Participant {
                 if sender != prefix && self.handle_introduction(now, from, speakers, (data.sn, payload), octets) {
                     return;
                 }
-                if self.hear_again(now, from, (prefix, is_authentic), payload, octets) {
+                if self.handle_repeated_announcement(now, from, (prefix, is_authentic), payload, octets) {
                     return;
                 }
                 self.handle_announcement(now, from, prefix, data.sn, payload);
@@ -466,7 +466,7 @@ impl Participant {
 
     /// Reports whether a known participant repeats its last announcement: the usual case, which
     /// takes one comparison. Its lease was renewed already, because its message was received.
-    fn hear_again(
+    fn handle_repeated_announcement(
         &mut self,
         now: Instant,
         from: &Received,
@@ -477,11 +477,13 @@ impl Participant {
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return false };
         let Some(remote) = self.remotes.get_mut(index) else { return false };
         let moves = remote.moving.as_ref().is_some_and(|moving| *moving.news.announcement == *payload);
-        if !moves && (!is_authentic || *remote.announcement != *payload || remote.comes_by_another(now, from.source)) {
+        if !moves
+            && (!is_authentic || *remote.announcement != *payload || remote.uses_other_connection(now, from.source))
+        {
             return false;
         }
         if remote.metatraffic.locator == from.source {
-            remote.heard_there = now;
+            remote.last_received_on_path = now;
         }
         if is_authentic {
             remote.unicast_only &= !from.multicast;
@@ -495,7 +497,7 @@ impl Participant {
         } else {
             self.cancel_move(index);
         }
-        self.introduce_again(now, index);
+        self.repeat_introduction(now, index);
         true
     }
 
@@ -513,13 +515,13 @@ impl Participant {
         }
         match ParticipantData::parse(payload) {
             Ok(data) if data.guid.prefix == prefix => {
-                self.handle_news(now, from, data, payload);
+                self.handle_participant_data(now, from, data, payload);
                 if let Some(&index) = self.remote_by_prefix.get(&prefix) {
                     if let Some(remote) = self.remotes.get_mut(index) {
                         remote.sn = sn;
                     }
                     if !self.introducing {
-                        self.introduce_again(now, index);
+                        self.repeat_introduction(now, index);
                     }
                 }
             }
@@ -528,7 +530,13 @@ impl Participant {
     }
 
     /// Handles the first or a changed announcement of a participant.
-    pub(super) fn handle_news(&mut self, now: Instant, from: &Received, data: ParticipantData, payload: &[u8]) {
+    pub(super) fn handle_participant_data(
+        &mut self,
+        now: Instant,
+        from: &Received,
+        data: ParticipantData,
+        payload: &[u8],
+    ) {
         let other_domain = data.domain_id.is_some_and(|domain| domain != self.domain_id);
         let tagged = data.domain_tag.as_deref().is_some_and(|tag| !tag.is_empty());
         if other_domain || tagged {
@@ -569,7 +577,7 @@ impl Participant {
             metatraffic,
             lease,
             heard: now,
-            heard_there: now,
+            last_received_on_path: now,
             arrival: self.ctx.counters.participants_discovered,
             probation: Some(probation),
             letter: Letter::default(),
@@ -595,9 +603,9 @@ impl Participant {
         self.lost.forget(&metatraffic.locator);
         self.renew_lease(now, index);
         self.ctx.notify(Event::ParticipantDiscovered(guid));
-        self.show_participant(now, index);
+        self.present_participant(now, index);
         self.admit_participant(now, index);
-        self.queue_letter(index);
+        self.queue_validation(index);
         self.announcer.hurry(now, &mut self.ctx);
         let has_to_authenticate = self.remotes.get(index).is_some_and(|remote| remote.security.has_to_authenticate());
         if !has_to_authenticate && self.validation.knows(prefix, &metatraffic.locator) {
@@ -622,10 +630,10 @@ impl Participant {
     /// Returns the participant that sent a datagram; usually the one heard last.
     #[inline]
     pub(super) fn speaker(&mut self, prefix: GuidPrefix) -> Option<&mut Remote> {
-        if self.remotes.get(self.last_heard).is_none_or(|remote| remote.prefix != prefix) {
-            self.last_heard = *self.remote_by_prefix.get(&prefix)?;
+        if self.remotes.get(self.last_sender).is_none_or(|remote| remote.prefix != prefix) {
+            self.last_sender = *self.remote_by_prefix.get(&prefix)?;
         }
-        self.remotes.get_mut(self.last_heard)
+        self.remotes.get_mut(self.last_sender)
     }
 
     /// Makes room for one more participant if possible. The oldest participant with an unvalidated
@@ -660,7 +668,7 @@ impl Participant {
         if let Some(remote) = self.remotes.get(index) {
             let end = remote.heard.after(remote.lease_duration() + self.ctx.standstills.after(remote.heard));
             if end > now {
-                let end = end.max(now.after(LEAST_LEASE));
+                let end = end.max(now.after(LEASE_MIN));
                 return self.ctx.timers.arm(remote.lease, end);
             }
             let prefix = remote.prefix;
@@ -672,10 +680,10 @@ impl Participant {
     /// Removes a participant and its endpoints.
     pub(super) fn remove_participant(&mut self, now: Instant, prefix: GuidPrefix, departure: Departure) {
         let Some(index) = self.remote_by_prefix.remove(&prefix) else { return };
-        self.forget_endpoints_of(now, prefix, departure);
+        self.remove_endpoints_of(now, prefix, departure);
         self.abandon_type_requests(prefix);
         self.cancel_move(index);
-        self.introduce_no_more(index);
+        self.cancel_introduction(index);
         if let Some(mut remote) = self.remotes.remove(index) {
             self.ctx.set_participants(self.remotes.len());
             self.close_channels(remote.security.writers());
@@ -692,8 +700,8 @@ impl Participant {
                 }
                 None => {}
             }
-            self.leave_channels(&remote);
-            self.hide_participant(now, &remote, departure);
+            self.leave_multicast_groups(&remote);
+            self.withdraw_participant(now, &remote, departure);
             self.discovery_bytes -= remote.footprint;
             self.ctx.timers.release(remote.lease);
             self.ctx.notify(Event::ParticipantLost(remote.data.guid));

@@ -21,7 +21,7 @@ use takt_wire::discovery::{PublicationData, SubscriptionData};
 use takt_wire::{EntityId, Guid, GuidPrefix, Locator};
 
 /// Most validated addresses of a participant beyond the announced ones.
-const PROVEN_MAX: usize = 4;
+const VALIDATED_MAX: usize = 4;
 
 /// Source addresses of a participant.
 #[derive(Debug, Default)]
@@ -29,7 +29,7 @@ pub(super) struct Voices {
     /// Last accepted source.
     last: Option<Host>,
     /// Sources that answered a challenge; the oldest is replaced.
-    proven: [Option<Host>; PROVEN_MAX],
+    proven: [Option<Host>; VALIDATED_MAX],
 }
 
 impl Voices {
@@ -53,31 +53,31 @@ impl Remote {
 impl Participant {
     /// Reports whether a message of a participant is accepted from an address. Always true for an
     /// unknown participant or one with an unvalidated address, which has no matches to protect.
-    pub(crate) fn may_speak(&mut self, source: &Locator, prefix: GuidPrefix) -> bool {
+    pub(crate) fn accepts_source(&mut self, source: &Locator, prefix: GuidPrefix) -> bool {
         if !self.checks_sources || *source == Locator::INVALID {
             return true;
         }
         let host = Host::of(source);
         if prefix == self.header.prefix {
-            return host.is_none() || self.reachability.is_here(source);
+            return host.is_none() || self.reachability.is_on_this_host(source);
         }
         let Some(remote) = self.speaker(prefix).filter(|remote| !remote.is_on_probation()) else { return true };
         if host.is_some() && remote.voices.last == host {
             return true;
         }
-        self.may_speak_from(source, host, prefix)
+        self.accepts_changed_source(source, host, prefix)
     }
 
-    /// As [`may_speak`](Self::may_speak), for a participant with a validated address whose source
+    /// As [`accepts_source`](Self::may_speak), for a participant with a validated address whose source
     /// has changed.
-    fn may_speak_from(&mut self, source: &Locator, host: Option<Host>, prefix: GuidPrefix) -> bool {
+    fn accepts_changed_source(&mut self, source: &Locator, host: Option<Host>, prefix: GuidPrefix) -> bool {
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return true };
         let Some(remote) = self.remotes.get_mut(index) else { return true };
-        let is_neighbour = self.reachability.is_here(&remote.metatraffic.locator);
+        let is_neighbour = self.reachability.is_on_this_host(&remote.metatraffic.locator);
         let Some(host) = host else { return remote.shortcut.is_some() || is_neighbour };
         let is_good = remote.announces(host)
             || remote.voices.proven.contains(&Some(host))
-            || (is_neighbour && self.reachability.is_here(source))
+            || (is_neighbour && self.reachability.is_on_this_host(source))
             || endpoint_announces(&self.publications, &self.subscriptions, prefix, host);
         if is_good {
             remote.voices.last = Some(host);

@@ -74,7 +74,7 @@ impl StaticEndpoints {
     }
 
     /// Assigns the entity ID of a local writer to be created.
-    fn claim_writer(&mut self, data: &PublicationData, keyed: bool) -> Result<EntityId, Error> {
+    fn assign_writer_id(&mut self, data: &PublicationData, keyed: bool) -> Result<EntityId, Error> {
         let known = self.participants.get(&self.own).map_or(&[][..], |own| &own.publications);
         let fits = |known: &&PublicationData| {
             known.topic_name == data.topic_name
@@ -89,7 +89,7 @@ impl StaticEndpoints {
     }
 
     /// Assigns the entity ID of a local reader to be created.
-    fn claim_reader(&mut self, data: &SubscriptionData, keyed: bool) -> Result<EntityId, Error> {
+    fn assign_reader_id(&mut self, data: &SubscriptionData, keyed: bool) -> Result<EntityId, Error> {
         let known = self.participants.get(&self.own).map_or(&[][..], |own| &own.subscriptions);
         let fits = |known: &&SubscriptionData| {
             known.topic_name == data.topic_name
@@ -174,17 +174,17 @@ fn agree(listed: &Terms, given: &Terms, topic: &str) -> Result<(), Error> {
 
 impl Participant {
     /// Assigns the static entity ID to a new local writer, if the list is in use.
-    pub(crate) fn name_writer(&mut self, data: &mut PublicationData, keyed: bool) -> Result<(), Error> {
+    pub(crate) fn assign_static_writer_id(&mut self, data: &mut PublicationData, keyed: bool) -> Result<(), Error> {
         if let Some(list) = &mut self.static_endpoints {
-            data.guid.entity_id = list.claim_writer(data, keyed)?;
+            data.guid.entity_id = list.assign_writer_id(data, keyed)?;
         }
         Ok(())
     }
 
     /// Assigns the static entity ID to a new local reader, if the list is in use.
-    pub(crate) fn name_reader(&mut self, data: &mut SubscriptionData, keyed: bool) -> Result<(), Error> {
+    pub(crate) fn assign_static_reader_id(&mut self, data: &mut SubscriptionData, keyed: bool) -> Result<(), Error> {
         if let Some(list) = &mut self.static_endpoints {
-            data.guid.entity_id = list.claim_reader(data, keyed)?;
+            data.guid.entity_id = list.assign_reader_id(data, keyed)?;
         }
         Ok(())
     }

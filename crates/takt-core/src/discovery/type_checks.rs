@@ -2,7 +2,7 @@
 //!
 //! Types are opaque bytes here. Equal type information denotes the same type. If it differs, the
 //! driver is asked by [`Event::TypeChecks`], takes the pairs with [`Participant::poll_type_check`]
-//! and answers with [`Participant::judge_types`]. The match waits for the answer without a time
+//! and answers with [`Participant::set_type_verdict`]. The match waits for the answer without a time
 //! limit. Unless [`Participant::check_types`] was called, type names decide. They also decide if
 //! one side has no type information, unless the reader's `force_type_validation` is set.
 //!
@@ -35,7 +35,7 @@ pub enum TypeVerdict {
     Fit,
     /// The types are compatible here, but another implementation may refuse the pair: see
     /// [`Participant::cautions`].
-    FitWithCaution {
+    CompatibleWithCaution {
         /// Description of the difference.
         what: Box<str>,
     },
@@ -89,7 +89,7 @@ impl TypeChecks {
         }
         let check = TypeCheck { writer: publication.guid, reader: subscription.guid };
         match self.verdicts.get(&check) {
-            Some(Some(TypeVerdict::Fit | TypeVerdict::FitWithCaution { .. })) => Fit::Yes,
+            Some(Some(TypeVerdict::Fit | TypeVerdict::CompatibleWithCaution { .. })) => Fit::Yes,
             Some(Some(TypeVerdict::Differ { why })) => Fit::No(String::from(&**why)),
             Some(None) => Fit::Wait,
             None => {
@@ -105,7 +105,7 @@ impl TypeChecks {
     /// Returns the pairs that others may refuse, with the reason.
     pub(super) fn cautions(&self) -> impl Iterator<Item = (TypeCheck, &str)> {
         self.verdicts.iter().filter_map(|(check, verdict)| match verdict {
-            Some(TypeVerdict::FitWithCaution { what }) => Some((*check, &**what)),
+            Some(TypeVerdict::CompatibleWithCaution { what }) => Some((*check, &**what)),
             _ => None,
         })
     }
@@ -129,7 +129,7 @@ impl TypeChecks {
     }
 
     /// Removes the pairs of a departed participant.
-    pub(super) fn forget_all_of(&mut self, ctx: &mut Context, prefix: GuidPrefix) {
+    pub(super) fn remove_participant(&mut self, ctx: &mut Context, prefix: GuidPrefix) {
         let zero = Guid::from_bytes([0; 16]);
         let first = Guid { prefix, ..zero };
         let from = TypeCheck { writer: first, reader: zero };
@@ -169,7 +169,7 @@ impl TypeChecks {
 
 impl Participant {
     /// Enables type checks: pairs with different type information wait for
-    /// [`Participant::judge_types`].
+    /// [`Participant::set_type_verdict`].
     pub fn check_types(&mut self) {
         self.type_checks.is_on = true;
     }
@@ -181,11 +181,11 @@ impl Participant {
 
     /// Sets the verdict on a pair, and matches it if nothing else forbids that. Has no effect if
     /// the pair is no longer pending.
-    pub fn judge_types(&mut self, now: Instant, check: TypeCheck, verdict: TypeVerdict) {
+    pub fn set_type_verdict(&mut self, now: Instant, check: TypeCheck, verdict: TypeVerdict) {
         let Some(waiting) = self.type_checks.verdicts.get_mut(&check).filter(|verdict| verdict.is_none()) else {
             return;
         };
-        let has_caution = matches!(verdict, TypeVerdict::FitWithCaution { .. });
+        let has_caution = matches!(verdict, TypeVerdict::CompatibleWithCaution { .. });
         *waiting = Some(verdict);
         let publication = self.publication(check.writer).cloned();
         let subscription = self.subscription(check.reader).cloned();

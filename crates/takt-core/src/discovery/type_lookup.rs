@@ -19,7 +19,7 @@
 //! be lost although both sides are alive: one side considers the other dead for a while, or later
 //! samples replace it. A request to a participant that is not validated yet is sent once it is. An
 //! unanswered request is sent again after [`FIRST_REPETITION`], then after twice the time each, up
-//! to [`LONGEST_REPETITION`]. All repetitions have the same number, so the reply to any of them is
+//! to [`REPETITION_MAX`]. All repetitions have the same number, so the reply to any of them is
 //! accepted.
 //!
 //! Not supported: time-outs (the requester gives up with [`Participant::cancel_type_request`]), and
@@ -61,7 +61,7 @@ const DEPENDENCIES_PER_REPLY: usize = 256;
 /// Time from a request to its first repetition.
 const FIRST_REPETITION: Duration = Duration::from_secs(1);
 /// Longest time between repetitions.
-const LONGEST_REPETITION: Duration = Duration::from_secs(32);
+const REPETITION_MAX: Duration = Duration::from_secs(32);
 
 /// Type of a local endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -300,7 +300,7 @@ impl Participant {
     fn send_type_request(&mut self, now: Instant, id: TypeRequestId) -> bool {
         let Some(pending) = self.type_lookup.pending.get_mut(&id) else { return true };
         pending.due = now.after(pending.period);
-        pending.period = (2 * pending.period).min(LONGEST_REPETITION);
+        pending.period = (2 * pending.period).min(REPETITION_MAX);
         self.ctx.timers.arm_by(self.type_lookup.timer, pending.due);
         let reader = Guid { prefix: pending.whom, entity_id: EntityId::TYPE_LOOKUP_REQUEST_READER };
         let payload = pending.payload.clone();

@@ -62,14 +62,14 @@ pub(crate) const BEFORE_FIRST_ENDPOINT: SequenceNumber = SequenceNumber(2 * FIRS
 /// announcement needs a moment before it can answer.
 const CHALLENGE_PERIOD: Duration = Duration::from_millis(20);
 /// Challenges that are sent unsolicited; further ones follow its messages.
-const UNASKED_CHALLENGES: u32 = 4;
+const UNSOLICITED_CHALLENGES: u32 = 4;
 /// Silence after the first challenge from which a participant counts as not answering.
 const SILENCE: Duration = Duration::from_secs(2);
 /// Least time between challenges that a participant causes by its messages. It doubles with each,
 /// up to [`CHALLENGE_DOUBLINGS`] times, because its messages may be forged. That is 320 ms, so a
 /// participant whose answers were lost for long is validated soon after it is heard again.
 /// [`AMPLIFICATION_MAX`] bounds the octets regardless of the period.
-const LEAST_CHALLENGE_PERIOD: Duration = Duration::from_millis(5);
+const CHALLENGE_PERIOD_MIN: Duration = Duration::from_millis(5);
 const CHALLENGE_DOUBLINGS: u32 = 6;
 /// Wrong answers after which a participant is no longer accepted, so that guessing is useless.
 const WRONG_ANSWERS_MAX: u32 = 3;
@@ -111,7 +111,7 @@ pub(crate) struct Probation {
     challenges: u32,
     first_challenge: Option<Instant>,
     last_challenge: Option<Instant>,
-    greeting_due: bool,
+    announcement_due: bool,
     challenge_due: bool,
     /// Which of the two challenges the participant has answered.
     answered: [bool; 2],
@@ -151,7 +151,7 @@ impl Probation {
             challenges: 0,
             first_challenge: None,
             last_challenge: None,
-            greeting_due: true,
+            announcement_due: true,
             challenge_due: true,
             answered: [false; 2],
             wrong_answers: 0,
@@ -161,8 +161,8 @@ impl Probation {
     }
 
     /// Returns the state for a participant that knows this one and needs no announcement.
-    pub(super) fn of_acquaintance(ctx: &mut Context) -> Self {
-        Self { greeting_due: false, is_reported: true, ..Self::new(ctx) }
+    pub(super) fn of_known(ctx: &mut Context) -> Self {
+        Self { announcement_due: false, is_reported: true, ..Self::new(ctx) }
     }
 
     /// Waits for a handshake, which proves the address instead.
@@ -230,8 +230,8 @@ impl Probation {
         self.last_challenge = Some(now);
         let first = *self.first_challenge.get_or_insert(now);
         self.challenges = self.challenges.saturating_add(1);
-        let delay = CHALLENGE_PERIOD * 2_u32.pow(self.challenges.min(UNASKED_CHALLENGES) - 1);
-        if self.challenges < UNASKED_CHALLENGES {
+        let delay = CHALLENGE_PERIOD * 2_u32.pow(self.challenges.min(UNSOLICITED_CHALLENGES) - 1);
+        if self.challenges < UNSOLICITED_CHALLENGES {
             ctx.timers.arm(self.timer, now.after(delay));
         } else if !self.is_reported {
             // A late challenge is also given time for its answer.
@@ -314,10 +314,10 @@ impl Participant {
     }
 
     /// Sends a farewell to a participant, so that it rediscovers this one.
-    pub(super) fn say_farewell_to(&mut self, now: Instant, index: u32) {
+    pub(super) fn queue_farewell(&mut self, now: Instant, index: u32) {
         if let Some(remote) = self.remotes.get_mut(index) {
             remote.letter.farewell = true;
-            self.queue_letter(index);
+            self.queue_validation(index);
             self.announcer.come_back(now, &mut self.ctx);
         }
     }
@@ -334,17 +334,17 @@ impl Participant {
         if probation.answered == [true; 2] {
             return;
         }
-        let period = LEAST_CHALLENGE_PERIOD * 2_u32.pow(probation.challenges.min(CHALLENGE_DOUBLINGS));
+        let period = CHALLENGE_PERIOD_MIN * 2_u32.pow(probation.challenges.min(CHALLENGE_DOUBLINGS));
         let earliest = probation.last_challenge.map_or(now, |last| last.after(period));
         if earliest > now {
             return self.ctx.timers.arm_by(probation.timer, earliest);
         }
         probation.challenge_due = true;
-        self.queue_letter(index);
+        self.queue_validation(index);
     }
 
     /// Handles a message that names this participant: the sender knows it.
-    pub(crate) fn handle_naming(&mut self, now: Instant, prefix: GuidPrefix) {
+    pub(crate) fn handle_addressed_message(&mut self, now: Instant, prefix: GuidPrefix) {
         if let Some(&index) = self.remote_by_prefix.get(&prefix) {
             self.challenge_again(now, index);
         }
@@ -357,11 +357,11 @@ impl Participant {
         if let Some((probation, _)) = remote.trial() {
             probation.challenge_due = true;
             let is_late = probation.first_challenge.is_some_and(|first| now.since(first) >= SILENCE);
-            let is_silent = is_late && probation.challenges >= UNASKED_CHALLENGES;
+            let is_silent = is_late && probation.challenges >= UNSOLICITED_CHALLENGES;
             if is_silent && !core::mem::replace(&mut probation.is_reported, true) {
                 self.ctx.notify(Event::ParticipantSilent(guid));
             }
-            self.queue_letter(index);
+            self.queue_validation(index);
         }
     }
 
@@ -369,10 +369,10 @@ impl Participant {
     #[must_use]
     pub fn knows_participant_at(&self, locator: &Locator) -> bool {
         let host = Host::of(locator);
-        let here = self.reachability.is_here(locator);
+        let here = self.reachability.is_on_this_host(locator);
         self.remotes.iter().any(|(_, remote)| {
             let at = &remote.metatraffic.locator;
-            remote.probation.is_none() && (Host::of(at) == host || (here && self.reachability.is_here(at)))
+            remote.probation.is_none() && (Host::of(at) == host || (here && self.reachability.is_on_this_host(at)))
         })
     }
 
@@ -387,7 +387,7 @@ impl Participant {
         })
     }
 
-    pub(super) fn queue_letter(&mut self, index: u32) {
+    pub(super) fn queue_validation(&mut self, index: u32) {
         if let Some(remote) = self.remotes.get_mut(index)
             && !core::mem::replace(&mut remote.letter.queued, true)
         {
@@ -403,13 +403,19 @@ impl Participant {
         let Some(&index) = self.remote_by_prefix.get(&prefix).filter(|_| may_be) else { return };
         if let Some(remote) = self.remotes.get_mut(index) {
             remote.letter.answers[place] = Some(heartbeat.first_sn);
-            self.queue_letter(index);
+            self.queue_validation(index);
         }
     }
 
     /// Handles an acknowledgement that may answer a challenge. A participant that has answered both
     /// is validated.
-    pub(crate) fn handle_proof(&mut self, now: Instant, from: &Received, prefix: GuidPrefix, acknack: &AckNack) {
+    pub(crate) fn handle_challenge_answer(
+        &mut self,
+        now: Instant,
+        from: &Received,
+        prefix: GuidPrefix,
+        acknack: &AckNack,
+    ) {
         let named = (acknack.writer, acknack.reader);
         let Some(place) = CHALLENGERS.iter().position(|(_, writer, reader)| (*writer, *reader) == named) else {
             return;
@@ -439,7 +445,7 @@ impl Participant {
             if let Some(probation) = &mut remote.probation {
                 probation.credit = usize::MAX;
             }
-            return self.send_held_message(now, index);
+            return self.send_delayed_message(now, index);
         }
         match self.has_room_at(&at) {
             true if is_new => self.end_probation(now, index),
@@ -461,7 +467,7 @@ impl Participant {
             .remotes
             .iter()
             .filter(|(_, remote)| remote.probation.is_none() && Host::of(&remote.metatraffic.locator) == Host::of(at));
-        self.reachability.is_here(at) || there.count() < self.ctx.limits.max_participants_per_address
+        self.reachability.is_on_this_host(at) || there.count() < self.ctx.limits.max_participants_per_address
     }
 
     /// Ends the probation: discovery continues.
@@ -470,19 +476,19 @@ impl Participant {
             probation.close(&mut self.ctx);
             self.ctx.counters.participants_validated += 1;
         }
-        self.look_for_shortcut(index);
-        self.look_for_channels(index);
+        self.update_shared_memory_path(index);
+        self.update_multicast_groups(index);
         self.match_builtin_endpoints(now, index);
         self.present_static_endpoints(now, index);
         if let Some(prefix) = self.remotes.get(index).map(|remote| remote.prefix) {
             self.send_type_requests_to(now, prefix);
-            self.introduce_soon(now, prefix);
+            self.schedule_introduction(now, prefix);
         }
     }
 
     /// Builds the next datagram to a participant outside its endpoints' protocol: the announcement,
     /// or a challenge and the answers to its own. Queues itself again if there is more.
-    pub(crate) fn transmit_letter(&mut self, now: Instant, index: u32, frame: &mut [u8]) -> Option<usize> {
+    pub(crate) fn transmit_validation(&mut self, now: Instant, index: u32, frame: &mut [u8]) -> Option<usize> {
         let remote = self.remotes.get_mut(index)?;
         if !core::mem::take(&mut remote.letter.queued) {
             return None;
@@ -491,16 +497,16 @@ impl Participant {
             let len = self.announcer.build_farewell(&self.header, remote.prefix, frame).ok()?;
             let may_go = remote.trial().is_none_or(|(probation, _)| probation.spend(len, &mut self.ctx));
             self.destinations.extend(may_go.then_some(remote.metatraffic.locator));
-            self.queue_letter(index);
+            self.queue_validation(index);
             return Some(len);
         }
         if let Some(probation) = &mut remote.probation
-            && core::mem::take(&mut probation.greeting_due)
+            && core::mem::take(&mut probation.announcement_due)
         {
             let len = self.announcer.build(&self.header, frame).ok()?;
             let may_go = probation.spend_on_announcement(len, &mut self.ctx);
             self.destinations.extend(may_go.then_some(remote.metatraffic.locator));
-            self.queue_letter(index);
+            self.queue_validation(index);
             return Some(len);
         }
         self.transmit_challenge(now, index, frame)
@@ -545,7 +551,7 @@ impl Participant {
         self.destinations.extend(may_go.then_some(path.locator));
         if only_answers {
             self.destinations.push(here.locator);
-            self.queue_letter(index);
+            self.queue_validation(index);
         }
         Some(len)
     }

@@ -76,9 +76,9 @@ impl Participant {
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
-    pub fn forget_instance(&mut self, handle: WriterHandle, instance: InstanceHandle) -> Result<(), Error> {
+    pub fn discard_instance(&mut self, handle: WriterHandle, instance: InstanceHandle) -> Result<(), Error> {
         let Self { writers, ctx, .. } = self;
-        live_writer(writers, handle)?.forget_instance(ctx, instance);
+        live_writer(writers, handle)?.discard_instance(ctx, instance);
         Ok(())
     }
 
@@ -88,9 +88,9 @@ impl Participant {
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
-    pub fn forget_relayed(&mut self, handle: WriterHandle, origin: Guid, above: SequenceNumber) -> Result<(), Error> {
+    pub fn discard_relayed(&mut self, handle: WriterHandle, origin: Guid, above: SequenceNumber) -> Result<(), Error> {
         let Self { writers, ctx, .. } = self;
-        live_writer(writers, handle)?.forget_relayed(ctx, origin, above);
+        live_writer(writers, handle)?.discard_relayed(ctx, origin, above);
         Ok(())
     }
 
@@ -99,8 +99,8 @@ impl Participant {
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
-    pub fn announced_by(&mut self, handle: ReaderHandle, writer: Guid) -> Result<Option<SequenceNumber>, Error> {
-        Ok(self.reader(handle)?.announced_by(writer))
+    pub fn last_announced(&mut self, handle: ReaderHandle, writer: Guid) -> Result<Option<SequenceNumber>, Error> {
+        Ok(self.reader(handle)?.last_announced(writer))
     }
 
     /// Returns the sequence number of a writer's last change; 0 before the first.

@@ -249,7 +249,7 @@ impl Participant {
             qos: spec.qos,
             ..PublicationData::default()
         });
-        self.name_writer(&mut data, spec.keyed)?;
+        self.assign_static_writer_id(&mut data, spec.keyed)?;
         let entity_id = data.guid.entity_id;
         let protection = self.admit_writer(&mut data)?;
         let limits = history_limits(data.qos.history, &data.qos.resource_limits, &self.ctx.limits);
@@ -309,7 +309,7 @@ impl Participant {
             qos: spec.qos,
             ..SubscriptionData::default()
         });
-        self.name_reader(&mut data, keyed)?;
+        self.assign_static_reader_id(&mut data, keyed)?;
         let protection = self.admit_reader(&mut data)?;
         let limits = cache_limits(data.qos.history, &data.qos.resource_limits, &self.ctx.limits);
         let samples = limits.max_samples + REORDER_WINDOW as usize;
@@ -336,12 +336,12 @@ impl Participant {
         if let Some(mut writer) = self.writers.remove(handle.index) {
             writer.close(&mut self.ctx);
             if let Some(publisher) = writer.group.and_then(|index| self.publishers.get_mut(index)) {
-                publisher.part_with(handle.index);
+                publisher.remove_writer(handle.index);
             }
         }
         self.writer_ids.remove(&guid.entity_id);
         self.unname(guid.entity_id);
-        self.forget_protection(guid.entity_id);
+        self.remove_protection(guid.entity_id);
         if !is_enabled {
             return Ok(());
         }
@@ -367,8 +367,8 @@ impl Participant {
             }
         }
         self.unname(guid.entity_id);
-        self.forget_protection(guid.entity_id);
-        if self.forget_builtin_reader(handle.index) || !is_enabled {
+        self.remove_protection(guid.entity_id);
+        if self.remove_builtin_reader(handle.index) || !is_enabled {
             return Ok(());
         }
         self.sources.retain(|_, listeners| {
@@ -412,7 +412,7 @@ impl Participant {
     ///
     /// # Errors
     /// As [`Self::write`]; [`Error::BadParameter`] if the change is a dispose or unregister.
-    pub fn write_lent(
+    pub fn write_loan(
         &mut self,
         now: Instant,
         handle: WriterHandle,
@@ -432,8 +432,8 @@ impl Participant {
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
-    pub fn has_borrowers(&mut self, handle: WriterHandle) -> Result<bool, Error> {
-        Ok(self.writer(handle)?.has_borrowers())
+    pub fn has_loan_readers(&mut self, handle: WriterHandle) -> Result<bool, Error> {
+        Ok(self.writer(handle)?.has_loan_readers())
     }
 
     /// Returns the destinations of a writer's new samples.
@@ -450,7 +450,7 @@ impl Participant {
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
-    pub fn set_borrowing(&mut self, handle: ReaderHandle, borrows: bool) -> Result<(), Error> {
+    pub fn set_keeps_loans(&mut self, handle: ReaderHandle, borrows: bool) -> Result<(), Error> {
         self.reader(handle)?.borrows = borrows;
         Ok(())
     }
@@ -486,7 +486,7 @@ impl Participant {
                 let write = publisher.admit(write)?;
                 let sn = writer.put(now, ctx, &write, content)?;
                 publisher.made(&write.place);
-                publisher.tell_others(handle.index, writers, ctx);
+                publisher.notify_others(handle.index, writers, ctx);
                 sn
             }
         };
@@ -567,14 +567,14 @@ impl Participant {
     ///
     /// # Errors
     /// As [`Self::read_next`].
-    pub fn borrow_next(
+    pub fn next_loaned(
         &mut self,
         now: Instant,
         handle: ReaderHandle,
         selector: Selector,
         cursor: &mut ReadCursor,
     ) -> Result<Option<SampleRef<'_>>, Error> {
-        Ok(self.history_for_reading(now, handle, cursor)?.borrow_next(selector, cursor))
+        Ok(self.history_for_reading(now, handle, cursor)?.next_loaned(selector, cursor))
     }
 
     /// As [`Self::read_next`], restricted to samples that match a query, but not in the query's
@@ -680,7 +680,7 @@ impl Participant {
         reader.cache.release_taken();
         reader.mark_taken(ctx);
         reader.unblock(now, ctx);
-        self.settle_groups(now);
+        self.present_due_groups(now);
         Ok(())
     }
 

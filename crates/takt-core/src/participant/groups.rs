@@ -17,7 +17,7 @@
 
 use crate::cache::Fit;
 use crate::context::Context;
-use crate::presentation::{GroupLack, Place};
+use crate::presentation::{MissingGroupInfo, Place};
 use crate::reader::{Holding, Range, Reader};
 use crate::slots::{ReaderHandle, Slots};
 use crate::time::Instant;
@@ -31,7 +31,7 @@ use takt_wire::{Guid, SequenceNumber};
 const SETS_PER_CALL: usize = 2;
 
 /// Number of visits of each member for a set.
-const LOOKS_PER_SET: usize = 10;
+const VISITS_PER_SET: usize = 10;
 
 /// Publisher as seen by one subscriber.
 #[derive(Debug, Default)]
@@ -74,14 +74,14 @@ impl Member {
     }
 
     /// Reports whether the writer omits the given information about its publisher.
-    fn lacks(&self, lack: GroupLack, readers: &Slots<Reader>) -> bool {
+    fn lacks(&self, lack: MissingGroupInfo, readers: &Slots<Reader>) -> bool {
         let proxy = self.reader(readers).and_then(|reader| reader.proxies.get(self.proxy));
-        proxy.is_some_and(|proxy| proxy.guid == self.writer && proxy.group_lack == Some(lack))
+        proxy.is_some_and(|proxy| proxy.guid == self.writer && proxy.missing_group_info == Some(lack))
     }
 
     /// Reports whether its reader needs relief, and a held change of the writer can be released.
     fn can_relieve(&self, readers: &Slots<Reader>) -> bool {
-        self.reader(readers).is_some_and(|reader| reader.wants_relief)
+        self.reader(readers).is_some_and(|reader| reader.needs_relief)
             && self.holding(readers).is_some_and(|(holding, _)| holding.front().is_some())
     }
 
@@ -132,7 +132,7 @@ impl Group {
     ) -> bool {
         ctx.work.steps(self.members.len());
         let mut sets = 0;
-        self.part_with_the_gone(readers);
+        self.remove_unmatched(readers);
         let relief = self.members.iter().any(|member| member.can_relieve(readers));
         let horizon = if relief || !presentation.ordered_access { SequenceNumber::MAX } else { self.horizon(readers) };
         self.find_heads(readers);
@@ -145,7 +145,7 @@ impl Group {
                 sets += 1;
                 match self.judge(place.group_set, relief, readers, ctx, now) {
                     Verdict::Wait => break,
-                    Verdict::Show => self.show_set(place.group_set, readers, ctx, now),
+                    Verdict::Show => self.present_set(place.group_set, readers, ctx, now),
                     Verdict::Drop => {
                         self.drop_set(place.group_set, readers, ctx);
                         self.lacked = self.lacked.max(place.group_set);
@@ -156,7 +156,7 @@ impl Group {
             } else if gsn.prev() > horizon {
                 self.ask_for_news(gsn.prev(), None, readers, ctx, now);
                 break;
-            } else if !self.show_head(readers, ctx, now) {
+            } else if !self.present_next(readers, ctx, now) {
                 break;
             }
         }
@@ -166,8 +166,8 @@ impl Group {
 
     /// Removes writers that are no longer matched. Sets that they had not ended remain incomplete.
     /// Changes outside a group set are in no set here.
-    fn part_with_the_gone(&mut self, readers: &Slots<Reader>) {
-        self.members.retain(|member| !member.lacks(GroupLack::Numbers, readers));
+    fn remove_unmatched(&mut self, readers: &Slots<Reader>) {
+        self.members.retain(|member| !member.lacks(MissingGroupInfo::Numbers, readers));
         let furthest = self.members.iter().filter_map(|member| Some(member.holding(readers)?.0.frontier)).max();
         let Self { members, broken, .. } = self;
         for member in members.iter_mut() {
@@ -202,7 +202,7 @@ impl Group {
     fn ask_for_news(
         &self,
         gsn: SequenceNumber,
-        lack: Option<GroupLack>,
+        lack: Option<MissingGroupInfo>,
         readers: &mut Slots<Reader>,
         ctx: &mut Context,
         now: Instant,
@@ -211,8 +211,8 @@ impl Group {
         for member in &self.members {
             let lags =
                 member.holding(readers).is_some_and(|(holding, is_waited_for)| is_waited_for && holding.frontier < gsn);
-            let is_asked = lags && lack.is_none_or(|lack| member.lacks(lack, readers));
-            if let Some(reader) = readers.get_mut(member.reader.index).filter(|_| is_asked) {
+            let is_requested = lags && lack.is_none_or(|lack| member.lacks(lack, readers));
+            if let Some(reader) = readers.get_mut(member.reader.index).filter(|_| is_requested) {
                 reader.ask_for_news(ctx, member.proxy, furthest.unwrap_or(gsn), now);
             }
         }
@@ -229,11 +229,11 @@ impl Group {
     }
 
     /// Presents the next change; returns false if there is no room.
-    fn show_head(&mut self, readers: &mut Slots<Reader>, ctx: &mut Context, now: Instant) -> bool {
+    fn present_next(&mut self, readers: &mut Slots<Reader>, ctx: &mut Context, now: Instant) -> bool {
         let Some(Reverse((_, at))) = self.heads.pop() else { return false };
         let member = &self.members[at as usize];
         let Some(reader) = readers.get_mut(member.reader.index) else { return false };
-        let is_shown = reader.show_front(ctx, member.proxy, now);
+        let is_shown = reader.present_front(ctx, member.proxy, now);
         if let Some(place) = member.front(readers) {
             self.heads.push(Reverse((rank(&place), at)));
         }
@@ -249,7 +249,7 @@ impl Group {
         ctx: &mut Context,
         now: Instant,
     ) -> Verdict {
-        ctx.work.steps(LOOKS_PER_SET * self.members.len());
+        ctx.work.steps(VISITS_PER_SET * self.members.len());
         let holdings = || self.members.iter().filter_map(|member| member.holding(readers));
         // A writer that has ended a later set has at least announced where that one began.
         let ends = holdings().filter(|(holding, _)| holding.ended.0 >= set);
@@ -258,7 +258,7 @@ impl Group {
         let is_broken = self.broken.is_some_and(|range| range.contains(set));
         let has_passed = |holding: &Holding| holding.ended.0 >= set || holding.frontier >= end;
         if !relief && holdings().any(|(holding, is_waited_for)| is_waited_for && !has_passed(holding)) {
-            self.ask_for_news(end, Some(GroupLack::Heartbeats), readers, ctx, now);
+            self.ask_for_news(end, Some(MissingGroupInfo::Heartbeats), readers, ctx, now);
             return Verdict::Wait;
         }
         let mut is_whole = !is_broken && holdings().all(|(holding, _)| has_passed(holding));
@@ -278,7 +278,7 @@ impl Group {
                 && is_of(member.front(readers), set)
                 && let Some(reader) = readers.get_mut(member.reader.index)
             {
-                result = reader.claim_part(ctx, member.proxy).and_then(|()| reader.cache.check_claims());
+                result = reader.reserve_part(ctx, member.proxy).and_then(|()| reader.cache.check_reservations());
                 if result == Err(Fit::Later) {
                     reader.wait_for_room(member.proxy);
                 }
@@ -288,9 +288,9 @@ impl Group {
             let has_part = is_of(member.front(readers), set);
             if let Some(reader) = readers.get_mut(member.reader.index) {
                 if result.is_err() && has_part {
-                    reader.unclaim_part(member.proxy);
+                    reader.release_part(member.proxy);
                 }
-                reader.cache.end_claims();
+                reader.cache.end_reservations();
             }
         }
         match result {
@@ -301,14 +301,14 @@ impl Group {
     }
 
     /// Presents a set with reserved room, in the order of group sequence numbers.
-    fn show_set(&mut self, set: SequenceNumber, readers: &mut Slots<Reader>, ctx: &mut Context, now: Instant) {
+    fn present_set(&mut self, set: SequenceNumber, readers: &mut Slots<Reader>, ctx: &mut Context, now: Instant) {
         while let Some(Reverse((_, at))) = self.heads.pop() {
             let member = &self.members[at as usize];
             if !is_of(member.front(readers), set) {
                 continue;
             }
             let Some(reader) = readers.get_mut(member.reader.index) else { continue };
-            if !reader.show_member(ctx, member.proxy, now)
+            if !reader.present_member(ctx, member.proxy, now)
                 && let Some(place) = member.front(readers)
             {
                 self.heads.push(Reverse((rank(&place), at)));
@@ -333,7 +333,7 @@ impl Group {
         let mut goes_on = false;
         for member in &self.members {
             if let Some(reader) = readers.get_mut(member.reader.index).filter(|reader| reader.is_relieved()) {
-                reader.wants_relief = false;
+                reader.needs_relief = false;
                 goes_on |= reader.unblock(now, ctx);
             }
         }

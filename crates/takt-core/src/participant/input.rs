@@ -40,13 +40,13 @@ impl Participant {
     /// Handles one datagram with any content: at most one pass over its bytes, and deliveries of at
     /// most one reorder window for each sample in it. Malformed content is counted and dropped.
     pub fn handle_datagram(&mut self, now: Instant, from: Received, datagram: &[u8]) {
-        self.handle_lent(now, from, datagram, Beside::Nothing);
+        self.handle_with_buffer(now, from, datagram, Beside::Nothing);
     }
 
     /// As [`Self::handle_datagram`], with a buffer that can be retained: the loaned payload of the
     /// DATA, or the datagram's frame. Readers that do not [borrow](Self::set_borrowing) copy the
     /// payloads.
-    pub fn handle_lent(&mut self, now: Instant, from: Received, datagram: &[u8], beside: Beside<'_>) {
+    pub fn handle_with_buffer(&mut self, now: Instant, from: Received, datagram: &[u8], beside: Beside<'_>) {
         self.ctx.counters.datagrams_received += 1;
         if !self.is_enabled {
             return;
@@ -120,7 +120,7 @@ impl Participant {
             }
         }
         if self.ctx.security.is_some() {
-            self.send_held_message_to(now, source);
+            self.send_delayed_message_to(now, source);
         }
     }
 
@@ -226,7 +226,7 @@ impl Participant {
 
     /// Reports whether the source address may send for a participant; counts rejected messages.
     fn is_authentic(&mut self, from: &Received, source: GuidPrefix) -> bool {
-        let is_authentic = self.may_speak(&from.source, source);
+        let is_authentic = self.accepts_source(&from.source, source);
         self.ctx.counters.foreign_datagrams += u64::from(!is_authentic);
         is_authentic
     }
@@ -249,7 +249,7 @@ impl Participant {
                 interpreter.names_us = *prefix == self.header.prefix;
                 interpreter.for_us = interpreter.names_us || *prefix == GuidPrefix::default();
                 if interpreter.names_us {
-                    self.handle_naming(now, interpreter.source);
+                    self.handle_addressed_message(now, interpreter.source);
                 }
             }
             Submessage::Unknown { .. } => self.ctx.counters.unknown_submessages += 1,
@@ -261,7 +261,7 @@ impl Participant {
             _ if !interpreter.for_us => {}
             // A submessage that may validate another address.
             Submessage::AckNack(acknack) if !interpreter.is_authentic && acknack.writer.is_builtin() => {
-                self.handle_proof(now, from, interpreter.source, acknack);
+                self.handle_challenge_answer(now, from, interpreter.source, acknack);
             }
             Submessage::Heartbeat(heartbeat) if !interpreter.is_authentic => {
                 if interpreter.names_us && heartbeat.writer.is_builtin() {
@@ -301,7 +301,7 @@ impl Participant {
         let source = interpreter.source;
         self.ctx.counters.acknacks_received += 1;
         if acknack.writer.is_builtin() {
-            self.handle_proof(now, from, source, acknack);
+            self.handle_challenge_answer(now, from, source, acknack);
         }
         let Some(index) = self.writer_for(interpreter, acknack.writer, acknack.reader) else { return };
         let shortened = match acknack.writer {
@@ -379,7 +379,7 @@ impl Participant {
     }
 
     fn after_data(&mut self, now: Instant, writer: Guid, heard: bool) {
-        self.settle_groups(now);
+        self.present_due_groups(now);
         if !heard {
             self.ctx.counters.unmatched_data += 1;
         } else if writer.entity_id.is_builtin() {

@@ -88,11 +88,11 @@ pub struct Participant {
     pub(crate) writer_ids: BTreeMap<EntityId, u32>,
     /// Readers matched with each remote or local writer, by reader index and proxy.
     pub(crate) sources: BTreeMap<Guid, Vec<(u32, u32)>>,
-    pub(crate) shortcut_home: Option<Shortcut>,
+    pub(crate) own_shared_memory_path: Option<Shortcut>,
     pub(crate) remotes: Slots<Remote>,
     pub(crate) remote_by_prefix: BTreeMap<GuidPrefix, u32>,
     /// Index in `remotes` of the participant that was heard last, if it still exists.
-    pub(crate) last_heard: u32,
+    pub(crate) last_sender: u32,
     pub(crate) departed: Departed,
     pub(crate) departures: Departures,
     pub(crate) ignored: Ignored,
@@ -186,7 +186,7 @@ impl Participant {
             is_enabled: config.is_enabled,
             header: Header { version: ProtocolVersion::V2_5, vendor: VendorId::TAKT, prefix: config.guid_prefix },
             reachability: Reachability::new(config.interfaces, &config.initial_peers)
-                .with_ways(config.has_udp, config.has_tcp)
+                .with_transports(config.has_udp, config.has_tcp)
                 .with_own(&config.locators)
                 .with_udp_messages_of(config.udp_message_max)
                 .with_overhead(overhead),
@@ -205,10 +205,10 @@ impl Participant {
             subscribers: Slots::new(),
             writer_ids: BTreeMap::new(),
             sources: BTreeMap::new(),
-            shortcut_home: None,
+            own_shared_memory_path: None,
             remotes: Slots::new(),
             remote_by_prefix: BTreeMap::new(),
-            last_heard: 0,
+            last_sender: 0,
             departed: Departed::new(),
             departures: Departures::default(),
             ignored: Ignored::default(),
@@ -234,7 +234,7 @@ impl Participant {
         if participant.ctx.security.is_some() {
             participant.create_secure_endpoints();
         }
-        participant.open_channels();
+        participant.open_multicast_groups();
         Ok(participant)
     }
 
@@ -268,25 +268,25 @@ impl Participant {
     /// Serves at most [`MAX_TIMERS_PER_CALL`] due timers. Call again while [`Self::poll_timeout`]
     /// is not in the future.
     pub fn handle_timeout(&mut self, now: Instant) {
-        self.ctx.standstills.timers_are_served(now, self.ctx.timers.next_due());
+        self.ctx.standstills.timers_handled(now, self.ctx.timers.next_due());
         for _ in 0..MAX_TIMERS_PER_CALL {
             let Some(kind) = self.ctx.timers.pop_due(now) else { return };
             self.ctx.work.unit();
             self.serve(kind, now);
-            self.settle_groups(now);
+            self.present_due_groups(now);
         }
     }
 
     fn serve(&mut self, kind: TimerKind, now: Instant) {
         match kind {
-            TimerKind::Groups => self.ctx.groups_stirred = true,
+            TimerKind::Groups => self.ctx.groups_changed = true,
             TimerKind::Announce => {
                 self.report_latencies();
                 self.report_refusals();
                 self.announcer.handle_timeout(now, &mut self.ctx);
             }
             TimerKind::Introduce => self.handle_introductions(),
-            TimerKind::Ask { channel } => self.handle_ask_timeout(now, channel),
+            TimerKind::Ask { channel } => self.handle_multicast_probe_timeout(now, channel),
             TimerKind::Lease { participant } => self.handle_lease_end(now, participant),
             TimerKind::Challenge { participant } => self.handle_challenge_timeout(now, participant),
             TimerKind::RepeatTypeRequests => self.handle_type_request_timeout(now),
@@ -404,7 +404,7 @@ impl Participant {
             if let Event::DataAvailable(handle) = event
                 && let Ok(reader) = endpoints::live_reader(&mut self.readers, handle)
             {
-                reader.is_told = false;
+                reader.has_pending_event = false;
             }
             if !self.is_builtin(&event) {
                 return Some(event);
@@ -592,7 +592,7 @@ impl Participant {
             | Event::ParticipantSilent(_)
             | Event::ParticipantRefused(_)
             | Event::SecurityLogged
-            | Event::NeighbourAnnounced(_) => false,
+            | Event::LocalPeerAnnounced(_) => false,
         }
     }
 }

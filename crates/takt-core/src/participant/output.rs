@@ -28,7 +28,7 @@ pub struct Transmit<'a> {
 }
 
 /// Smallest frame in bytes: the packet size that every path accepts, without IPv4 and UDP headers.
-const LEAST_FRAME_LEN: usize = 548;
+const FRAME_LEN_MIN: usize = 548;
 
 impl Participant {
     /// Builds the next datagram of the highest priority in `frame`. The frame must hold a packet of
@@ -49,7 +49,7 @@ impl Participant {
     }
 
     fn transmit_next(&mut self, now: Instant, frame: &mut [u8]) -> Option<Transmit<'_>> {
-        if frame.len() < LEAST_FRAME_LEN {
+        if frame.len() < FRAME_LEN_MIN {
             return None;
         }
         loop {
@@ -80,11 +80,11 @@ impl Participant {
         match job {
             Job::Announce => self.transmit_announcement(now, frame),
             Job::Introduce { participant } => self.transmit_introduction(participant, frame),
-            Job::Greet { participant } => self.transmit_letter(now, participant, frame),
-            Job::Ask { channel } => self.transmit_question(now, channel, frame),
+            Job::Greet { participant } => self.transmit_validation(now, participant, frame),
+            Job::Ask { channel } => self.transmit_multicast_probe(now, channel, frame),
             Job::Question { writer } => {
                 *flow = writers.get(writer)?.flows.live;
-                self.transmit_writer_question(now, writer, frame)
+                self.transmit_writer_probe(now, writer, frame)
             }
             Job::Data { writer } => {
                 let writer = writers.get_mut(writer)?;

@@ -154,7 +154,7 @@ impl Participant {
         endpoints::check_writer(&qos)?;
         let writer = self.writer(handle)?;
         if !writer.is_enabled {
-            return self.remake_writer(now, handle, qos);
+            return self.recreate_writer(now, handle, qos);
         }
         check_writer(&writer.data.qos, &qos)?;
         let mut data = writer.data.clone();
@@ -170,7 +170,7 @@ impl Participant {
         endpoints::check_reader(&qos)?;
         let reader = self.reader(handle)?;
         if !reader.is_enabled {
-            return self.remake_reader(handle, qos);
+            return self.recreate_reader(handle, qos);
         }
         check_reader(&reader.data.qos, &qos)?;
         let mut data = reader.data.clone();
@@ -274,7 +274,7 @@ impl Participant {
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
-    pub fn confine_writer(&mut self, handle: WriterHandle, kinds: LocatorKinds) -> Result<(), Error> {
+    pub fn restrict_writer_locators(&mut self, handle: WriterHandle, kinds: LocatorKinds) -> Result<(), Error> {
         self.writer(handle)?.kinds = kinds;
         Ok(())
     }
@@ -284,7 +284,12 @@ impl Participant {
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
-    pub fn confine_reader(&mut self, handle: ReaderHandle, flow: FlowTag, kinds: LocatorKinds) -> Result<(), Error> {
+    pub fn restrict_reader_locators(
+        &mut self,
+        handle: ReaderHandle,
+        flow: FlowTag,
+        kinds: LocatorKinds,
+    ) -> Result<(), Error> {
         let reader = self.reader(handle)?;
         (reader.flow, reader.kinds) = (flow, kinds);
         Ok(())
@@ -335,7 +340,7 @@ impl Participant {
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
-    pub fn note_write_time(&mut self, handle: WriterHandle, ns: u64) -> Result<(), Error> {
+    pub fn record_write_time(&mut self, handle: WriterHandle, ns: u64) -> Result<(), Error> {
         let writer = self.writer(handle)?;
         writer.longest_write_ns = writer.longest_write_ns.max(ns);
         Ok(())
@@ -410,7 +415,7 @@ impl Participant {
     }
 
     /// Rebuilds a writer with other policies before it is enabled.
-    fn remake_writer(&mut self, now: Instant, handle: WriterHandle, qos: DataWriterQos) -> Result<(), Error> {
+    fn recreate_writer(&mut self, now: Instant, handle: WriterHandle, qos: DataWriterQos) -> Result<(), Error> {
         let limits = history_limits(qos.history, &qos.resource_limits, &self.ctx.limits);
         let writer = self.writer(handle)?;
         let max_len = writer.data.max_sample_serialized.map(|len| len as usize);
@@ -430,7 +435,7 @@ impl Participant {
     }
 
     /// Rebuilds a reader with other policies before it is enabled.
-    fn remake_reader(&mut self, handle: ReaderHandle, qos: DataReaderQos) -> Result<(), Error> {
+    fn recreate_reader(&mut self, handle: ReaderHandle, qos: DataReaderQos) -> Result<(), Error> {
         let limits = cache_limits(qos.history, &qos.resource_limits, &self.ctx.limits);
         let reader = self.reader(handle)?;
         let (mut data, key, max_len) = (reader.data.clone(), reader.take_key(), reader.max_serialized_len);

@@ -35,7 +35,7 @@ impl Publisher {
     }
 
     /// Returns the position of the next change as far as the publisher determines it.
-    fn next_place(&self) -> Place {
+    fn next_position(&self) -> Place {
         if !is_of_group(&self.presentation) {
             return Place::default();
         }
@@ -54,10 +54,10 @@ impl Publisher {
         if self.is_open() && !write.directed.readers().is_empty() {
             return Err(Error::PreconditionNotMet { what: "a coherent set allows no directed writes".to_string() });
         }
-        Ok(Write { place: self.next_place(), in_set: self.is_open(), ..write })
+        Ok(Write { place: self.next_position(), in_set: self.is_open(), ..write })
     }
 
-    pub(super) fn part_with(&mut self, writer: u32) {
+    pub(super) fn remove_writer(&mut self, writer: u32) {
         self.writers.retain(|index| *index != writer);
     }
 
@@ -69,7 +69,7 @@ impl Publisher {
 
     /// Notifies all its writers except `but` of the last group sequence number. Looks at each of
     /// them.
-    pub(super) fn tell_others(&self, but: u32, writers: &mut Slots<Writer>, ctx: &mut Context) {
+    pub(super) fn notify_others(&self, but: u32, writers: &mut Slots<Writer>, ctx: &mut Context) {
         if !is_of_group(&self.presentation) {
             return;
         }

@@ -152,11 +152,11 @@ impl Participant {
         let Some(subscriber) = subscribers.get(handle.index) else { return Ok(()) };
         for &index in &subscriber.readers {
             if let Some(reader) = readers.get_mut(index) {
-                reader.show_all_alone(ctx, now);
+                reader.present_all_independent(ctx, now);
             }
         }
-        self.ctx.groups_stirred = true;
-        self.settle_groups(now);
+        self.ctx.groups_changed = true;
+        self.present_due_groups(now);
         Ok(())
     }
 
@@ -180,8 +180,8 @@ impl Participant {
 
     /// Presents the changes of groups that have become due, if any may have. Looks at the members
     /// of all groups. If a call may not present all, a timer that is due at once continues.
-    pub(crate) fn settle_groups(&mut self, now: Instant) {
-        if !core::mem::take(&mut self.ctx.groups_stirred) {
+    pub(crate) fn present_due_groups(&mut self, now: Instant) {
+        if !core::mem::take(&mut self.ctx.groups_changed) {
             return;
         }
         let Self { subscribers, readers, ctx, .. } = self;
@@ -195,7 +195,7 @@ impl Participant {
         }
         // Presented changes may have set the flag, which changes nothing for the groups just
         // visited.
-        ctx.groups_stirred = false;
+        ctx.groups_changed = false;
         if !is_done {
             ctx.timers.arm(ctx.groups_timer, now);
         }

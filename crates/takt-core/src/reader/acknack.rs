@@ -16,10 +16,10 @@ use takt_wire::{Full, Locator, SequenceNumber};
 
 /// Time between the first requests for a writer's first heartbeat; doubles up to 16 times the
 /// heartbeat period.
-const GREETING_PERIOD: Duration = Duration::from_millis(20);
-const MAX_GREETING_DOUBLINGS: u32 = 6;
+const PREEMPTIVE_ACKNACK_PERIOD: Duration = Duration::from_millis(20);
+const PREEMPTIVE_ACKNACK_DOUBLINGS_MAX: u32 = 6;
 /// Range of one request beyond the first missing sample.
-const ASKED_AT_ONCE: i64 = 255;
+const REQUEST_RANGE_MAX: i64 = 255;
 /// Least time between two requests of a builtin reader for the same samples; see
 /// [`Context::patience`].
 const BUILTIN_SUPPRESSION: Duration = Duration::from_millis(10);
@@ -27,7 +27,7 @@ const BUILTIN_SUPPRESSION: Duration = Duration::from_millis(10);
 impl Reader {
     pub(super) fn answer_heartbeat(&mut self, now: Instant, ctx: &mut Context, index: u32, heartbeat: &Heartbeat) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
-        let misses = proxy.misses_something();
+        let misses = proxy.misses_samples();
         // Samples that the writer does not have need not be requested again.
         let can_be_had = proxy.expected.is_none_or(|expected| expected <= heartbeat.last_sn);
         if heartbeat.is_final && !(misses && can_be_had) {
@@ -57,18 +57,18 @@ impl Reader {
     pub(crate) fn handle_timeout(&mut self, now: Instant, ctx: &mut Context, index: u32) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         if let Some(expected) = proxy.expected {
-            if proxy.asks_for_news() {
+            if proxy.needs_heartbeat() {
                 ctx.timers.arm(proxy.timer, now.after(ctx.timing.heartbeat_period));
-            } else if !proxy.misses_something() {
+            } else if !proxy.misses_samples() {
                 return;
             } else if let Some(due) = proxy.patience.due(expected).filter(|due| *due > now) {
                 return ctx.timers.arm(proxy.timer, due);
             }
         } else {
-            let doublings = proxy.greetings.min(MAX_GREETING_DOUBLINGS);
+            let doublings = proxy.greetings.min(PREEMPTIVE_ACKNACK_DOUBLINGS_MAX);
             proxy.greetings += 1;
             let patience = if self.entity_id.is_builtin() { ctx.patience() } else { 1 };
-            ctx.timers.arm(proxy.timer, now.after(GREETING_PERIOD * patience * 2_u32.pow(doublings)));
+            ctx.timers.arm(proxy.timer, now.after(PREEMPTIVE_ACKNACK_PERIOD * patience * 2_u32.pow(doublings)));
         }
         self.queue_acknack(ctx, index);
     }
@@ -103,8 +103,8 @@ impl Reader {
     ) -> Result<(), Full> {
         let Some(proxy) = self.proxies.get_mut(index) else { return Err(Full) };
         builder.info_destination(proxy.guid.prefix)?;
-        let misses = proxy.misses_something();
-        let asks = proxy.takes_news_request();
+        let misses = proxy.misses_samples();
+        let asks = proxy.take_heartbeat_request();
         self.acknack_count = self.acknack_count.wrapping_add(1);
         builder.acknack(&AckNack {
             reader: self.entity_id,
@@ -120,7 +120,7 @@ impl Reader {
                 true => ctx.timing.nack_suppression.max(BUILTIN_SUPPRESSION * ctx.patience()),
                 false => ctx.timing.nack_suppression,
             };
-            let last = proxy.announced.min(SequenceNumber(expected.0.saturating_add(ASKED_AT_ONCE)));
+            let last = proxy.announced.min(SequenceNumber(expected.0.saturating_add(REQUEST_RANGE_MAX)));
             proxy.patience.asked(now, (expected, last), least);
             if let Some(due) = proxy.patience.retry() {
                 ctx.timers.arm(proxy.timer, due);

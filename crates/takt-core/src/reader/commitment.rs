@@ -32,7 +32,7 @@ impl Reader {
     /// Records a sample of a reliable writer that the reader drops for want of memory or of an
     /// instance. An acknowledged sample must be safe, so the reader acknowledges neither this
     /// sample nor later ones of that writer.
-    pub(super) fn note_unkept(&mut self, index: u32, sn: SequenceNumber) {
+    pub(super) fn record_unstored(&mut self, index: u32, sn: SequenceNumber) {
         if let Some(proxy) = self.proxies.get_mut(index).filter(|proxy| self.explicit && proxy.reliable) {
             proxy.unkept = Some(proxy.unkept.map_or(sn, |unkept| unkept.min(sn)));
         }

@@ -36,7 +36,7 @@ impl Reader {
             Ok(delivered) => {
                 origins::shown(&mut self.origins, identity);
                 deadline::delivered(&mut self.deadline, now, ctx, delivered);
-                self.tell_available(ctx);
+                self.notify_available(ctx);
                 self.arm_upkeep(now, ctx);
             }
             Err(reason) => {
@@ -51,7 +51,7 @@ impl Reader {
     fn pass_over(&mut self, ctx: &mut Context, index: u32, sn: SequenceNumber) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         let expected = proxy.expected.unwrap_or(sn);
-        let owed = proxy.first_heard.map_or(sn, |first| first.max(expected));
+        let owed = proxy.first_received.map_or(sn, |first| first.max(expected));
         let lost = sn.0 - owed.0 - proxy.excused_before(owed, sn);
         // With a filter, the writer may have withheld the skipped samples.
         if lost > 0 && self.filter.is_none() {
@@ -92,7 +92,9 @@ impl Reader {
             match arrival {
                 Arrival::Missing => break,
                 Arrival::Irrelevant => {}
-                Arrival::Waiting(stored) if origins::is_ahead(&mut self.origins, self.cache.origin_of(stored)) => break,
+                Arrival::Waiting(stored) if origins::awaits_writer(&mut self.origins, self.cache.origin_of(stored)) => {
+                    break;
+                }
                 Arrival::Waiting(stored) if origins::drops(&self.origins, &mut self.cache, stored) => {
                     ctx.counters.repeated_samples += 1;
                 }
@@ -124,7 +126,7 @@ impl Reader {
         if expected > start {
             proxy.fragments.drop_below(expected, &mut self.cache.pool, &mut self.reassembly);
             let awaits_history = proxy.history_end.is_some();
-            self.tell_available(ctx);
+            self.notify_available(ctx);
             self.arm_upkeep(now, ctx);
             if awaits_history {
                 self.note_history(now, ctx, index);
@@ -140,7 +142,7 @@ impl Reader {
     /// Reports whether relief has come: a held change was dropped since, or the application has
     /// something to take.
     pub(crate) fn is_relieved(&self) -> bool {
-        self.wants_relief && (!self.cache.is_empty() || self.cache.releases() != self.blocked_at)
+        self.needs_relief && (!self.cache.is_empty() || self.cache.releases() != self.blocked_at)
     }
 
     fn has_made_room(&self) -> bool {
@@ -155,7 +157,7 @@ impl Reader {
             return false;
         }
         self.any_blocked = false;
-        self.wants_relief = false;
+        self.needs_relief = false;
         let (start, mut is_first) = (self.unblock_from, true);
         for (mut from, end) in [(start, u32::MAX), (0, start)] {
             while let Some(index) = self.proxies.next_index(from).filter(|index| *index < end) {
@@ -174,8 +176,8 @@ impl Reader {
     fn unblock_proxy(&mut self, now: Instant, ctx: &mut Context, index: u32) -> Option<bool> {
         ctx.work.steps(1);
         if self.proxies.get(index)?.holding.as_ref().is_some_and(|holding| holding.waits) {
-            ctx.groups_stirred = true;
-            self.show_alone(ctx, index, now);
+            ctx.groups_changed = true;
+            self.present_independent(ctx, index, now);
         }
         let proxy = self.proxies.get_mut(index)?;
         if !core::mem::take(&mut proxy.blocked) {

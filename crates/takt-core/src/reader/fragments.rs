@@ -36,7 +36,7 @@ pub(crate) enum Refused {
     /// The fragments contradict the sample's size, or are too many.
     Rejected,
     /// Too many samples are incomplete.
-    NoRoom,
+    TableFull,
     /// There is no memory for the sample at present.
     NoMemory,
     /// The sample is larger than all memory of the reader.
@@ -212,7 +212,7 @@ impl Fragments {
         pool: &mut PayloadPool,
         budget: &mut Budget,
     ) -> Result<Option<Whole>, Refused> {
-        let place = self.place_for(stamp.now, data, pool, budget)?;
+        let place = self.assembly_for(stamp.now, data, pool, budget)?;
         let Some(assembly) = self.assemblies[place].as_mut() else { return Err(Refused::Rejected) };
         if assembly.source_timestamp == Timestamp::INVALID {
             assembly.source_timestamp = stamp.source_timestamp;
@@ -258,7 +258,7 @@ impl Fragments {
     }
 
     /// Returns the assembly of the sample, created if necessary.
-    fn place_for(
+    fn assembly_for(
         &mut self,
         now: Instant,
         data: &DataFrag<'_>,
@@ -285,9 +285,9 @@ impl Fragments {
         if !pool.has_room_with_side_ever(sample_size, bitmap_len) {
             return Err(Refused::TooLarge);
         }
-        let place = self.free_place().or_else(|| self.make_place(data.sn, pool, budget)).ok_or(Refused::NoRoom)?;
+        let place = self.free_slot().or_else(|| self.make_slot(data.sn, pool, budget)).ok_or(Refused::TableFull)?;
         while !budget.allows(sample_size + bitmap_len) {
-            self.make_place(data.sn, pool, budget).ok_or(Refused::NoRoom)?;
+            self.make_slot(data.sn, pool, budget).ok_or(Refused::TableFull)?;
         }
         let (payload, arrived) = pool.allocate_with_side(sample_size, bitmap_len).ok_or(Refused::NoMemory)?;
         pool.bytes_mut(arrived).fill(0);
@@ -312,7 +312,7 @@ impl Fragments {
         Ok(place)
     }
 
-    fn free_place(&self) -> Option<usize> {
+    fn free_slot(&self) -> Option<usize> {
         let places = if self.reliable { SAMPLES } else { SAMPLES_BEST_EFFORT };
         self.assemblies[..places].iter().position(Option::is_none)
     }
@@ -320,7 +320,7 @@ impl Fragments {
     /// Drops a sample to make room for `sn`. A reliable writer's newest one is dropped for an older
     /// one, which is needed first. Of a best-effort writer the oldest is dropped for a newer one,
     /// because only that can be completed.
-    fn make_place(&mut self, sn: SequenceNumber, pool: &mut PayloadPool, budget: &mut Budget) -> Option<usize> {
+    fn make_slot(&mut self, sn: SequenceNumber, pool: &mut PayloadPool, budget: &mut Budget) -> Option<usize> {
         let samples = (0..SAMPLES).filter_map(|place| Some((self.assemblies[place]?.sn, place)));
         let (_, victim) = if self.reliable {
             samples.max().filter(|(newest, _)| *newest > sn)?
@@ -494,7 +494,7 @@ mod tests {
             assert!(matches!(result, Ok(None)), "{result:?}");
         }
         let late = fragments.insert(STAMP, &fragment(5, 1, 1, 200, &bytes), &mut pool, &mut budget);
-        assert_eq!(late.err(), Some(Refused::NoRoom));
+        assert_eq!(late.err(), Some(Refused::TableFull));
         assert!(
             fragments
                 .insert(STAMP, &fragment(29, 2, 1, 200, &bytes), &mut pool, &mut budget)
@@ -510,7 +510,7 @@ mod tests {
         for _ in 0..3 {
             assert!(one.insert(STAMP, &fragment(1, 1, 1, 500_000, &bytes), &mut pool, &mut budget).is_ok());
             let refused = other.insert(STAMP, &fragment(1, 1, 1, 200, &bytes), &mut pool, &mut budget);
-            assert_eq!(refused.err(), Some(Refused::NoRoom));
+            assert_eq!(refused.err(), Some(Refused::TableFull));
             assert!(!one.drop_idle(NOW.after(IDLE / 2), &mut pool, &mut budget));
             assert!(one.drop_idle(NOW.after(IDLE), &mut pool, &mut budget));
             assert!(other.insert(STAMP, &fragment(1, 1, 1, 200, &bytes), &mut pool, &mut budget).is_ok());

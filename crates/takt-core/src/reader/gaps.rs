@@ -17,7 +17,7 @@ impl Reader {
     pub(super) fn notice_gap(&mut self, ctx: &mut Context, index: u32, now: Instant) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         // Before the first HEARTBEAT no sample is known to be missing.
-        if proxy.expected.is_some() && proxy.misses_something() {
+        if proxy.expected.is_some() && proxy.misses_samples() {
             ctx.timers.arm_by(proxy.timer, now.after(ctx.timing.nack_delay));
         }
     }
@@ -76,7 +76,7 @@ impl Reader {
         }
         if let Some(proxy) = self.proxies.get_mut(index) {
             proxy.has_hole |= skipped > 0 && !is_history;
-            proxy.note_leap(expected);
+            proxy.record_leap(expected);
         }
         skipped
     }
@@ -103,7 +103,7 @@ impl Reader {
             let is_service = proxy.is_service;
             ctx.notify(Event::HistoryComplete(self.handle));
             if is_service {
-                self.service_told(now, ctx);
+                self.service_history_done(now, ctx);
             }
         }
     }
@@ -122,7 +122,7 @@ impl Reader {
         proxy.expected = Some(start);
         proxy.begin_leap(start);
         if let Some(holding) = &mut proxy.holding {
-            holding.begin_behind(start);
+            holding.begin_late(start);
         }
         proxy.history_end = Some(heartbeat.last_sn);
         ctx.timers.cancel(proxy.timer);
@@ -138,7 +138,7 @@ impl Reader {
             proxy.fragments.drop_below(start, &mut self.cache.pool, &mut self.reassembly);
         }
         self.begin_origin(index, heartbeat.last_sn);
-        self.may_hold(now, ctx, index, heartbeat.first_sn);
+        self.decide_service_wait(now, ctx, index, heartbeat.first_sn);
         let lost = self.skip(ctx, index, now, start, heartbeat.first_sn);
         self.note_history(now, ctx, index);
         lost
@@ -147,7 +147,7 @@ impl Reader {
     /// Handles a HEARTBEAT: the samples that the writer has (RTPS 2.5 §8.3.8.6). `directed` if it
     /// names this reader.
     pub(crate) fn handle_heartbeat(&mut self, now: Instant, ctx: &mut Context, index: u32, heartbeat: &Heartbeat) {
-        self.saw_heartbeat(now, ctx, index, heartbeat.liveliness);
+        self.heartbeat_received(now, ctx, index, heartbeat.liveliness);
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         if !proxy.reliable || proxy.last_heartbeat.judge(now, heartbeat.count) == Age::Repeated {
             return;
@@ -157,7 +157,7 @@ impl Reader {
         }
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         let directed = heartbeat.reader == self.entity_id;
-        if !directed && proxy.expected.is_none() && proxy.begins_as_told {
+        if !directed && proxy.expected.is_none() && proxy.needs_directed_heartbeat {
             if !heartbeat.is_final {
                 self.queue_acknack(ctx, index);
             }
@@ -168,7 +168,7 @@ impl Reader {
         let mut lost = 0;
         match proxy.expected {
             // An initial heartbeat states where data begin, not which samples the writer has.
-            None if is_greeting && proxy.waits_for_contents() => return,
+            None if is_greeting && proxy.waits_for_announcement() => return,
             None => lost = self.begin(now, ctx, index, heartbeat),
             Some(expected) => {
                 proxy.announce_by_heartbeat(heartbeat.last_sn);

@@ -22,14 +22,14 @@ use super::{Reader, deadline};
 use crate::cache::{Fit, Stored};
 use crate::context::Context;
 use crate::event::Event;
-use crate::presentation::{GroupLack, Place};
+use crate::presentation::{MissingGroupInfo, Place};
 use crate::status::SampleRejectedReason;
 use crate::time::Instant;
 use takt_wire::message::Heartbeat;
 use takt_wire::{Guid, SequenceNumber};
 
 /// Most doublings of the wait; see [`Reader::ask_for_news`].
-const ASKING_DOUBLINGS_MAX: u32 = 7;
+const REQUEST_DOUBLINGS_MAX: u32 = 7;
 
 /// Held changes of one writer.
 #[derive(Debug, Default)]
@@ -116,7 +116,7 @@ impl Holding {
     }
 
     /// Removes the first held change; `after` becomes the first.
-    fn went_out(&mut self, front: Stored, after: Option<Stored>) {
+    fn remove_front(&mut self, front: Stored, after: Option<Stored>) {
         self.first = after;
         if after.is_none() {
             self.last = None;
@@ -128,12 +128,12 @@ impl Holding {
 
     /// Stops waiting for the group, because a change has no group sequence number, or is in a set
     /// without a group set.
-    fn stand_alone(&mut self) {
+    fn leave_group_order(&mut self) {
         self.publisher = None;
     }
 
     /// Records that the first change to arrive is not the writer's first one.
-    pub(crate) fn begin_behind(&mut self, start: SequenceNumber) {
+    pub(crate) fn begin_late(&mut self, start: SequenceNumber) {
         self.has_gap |= start > SequenceNumber::FIRST;
     }
 
@@ -164,7 +164,7 @@ impl Holding {
     }
 
     /// Takes whether the acknowledgement being sent requests a heartbeat.
-    pub(super) fn takes_request(&mut self) -> bool {
+    pub(super) fn take_request(&mut self) -> bool {
         let asks = core::mem::take(&mut self.is_due);
         if asks {
             self.question = Some(self.wanted);
@@ -178,10 +178,10 @@ impl Holding {
         let Some(gsn) = gsn.or(self.question) else { return };
         (self.asks, self.is_due, self.question) = (false, false, None);
         self.news = Some((last_sn, gsn));
-        self.apply_news(expected);
+        self.apply_pending_info(expected);
     }
 
-    fn apply_news(&mut self, expected: SequenceNumber) {
+    fn apply_pending_info(&mut self, expected: SequenceNumber) {
         if let Some((last_sn, gsn)) = self.news.take_if(|(last_sn, _)| *last_sn < expected) {
             // Changes missing after the last announced one may belong to later sets.
             let goes_on = self.has_gap && last_sn.next() < expected;
@@ -203,7 +203,7 @@ impl Reader {
                 Arrival::Missing => break,
                 Arrival::Irrelevant => self.miss(ctx, index),
                 Arrival::Waiting(stored) => {
-                    if let Err(reason) = self.take_in(ctx, index, now, stored) {
+                    if let Err(reason) = self.hold_next(ctx, index, now, stored) {
                         refused = Some(reason);
                     }
                 }
@@ -221,8 +221,8 @@ impl Reader {
         if let Some(proxy) = self.proxies.get_mut(index) {
             proxy.fragments.drop_below(expected, &mut self.cache.pool, &mut self.reassembly);
             if let Some(holding) = &mut proxy.holding {
-                holding.apply_news(expected);
-                ctx.groups_stirred |= holding.publisher.is_some();
+                holding.apply_pending_info(expected);
+                ctx.groups_changed |= holding.publisher.is_some();
             }
         }
         if let Some(reason) = refused {
@@ -230,7 +230,7 @@ impl Reader {
             self.blocked_at = self.cache.releases();
             self.count_rejection(ctx, reason);
         }
-        self.show_alone(ctx, index, now);
+        self.present_independent(ctx, index, now);
         self.note_history(now, ctx, index);
     }
 
@@ -240,14 +240,14 @@ impl Reader {
             self.miss(ctx, index);
         }
         if let Some(stored) = stored
-            && let Err(reason) = self.take_in(ctx, index, now, stored)
+            && let Err(reason) = self.hold_next(ctx, index, now, stored)
         {
             self.cache.discard(stored);
             self.miss(ctx, index);
             self.count_rejection(ctx, reason);
         }
-        ctx.groups_stirred |= self.shares_order || self.group.is_some();
-        self.show_alone(ctx, index, now);
+        ctx.groups_changed |= self.shares_order || self.group.is_some();
+        self.present_independent(ctx, index, now);
     }
 
     /// Records that a change will not arrive.
@@ -260,7 +260,7 @@ impl Reader {
     }
 
     /// Holds the next change of a writer. `Err` if there is no room at present.
-    pub(super) fn take_in(
+    pub(super) fn hold_next(
         &mut self,
         ctx: &mut Context,
         index: u32,
@@ -272,8 +272,8 @@ impl Reader {
         let is_member = place.is_member() && self.data.presentation.coherent_access;
         let names_its_group = place.gsn.is_valid() && (place.group_set.is_valid() || !is_member);
         if holding.publisher.is_some() && !names_its_group {
-            holding.stand_alone();
-            self.note_lack(ctx, index, GroupLack::Numbers);
+            holding.leave_group_order();
+            self.record_missing_group_info(ctx, index, MissingGroupInfo::Numbers);
         }
         let Some(holding) = self.proxies.get_mut(index).and_then(|proxy| proxy.holding.as_mut()) else { return Ok(()) };
         if holding.open.as_ref().is_some_and(|part| place.ends || part.set != place.set) {
@@ -298,7 +298,7 @@ impl Reader {
                 return self.show(ctx, index, stored, now);
             }
             if self.held >= self.cache.max_samples() {
-                self.wants_relief |= self.cache.is_empty();
+                self.needs_relief |= self.cache.is_empty();
                 return Err(SampleRejectedReason::SamplesLimit);
             }
         }
@@ -322,9 +322,9 @@ impl Reader {
     }
 
     /// Records group information that the writer omits.
-    fn note_lack(&mut self, ctx: &mut Context, index: u32, lack: GroupLack) {
-        if let Some(proxy) = self.proxies.get_mut(index).filter(|proxy| proxy.group_lack != Some(lack)) {
-            proxy.group_lack = Some(lack);
+    fn record_missing_group_info(&mut self, ctx: &mut Context, index: u32, lack: MissingGroupInfo) {
+        if let Some(proxy) = self.proxies.get_mut(index).filter(|proxy| proxy.missing_group_info != Some(lack)) {
+            proxy.missing_group_info = Some(lack);
             ctx.notify(Event::PairsCautioned);
         }
     }
@@ -335,9 +335,9 @@ impl Reader {
         let (Some(holding), Some(expected)) = (&mut proxy.holding, proxy.expected) else { return };
         holding.hear(heartbeat.last_sn, heartbeat.group.as_ref().map(|group| group.current_gsn), expected);
         let is_of_group = holding.publisher.is_some();
-        ctx.groups_stirred |= is_of_group;
+        ctx.groups_changed |= is_of_group;
         if is_of_group && heartbeat.group.is_none() {
-            self.note_lack(ctx, index, GroupLack::Heartbeats);
+            self.record_missing_group_info(ctx, index, MissingGroupInfo::Heartbeats);
         }
     }
 
@@ -402,7 +402,7 @@ impl Reader {
     fn pop_held(&mut self, index: u32) -> Option<(Stored, Place)> {
         let holding = self.proxies.get_mut(index)?.holding.as_mut()?;
         let stored = holding.first?;
-        holding.went_out(stored, self.cache.held_after(stored));
+        holding.remove_front(stored, self.cache.held_after(stored));
         let (place, _) = self.cache.place(stored);
         holding.closed -= usize::from(place.closes);
         self.held -= 1;
@@ -417,19 +417,19 @@ impl Reader {
         let Some(holding) = &mut proxy.holding else { return };
         holding.wanted = gsn;
         if !core::mem::replace(&mut holding.asks, true) {
-            let wait = ctx.timing.nack_suppression * 2_u32.pow(holding.asked.min(ASKING_DOUBLINGS_MAX));
+            let wait = ctx.timing.nack_suppression * 2_u32.pow(holding.asked.min(REQUEST_DOUBLINGS_MAX));
             holding.asked += 1;
             ctx.timers.arm_by(proxy.timer, now.after(wait));
         }
     }
 
     /// Presents what is due of writers that wait for no other.
-    pub(crate) fn show_all_alone(&mut self, ctx: &mut Context, now: Instant) {
+    pub(crate) fn present_all_independent(&mut self, ctx: &mut Context, now: Instant) {
         let mut from = 0;
         while let Some(index) = self.proxies.next_index(from) {
             from = index + 1;
             ctx.work.steps(1);
-            self.show_alone(ctx, index, now);
+            self.present_independent(ctx, index, now);
         }
     }
 
@@ -443,7 +443,7 @@ impl Reader {
     ) -> Result<(), SampleRejectedReason> {
         ctx.work.steps(1);
         if self.shares_order {
-            self.cache.go_on_from(ctx.arrivals);
+            self.cache.advance_arrivals(ctx.arrivals);
         }
         if let Some(proxy) = self.proxies.get(index) {
             self.cache.set_writer_alive(stored, proxy.lease.alive);
@@ -453,13 +453,13 @@ impl Reader {
             ctx.arrivals = self.cache.arrivals();
         }
         deadline::delivered(&mut self.deadline, now, ctx, delivered);
-        self.tell_available(ctx);
+        self.notify_available(ctx);
         self.arm_upkeep(now, ctx);
         Ok(())
     }
 
     /// Presents what is due of a writer that waits for no other.
-    pub(crate) fn show_alone(&mut self, ctx: &mut Context, index: u32, now: Instant) {
+    pub(crate) fn present_independent(&mut self, ctx: &mut Context, index: u32, now: Instant) {
         loop {
             let Some(holding) = self.proxies.get_mut(index).and_then(|proxy| proxy.holding.as_mut()) else { return };
             if holding.publisher.is_some() || self.is_frozen {
@@ -469,7 +469,7 @@ impl Reader {
             let Some(front) = holding.first else { return };
             let (place, _) = self.cache.place(front);
             if !place.is_member() {
-                if !self.show_front(ctx, index, now) {
+                if !self.present_front(ctx, index, now) {
                     return;
                 }
                 continue;
@@ -477,11 +477,11 @@ impl Reader {
             if holding.closed == 0 {
                 return;
             }
-            match self.claim_part(ctx, index).and_then(|()| self.cache.check_claims()) {
-                Ok(()) => self.show_part(ctx, index, now),
+            match self.reserve_part(ctx, index).and_then(|()| self.cache.check_reservations()) {
+                Ok(()) => self.present_part(ctx, index, now),
                 Err(fit) => {
-                    self.unclaim_part(index);
-                    self.cache.end_claims();
+                    self.release_part(index);
+                    self.cache.end_reservations();
                     if fit == Fit::Later {
                         return self.wait_for_room(index);
                     }
@@ -502,7 +502,7 @@ impl Reader {
     }
 
     /// Presents the first held change; returns false if there is no room.
-    pub(crate) fn show_front(&mut self, ctx: &mut Context, index: u32, now: Instant) -> bool {
+    pub(crate) fn present_front(&mut self, ctx: &mut Context, index: u32, now: Instant) -> bool {
         let Some(front) = self.proxies.get(index).and_then(|proxy| proxy.holding.as_ref()?.first) else { return false };
         // The link of a held change is reused when the change is delivered.
         let after = self.cache.held_after(front);
@@ -512,13 +512,13 @@ impl Reader {
             return false;
         }
         let Some(holding) = self.proxies.get_mut(index).and_then(|proxy| proxy.holding.as_mut()) else { return false };
-        holding.went_out(front, after);
+        holding.remove_front(front, after);
         self.held -= 1;
         true
     }
 
     /// Reserves room for the first part.
-    pub(crate) fn claim_part(&mut self, ctx: &mut Context, index: u32) -> Result<(), Fit> {
+    pub(crate) fn reserve_part(&mut self, ctx: &mut Context, index: u32) -> Result<(), Fit> {
         let front = self.proxies.get(index).and_then(|proxy| proxy.holding.as_ref()?.first);
         let Some(front) = front else { return Ok(()) };
         let (result, steps) = self.cache.claim(front, self.key.as_mut());
@@ -527,23 +527,23 @@ impl Reader {
     }
 
     /// Releases the room reserved for the first part.
-    pub(crate) fn unclaim_part(&mut self, index: u32) {
+    pub(crate) fn release_part(&mut self, index: u32) {
         if let Some(front) = self.proxies.get(index).and_then(|proxy| proxy.holding.as_ref()?.first) {
             self.cache.unclaim(front);
         }
     }
 
     /// Presents the first part, for which room is reserved.
-    fn show_part(&mut self, ctx: &mut Context, index: u32, now: Instant) {
-        self.cache.end_claims();
-        while !self.show_member(ctx, index, now) {}
+    fn present_part(&mut self, ctx: &mut Context, index: u32, now: Instant) {
+        self.cache.end_reservations();
+        while !self.present_member(ctx, index, now) {}
     }
 
     /// Presents the first change, a member of a set with reserved room. Returns true if it was the
     /// last one of its part.
-    pub(crate) fn show_member(&mut self, ctx: &mut Context, index: u32, now: Instant) -> bool {
+    pub(crate) fn present_member(&mut self, ctx: &mut Context, index: u32, now: Instant) -> bool {
         let Some((stored, place)) = self.pop_held(index) else { return true };
-        self.cache.unclaim_one(stored);
+        self.cache.release_reservation(stored);
         if let Err(reason) = self.show(ctx, index, stored, now) {
             // There was room for the change, but not for one that it released from the time-based
             // filter.
@@ -599,8 +599,8 @@ impl Reader {
                 true
             }
             _ => {
-                self.wants_relief |= self.held > 0 && self.cache.is_empty();
-                ctx.groups_stirred |= self.wants_relief;
+                self.needs_relief |= self.held > 0 && self.cache.is_empty();
+                ctx.groups_changed |= self.needs_relief;
                 false
             }
         }
@@ -623,7 +623,7 @@ mod tests {
         let mut holding = Holding { ended: (sn(389), sn(392)), frontier: sn(392), ..Holding::default() };
         holding.hear(sn(313), Some(sn(393)), sn(313));
         holding.has_gap = true;
-        holding.apply_news(sn(316));
+        holding.apply_pending_info(sn(316));
         assert!(holding.broken.is_some_and(|range| range.contains(sn(393))), "313 may have been a set of its own");
         let end = Place { group_set: sn(395), gsn: sn(397), ends: true, ..Place::default() };
         holding.advance(&end);
@@ -632,7 +632,7 @@ mod tests {
         let mut holding = Holding { ended: (sn(389), sn(392)), frontier: sn(392), ..Holding::default() };
         holding.hear(sn(315), Some(sn(395)), sn(313));
         holding.has_gap = true;
-        holding.apply_news(sn(316));
+        holding.apply_pending_info(sn(316));
         holding.advance(&Place { group_set: sn(398), gsn: sn(399), ends: true, ..Place::default() });
         assert!(holding.broken.is_some_and(|range| range.contains(sn(395)) && !range.contains(sn(398))));
     }

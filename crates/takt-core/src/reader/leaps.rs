@@ -33,7 +33,7 @@ impl WriterProxy {
     }
 
     /// Records the numbers that delivery has skipped since `before`.
-    pub(super) fn note_leap(&mut self, before: SequenceNumber) {
+    pub(super) fn record_leap(&mut self, before: SequenceNumber) {
         let Some(to) = self.expected else { return };
         let unheard = before.max(self.highest.next());
         if to > unheard {
@@ -77,7 +77,7 @@ impl Reader {
         proxy.history_end = proxy.history_end.map(|end| end.min(last));
         if let Some(leap) = proxy.contradicted_leap(last) {
             ctx.counters.contradicted_gaps += 1;
-            return self.go_back(now, ctx, index, leap);
+            return self.resume_at(now, ctx, index, leap);
         }
         let looked_at = proxy.unmark_above(last);
         ctx.counters.contradicted_gaps += u64::from(looked_at > 0);
@@ -87,7 +87,7 @@ impl Reader {
 
     /// Resumes delivery at the start of a leap. Samples that arrived after the leap are dropped,
     /// and requested again.
-    fn go_back(&mut self, now: Instant, ctx: &mut Context, index: u32, leap: Leap) {
+    fn resume_at(&mut self, now: Instant, ctx: &mut Context, index: u32, leap: Leap) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         for stored in proxy.drain() {
             self.cache.discard(stored);

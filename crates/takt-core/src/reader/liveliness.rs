@@ -42,7 +42,7 @@ impl WriterLease {
 
 impl Reader {
     /// Records an assertion of the writer.
-    pub(super) fn saw_writer(&mut self, now: Instant, ctx: &mut Context, index: u32) {
+    pub(super) fn writer_asserted(&mut self, now: Instant, ctx: &mut Context, index: u32) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         let (Some(duration), Some(timer)) = (proxy.lease.duration, proxy.lease.timer) else { return };
         proxy.lease.last_sign = now;
@@ -56,25 +56,25 @@ impl Reader {
 
     /// Records data of the writer. Repairs and duplicates are sent by the middleware, so they do
     /// not assert a writer with manual liveliness.
-    pub(super) fn saw_data(&mut self, now: Instant, ctx: &mut Context, index: u32, sn: SequenceNumber) {
+    pub(super) fn data_received(&mut self, now: Instant, ctx: &mut Context, index: u32, sn: SequenceNumber) {
         let is_sign = |proxy: &WriterProxy| proxy.lease.kind == LivelinessKind::Automatic || proxy.is_newest(sn);
         if self.proxies.get(index).is_some_and(is_sign) {
-            self.saw_writer(now, ctx, index);
+            self.writer_asserted(now, ctx, index);
         }
     }
 
     /// Records a heartbeat of the writer; `asserted` is its liveliness flag.
-    pub(super) fn saw_heartbeat(&mut self, now: Instant, ctx: &mut Context, index: u32, asserted: bool) {
+    pub(super) fn heartbeat_received(&mut self, now: Instant, ctx: &mut Context, index: u32, asserted: bool) {
         let automatic = self.proxies.get(index).is_some_and(|proxy| proxy.lease.kind == LivelinessKind::Automatic);
         if automatic || asserted {
-            self.saw_writer(now, ctx, index);
+            self.writer_asserted(now, ctx, index);
         }
     }
 
     /// Records an assertion of a participant's writers of a kind.
     pub(crate) fn handle_assertion(&mut self, now: Instant, ctx: &mut Context, index: u32, kind: LivelinessKind) {
         if self.proxies.get(index).is_some_and(|proxy| proxy.lease.kind == kind) {
-            self.saw_writer(now, ctx, index);
+            self.writer_asserted(now, ctx, index);
         }
     }
 
@@ -89,14 +89,14 @@ impl Reader {
             return ctx.timers.arm(timer, due);
         }
         proxy.lease.alive = false;
-        ctx.groups_stirred |= proxy.holding.is_some();
+        ctx.groups_changed |= proxy.holding.is_some();
         let guid = proxy.guid;
         self.liveliness.died(guid);
         ctx.notify(Event::LivelinessChanged(self.handle));
         let (news, looked_at) = self.cache.remove_writers(&(guid..=guid), ctx.clocks(now));
         ctx.work.steps(looked_at);
         if news {
-            self.tell_available(ctx);
+            self.notify_available(ctx);
         }
         self.arm_upkeep(now, ctx);
     }

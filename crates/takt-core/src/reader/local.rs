@@ -28,9 +28,9 @@ impl Reader {
             let inserted = self.try_insert(now, ctx, writer, kind, key_hash, payload);
             ctx.work.steps(self.cache.pool.take_steps());
             let Err(reason) = inserted else {
-                return self.tell_available(ctx);
+                return self.notify_available(ctx);
             };
-            if !self.cache.evict_oldest_of_the_gone() {
+            if !self.cache.evict_oldest_not_alive() {
                 return self.count_rejection(ctx, reason);
             }
             self.lost.add(1);

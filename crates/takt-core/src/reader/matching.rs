@@ -24,7 +24,7 @@ impl Reader {
         let mut proxy = WriterProxy::new(guid, reliable, writer.path, timer, lease);
         let is_volatile = self.data.qos.durability == Durability::Volatile;
         proxy.directed_heartbeats = writer.vendor == VendorId::TAKT;
-        proxy.begins_as_told = is_volatile && proxy.directed_heartbeats && !self.entity_id.is_builtin();
+        proxy.needs_directed_heartbeat = is_volatile && proxy.directed_heartbeats && !self.entity_id.is_builtin();
         proxy.skips_history = is_volatile && !proxy.directed_heartbeats && writer.durability != Durability::Volatile;
         proxy.strength = writer.strength;
         proxy.lifespan = writer.lifespan;
@@ -42,11 +42,11 @@ impl Reader {
             }
             proxy.may_lack_history = !writer.is_service && self.data.qos.durability >= Durability::Transient;
         }
-        proxy.group_lack = writer.group_lack;
-        if writer.group_lack.is_some() {
+        proxy.missing_group_info = writer.missing_group_info;
+        if writer.missing_group_info.is_some() {
             ctx.notify(Event::PairsCautioned);
         }
-        proxy.greets_from_zero = writer.vendor == VendorId::EPROSIMA;
+        proxy.preemptive_acknack_base_zero = writer.vendor == VendorId::EPROSIMA;
         let holds = self.data.presentation.coherent_access && writer.presentation.coherent_access;
         if holds || writer.publisher.is_some() {
             proxy.holding = Some(Box::new(Holding::new(writer.publisher)));
@@ -86,7 +86,7 @@ impl Reader {
 
     /// Returns the last change that a matched writer has announced; `None` before its first
     /// announcement.
-    pub(crate) fn announced_by(&self, writer: Guid) -> Option<SequenceNumber> {
+    pub(crate) fn last_announced(&self, writer: Guid) -> Option<SequenceNumber> {
         let (_, proxy) = self.proxies.iter().find(|(_, proxy)| proxy.guid == writer)?;
         let is_known =
             if proxy.reliable { proxy.last_heartbeat.is_known() } else { proxy.announced > SequenceNumber::ZERO };
@@ -115,13 +115,13 @@ impl Reader {
         }
         if let Some(holding) = &mut proxy.holding {
             self.drop_held(ctx, holding);
-            ctx.groups_stirred |= holding.publisher.is_some();
+            ctx.groups_changed |= holding.publisher.is_some();
         }
         proxy.fragments.drop_below(SequenceNumber::MAX, &mut self.cache.pool, &mut self.reassembly);
         self.matched.removed(proxy.guid);
         self.liveliness.unmatched(proxy.guid, proxy.lease.alive);
         if proxy.is_service {
-            self.service_told(now, ctx);
+            self.service_history_done(now, ctx);
         }
     }
 
@@ -135,7 +135,7 @@ impl Reader {
         let (news, looked_at) = self.cache.remove_writers(gone, ctx.clocks(now));
         ctx.work.steps(looked_at);
         if news {
-            self.tell_available(ctx);
+            self.notify_available(ctx);
         }
         self.arm_upkeep(now, ctx);
     }

@@ -34,7 +34,7 @@ use crate::content_filter::ContentFilter;
 use crate::context::Context;
 use crate::deadline::DeadlineMonitor;
 use crate::locator_kinds::LocatorKinds;
-use crate::presentation::GroupLack;
+use crate::presentation::MissingGroupInfo;
 use crate::security::Protection;
 use crate::slots::{ReaderHandle, Slots};
 use crate::status::{
@@ -99,13 +99,13 @@ pub(crate) struct Reader {
     /// Number of held changes of all writers.
     pub(crate) held: usize,
     /// A data-available event waits for [`crate::Participant::poll_event`].
-    pub(crate) is_told: bool,
+    pub(crate) has_pending_event: bool,
     /// Its samples share one order with those of the subscriber's other readers.
     pub(crate) shares_order: bool,
     /// No held change may be presented, because the application is reading.
     pub(crate) is_frozen: bool,
     /// The most changes are held, and none of them can be presented.
-    pub(crate) wants_relief: bool,
+    pub(crate) needs_relief: bool,
     /// Release count of the cache at the last failed attempt.
     blocked_at: u64,
     upkeep_timer: TimerId,
@@ -142,7 +142,7 @@ pub(crate) struct WriterTraits {
     /// Publisher, if that assigns group sequence numbers that the reader uses.
     pub(crate) publisher: Option<Guid>,
     /// Group information that the writer does not announce although the reader needs it.
-    pub(crate) group_lack: Option<GroupLack>,
+    pub(crate) missing_group_info: Option<MissingGroupInfo>,
     /// The writer belongs to a durability service.
     pub(crate) is_service: bool,
 }
@@ -194,10 +194,10 @@ impl Reader {
             any_blocked: false,
             unblock_from: 0,
             held: 0,
-            is_told: false,
+            has_pending_event: false,
             shares_order: false,
             is_frozen: false,
-            wants_relief: false,
+            needs_relief: false,
             blocked_at: 0,
             upkeep_timer: ctx.timers.register(TimerKind::ReaderUpkeep { reader: handle.index }),
             upkeep_due: Instant(u64::MAX),

@@ -55,12 +55,12 @@ pub(super) struct Origins {
     known: Vec<Origin>,
     clock: u64,
     /// A service's sample waits for its matched original writer.
-    pub(super) any_ahead: bool,
+    pub(super) any_awaits_writer: bool,
 }
 
 impl Origins {
     pub(super) fn new() -> Self {
-        Self { known: Vec::with_capacity(ORIGINS_MAX), clock: 0, any_ahead: false }
+        Self { known: Vec::with_capacity(ORIGINS_MAX), clock: 0, any_awaits_writer: false }
     }
 
     fn find(&self, writer: Guid) -> Result<usize, usize> {
@@ -133,11 +133,11 @@ impl Origins {
 
 /// Reports whether the next sample has to wait because its original writer is matched and has not
 /// announced it.
-pub(super) fn is_ahead(origins: &mut Option<Box<Origins>>, sample: SampleIdentity) -> bool {
+pub(super) fn awaits_writer(origins: &mut Option<Box<Origins>>, sample: SampleIdentity) -> bool {
     let Some(origins) = origins else { return false };
-    let is_ahead = origins.novelty(sample) == Novelty::Ahead;
-    origins.any_ahead |= is_ahead;
-    is_ahead
+    let awaits_writer = origins.novelty(sample) == Novelty::Ahead;
+    origins.any_awaits_writer |= awaits_writer;
+    awaits_writer
 }
 
 impl Reader {
@@ -161,7 +161,7 @@ impl Reader {
     /// Delivers the samples that waited for their original writers. At most a window of each
     /// matched service.
     pub(super) fn resume_services(&mut self, now: Instant, ctx: &mut Context) {
-        if !self.origins.as_mut().is_some_and(|origins| core::mem::take(&mut origins.any_ahead)) {
+        if !self.origins.as_mut().is_some_and(|origins| core::mem::take(&mut origins.any_awaits_writer)) {
             return;
         }
         let mut from = 0;

@@ -25,11 +25,11 @@ impl Reader {
         data: &Data<'_>,
         beside: Beside<'_>,
     ) {
-        self.saw_data(stamp.now, ctx, index, data.sn);
+        self.data_received(stamp.now, ctx, index, data.sn);
         // Not retained yet: a frame of no use must not be retained.
-        let frame = if let Beside::Frame(frame) = beside { Some(frame).filter(|_| self.is_borrower()) } else { None };
+        let frame = if let Beside::Frame(frame) = beside { Some(frame).filter(|_| self.accepts_loans()) } else { None };
         let lent = beside.payload();
-        if lent.is_none() && frame.is_none() && self.show_at_once(ctx, index, stamp, data) {
+        if lent.is_none() && frame.is_none() && self.deliver_at_once(ctx, index, stamp, data) {
             return;
         }
         if !self.accepts(ctx, index, data.sn, true) {
@@ -43,13 +43,13 @@ impl Reader {
         };
         let part = frame.filter(|_| !key_only).and_then(|frame| frame.hold(payload));
         let lent = part.as_ref().or(lent).filter(|_| !key_only);
-        let borrowed = lent.filter(|lent| self.may_borrow(lent));
+        let borrowed = lent.filter(|lent| self.may_keep_loan(lent));
         let piece = match borrowed {
             Some(lent) => Some(self.cache.pool.adopt(lent.clone())),
             None => {
                 let len = lent.map_or(payload.len(), Lent::len);
                 if !self.cache.pool.has_room_ever(len) {
-                    return self.refuse_for_ever(ctx, index, stamp.now, data.sn);
+                    return self.reject_permanently(ctx, index, stamp.now, data.sn);
                 }
                 self.allocate(ctx, index, stamp.now, data.sn, len, (payload, key_only))
             }
@@ -70,7 +70,7 @@ impl Reader {
             None if borrowed.is_none() => self.cache.pool.bytes_mut(piece).copy_from_slice(payload),
             None => {}
         }
-        ctx.counters.lent_samples += u64::from(lent.is_some());
+        ctx.counters.loaned_samples += u64::from(lent.is_some());
         if let Some(proxy) = self.proxies.get_mut(index) {
             proxy.repaired(stamp.now, data.sn, data.reader);
         }
@@ -80,18 +80,18 @@ impl Reader {
 
     /// Reports whether a payload may stay with the writer. Either this reader need not inspect it,
     /// or it is an object, whose bytes are accessible. It must also fit into the reader's memory.
-    fn may_borrow(&self, lent: &Lent) -> bool {
-        (self.is_borrower() || lent.object().is_some()) && self.cache.pool.has_room_ever(lent.len())
+    fn may_keep_loan(&self, lent: &Lent) -> bool {
+        (self.accepts_loans() || lent.object().is_some()) && self.cache.pool.has_room_ever(lent.len())
     }
 
     /// Reports whether the reader accepts payloads without inspecting them.
-    fn is_borrower(&self) -> bool {
+    fn accepts_loans(&self) -> bool {
         self.borrows && !self.keyed && self.filter.is_none()
     }
 
     /// Handles DATA_FRAG: a part of a large sample (RTPS 2.5 §8.3.8.3).
     pub(crate) fn handle_data_frag(&mut self, ctx: &mut Context, index: u32, stamp: Stamp, data: &DataFrag<'_>) {
-        self.saw_data(stamp.now, ctx, index, data.sn);
+        self.data_received(stamp.now, ctx, index, data.sn);
         if !self.accepts(ctx, index, data.sn, false) {
             return;
         }
@@ -103,7 +103,7 @@ impl Reader {
             let inserted = proxy.fragments.insert(stamp, data, &mut self.cache.pool, &mut self.reassembly);
             ctx.work.steps(self.cache.pool.take_steps());
             let need = match inserted {
-                Err(Refused::NoRoom) => Need::Place,
+                Err(Refused::TableFull) => Need::Place,
                 Err(Refused::NoMemory) => {
                     Need::Memory { len: size, instance: self.instance_of_fragment(index, data, &inline) }
                 }
@@ -132,9 +132,9 @@ impl Reader {
             Err(Refused::Rejected) => ctx.counters.rejected_fragments += 1,
             Err(Refused::TooLarge) => {
                 ctx.counters.rejected_fragments += 1;
-                self.refuse_for_ever(ctx, index, stamp.now, data.sn);
+                self.reject_permanently(ctx, index, stamp.now, data.sn);
             }
-            Err(Refused::NoRoom | Refused::NoMemory) => {
+            Err(Refused::TableFull | Refused::NoMemory) => {
                 ctx.counters.rejected_fragments += 1;
                 let names_no_instance = data.fragment_starting_num > 1 && inline.key_hash.is_none();
                 self.refuse_fragments(ctx, index, stamp.now, data.sn, names_no_instance);
@@ -147,7 +147,7 @@ impl Reader {
         let Some(proxy) = self.proxies.get_mut(index) else { return false };
         let Some(expected) = proxy.expected else {
             // The first HEARTBEAT states which samples are relevant; this one waits for it.
-            if !proxy.takes_early(sn) {
+            if !proxy.accept_early(sn) {
                 ctx.counters.out_of_window += 1;
                 return false;
             }
@@ -162,7 +162,7 @@ impl Reader {
         }
         if !proxy.reliable {
             ctx.counters.out_of_window += u64::from(sn > LAST_SAMPLE);
-            proxy.first_heard.get_or_insert(sn);
+            proxy.first_received.get_or_insert(sn);
             return sn <= LAST_SAMPLE;
         }
         if !proxy.in_window(sn) {
@@ -207,7 +207,7 @@ impl Reader {
         };
         if for_us && key_hash.is_none() {
             ctx.counters.undecodable_keys += 1;
-            self.note_unkept(index, sn);
+            self.record_unstored(index, sn);
         }
         let Some(proxy) = self.proxies.get_mut(index) else { return self.cache.pool.release(piece) };
         let source_timestamp = stamp.source_timestamp;
@@ -253,11 +253,18 @@ impl Reader {
                 None
             }
         };
-        self.hand_on(ctx, index, stamp.now, sn, stored);
+        self.deliver_arrived(ctx, index, stamp.now, sn, stored);
     }
 
     /// Delivers an arrived change, with its stored sample if it is relevant to this reader.
-    fn hand_on(&mut self, ctx: &mut Context, index: u32, now: Instant, sn: SequenceNumber, stored: Option<Stored>) {
+    fn deliver_arrived(
+        &mut self,
+        ctx: &mut Context,
+        index: u32,
+        now: Instant,
+        sn: SequenceNumber,
+        stored: Option<Stored>,
+    ) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         if proxy.reliable {
             proxy.set_arrival(sn, stored.map_or(Arrival::Irrelevant, Arrival::Waiting));

@@ -78,7 +78,7 @@ impl Reader {
 
     /// Gives up a sample larger than all memory of the reader, because waiting for it would block
     /// all later ones.
-    pub(super) fn refuse_for_ever(&mut self, ctx: &mut Context, index: u32, now: Instant, sn: SequenceNumber) {
+    pub(super) fn reject_permanently(&mut self, ctx: &mut Context, index: u32, now: Instant, sn: SequenceNumber) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         if proxy.refused.replace(sn) == Some(sn) {
             return;
@@ -88,7 +88,7 @@ impl Reader {
         if !reliable {
             return;
         }
-        self.note_unkept(index, sn);
+        self.record_unstored(index, sn);
         if let Some(proxy) = self.proxies.get_mut(index) {
             proxy.set_arrival(sn, Arrival::Irrelevant);
         }
@@ -170,12 +170,12 @@ impl Reader {
             return false;
         }
         let reliable = proxy.reliable;
-        if reliable && self.forget_what_is_incomplete(ctx, now) {
+        if reliable && self.drop_incomplete(ctx, now) {
             return true;
         }
         if let Need::Memory { len, instance } = need {
             let single = instance.filter(|_| self.filter.is_none());
-            let (gives_way, steps) = self.cache.give_way(len, single);
+            let (gives_way, steps) = self.cache.evict_for_memory(len, single);
             ctx.work.steps(steps);
             if gives_way {
                 return true;
@@ -184,7 +184,7 @@ impl Reader {
         reliable && self.drop_an_open_part(ctx)
     }
 
-    fn forget_what_is_incomplete(&mut self, ctx: &mut Context, now: Instant) -> bool {
+    fn drop_incomplete(&mut self, ctx: &mut Context, now: Instant) -> bool {
         let (mut forgot, mut from) = (false, 0);
         while let Some(index) = self.proxies.next_index(from) {
             from = index + 1;

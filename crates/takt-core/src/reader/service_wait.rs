@@ -24,16 +24,22 @@ pub(crate) const SERVICE_WAIT: Duration = Duration::from_secs(10);
 impl Reader {
     /// Decides at the first heartbeat of a writer, which states its samples, whether they have to
     /// wait.
-    pub(super) fn may_hold(&mut self, now: Instant, ctx: &mut Context, index: u32, first_sn: SequenceNumber) {
-        let services_tell = self.services_tell();
+    pub(super) fn decide_service_wait(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        index: u32,
+        first_sn: SequenceNumber,
+    ) {
+        let has_pending_service_history = self.has_pending_service_history();
         let Some(proxy) = self.proxies.get_mut(index).filter(|proxy| proxy.may_lack_history) else { return };
-        if first_sn <= SequenceNumber::FIRST && !services_tell {
+        if first_sn <= SequenceNumber::FIRST && !has_pending_service_history {
             return;
         }
         proxy.awaits_services = true;
         let kind = TimerKind::ServiceWait { reader: self.handle.index };
         let timer = *self.service_timer.get_or_insert_with(|| ctx.timers.register(kind));
-        let wait = if services_tell { SERVICE_WAIT } else { UNKNOWN_SERVICE_WAIT };
+        let wait = if has_pending_service_history { SERVICE_WAIT } else { UNKNOWN_SERVICE_WAIT };
         if !ctx.timers.is_armed(timer) {
             ctx.timers.arm(timer, now.after(wait));
         }
@@ -48,13 +54,13 @@ impl Reader {
     }
 
     /// Reports whether the history of a matched service is incomplete.
-    fn services_tell(&self) -> bool {
+    fn has_pending_service_history(&self) -> bool {
         self.proxies.iter().any(|(_, proxy)| proxy.is_service && !proxy.has_history())
     }
 
     /// Continues delivery if the last matched service has delivered its history, or is unmatched.
-    pub(super) fn service_told(&mut self, now: Instant, ctx: &mut Context) {
-        if !self.services_tell() {
+    pub(super) fn service_history_done(&mut self, now: Instant, ctx: &mut Context) {
+        if !self.has_pending_service_history() {
             self.handle_service_wait_end(now, ctx);
         }
     }

@@ -15,26 +15,26 @@ use super::Stamp;
 
 impl Reader {
     /// Delivers a sample if the fast path applies. If not, nothing has changed.
-    pub(super) fn show_at_once(&mut self, ctx: &mut Context, index: u32, stamp: Stamp, data: &Data<'_>) -> bool {
+    pub(super) fn deliver_at_once(&mut self, ctx: &mut Context, index: u32, stamp: Stamp, data: &Data<'_>) -> bool {
         let Payload::Data(payload) = data.payload else { return false };
         if data.inline_qos.is_some() || self.judges() {
             return false;
         }
         let Some(proxy) = self.proxies.get_mut(index) else { return false };
-        if proxy.expected != Some(data.sn) || !proxy.is_in_step() {
+        if proxy.expected != Some(data.sn) || !proxy.is_in_order() {
             return false;
         }
         let Stamp { now, source_timestamp } = stamp;
         let plain = Plain { writer: proxy.guid, sn: data.sn, source_timestamp, strength: proxy.strength, payload };
-        if !self.cache.show_plain(&plain, ctx.clocks(now)) {
+        if !self.cache.deliver_plain(&plain, ctx.clocks(now)) {
             return false;
         }
         ctx.work.steps(1);
         proxy.repaired(now, data.sn, data.reader);
         proxy.arrived(data.sn);
         proxy.expected = Some(data.sn.next());
-        let (is_followed, misses) = (proxy.arrival(data.sn.next()) != Arrival::Missing, proxy.misses_something());
-        self.tell_available(ctx);
+        let (is_followed, misses) = (proxy.arrival(data.sn.next()) != Arrival::Missing, proxy.misses_samples());
+        self.notify_available(ctx);
         if is_followed {
             self.deliver(ctx, index, now);
         }
@@ -52,7 +52,7 @@ impl Reader {
 
 impl WriterProxy {
     /// Reports whether the expected sample can be delivered as soon as it arrives.
-    fn is_in_step(&self) -> bool {
+    fn is_in_order(&self) -> bool {
         self.reliable
             && self.holding.is_none()
             && self.history_end.is_none()

@@ -27,10 +27,10 @@ impl Reader {
     pub(crate) fn handle_upkeep(&mut self, now: Instant, ctx: &mut Context) {
         let removed =
             self.cache.expire(ctx.wall_clock(now), EXPIRED_PER_CALL) + self.cache.purge(now, EXPIRED_PER_CALL);
-        let shown = self.cache.show_due(ctx.clocks(now), EXPIRED_PER_CALL);
+        let shown = self.cache.deliver_due(ctx.clocks(now), EXPIRED_PER_CALL);
         ctx.work.steps(removed + shown);
         if shown > 0 {
-            self.tell_available(ctx);
+            self.notify_available(ctx);
         }
         if removed > 0 {
             self.unblock(now, ctx);
@@ -39,8 +39,8 @@ impl Reader {
     }
 
     /// Notifies the application of available data, unless such an event waits already.
-    pub(super) fn tell_available(&mut self, ctx: &mut Context) {
-        if !core::mem::replace(&mut self.is_told, true) {
+    pub(super) fn notify_available(&mut self, ctx: &mut Context) {
+        if !core::mem::replace(&mut self.has_pending_event, true) {
             ctx.events.push_back(Event::DataAvailable(self.handle));
         }
         if self.cache.latency.as_mut().is_some_and(|latency| latency.take_news()) {
@@ -67,7 +67,7 @@ impl Reader {
     }
 
     fn next_upkeep(&self, now: Instant, ctx: &Context) -> Option<Instant> {
-        let expiry = self.cache.next_expiry().map(|expiry| ctx.moment_of(expiry, now));
-        [expiry, self.cache.next_held(), self.cache.next_purge()].into_iter().flatten().min()
+        let expiry = self.cache.next_expiry().map(|expiry| ctx.instant_of(expiry, now));
+        [expiry, self.cache.next_delayed(), self.cache.next_purge()].into_iter().flatten().min()
     }
 }

@@ -8,7 +8,7 @@ use super::liveliness::WriterLease;
 use super::patience::Patience;
 use crate::cache::Stored;
 use crate::count::LastCount;
-use crate::presentation::GroupLack;
+use crate::presentation::MissingGroupInfo;
 use crate::time::Instant;
 use crate::timer::TimerId;
 use crate::writer::Path;
@@ -51,10 +51,10 @@ pub(crate) struct WriterProxy {
     /// Delivery begins with a directed heartbeat, which states the relevant samples: a volatile
     /// reader of such a writer. Earlier messages are for other readers. The writer may not know
     /// this reader yet, and would not repair their samples for it.
-    pub(crate) begins_as_told: bool,
+    pub(crate) needs_directed_heartbeat: bool,
     /// INTEROP(Fast DDS 2.9.1): answers a pre-emptive ACKNACK with a heartbeat only if its base is
     /// 0; any other base restarts its heartbeat period of 3 s.
-    pub(crate) greets_from_zero: bool,
+    pub(crate) preemptive_acknack_base_zero: bool,
     /// Next sample to deliver; unknown until the first heartbeat of a reliable writer.
     pub(crate) expected: Option<SequenceNumber>,
     /// Last sample that the writer had when it was first heard; `None` once it was delivered.
@@ -73,7 +73,7 @@ pub(crate) struct WriterProxy {
     /// Highest number within the window that a GAP has named.
     pub(super) marked: SequenceNumber,
     /// Best effort: first sample of which anything has arrived. Earlier ones are not owed.
-    pub(super) first_heard: Option<SequenceNumber>,
+    pub(super) first_received: Option<SequenceNumber>,
     /// Best effort: last numbers that a GAP has named, the end excluded.
     excused: (SequenceNumber, SequenceNumber),
     arrivals: Box<[u32]>,
@@ -95,7 +95,7 @@ pub(crate) struct WriterProxy {
     /// Received changes that are not presented yet, if PRESENTATION requires holding.
     pub(crate) holding: Option<Box<Holding>>,
     /// Group information that the writer omits although the reader needs it.
-    pub(crate) group_lack: Option<GroupLack>,
+    pub(crate) missing_group_info: Option<MissingGroupInfo>,
     /// The writer belongs to a durability service.
     pub(crate) is_service: bool,
     /// The reader requests the writer's history from before the match.
@@ -123,8 +123,8 @@ impl WriterProxy {
             strength: 0,
             lifespan: Duration::INFINITE,
             directed_heartbeats: false,
-            begins_as_told: false,
-            greets_from_zero: false,
+            needs_directed_heartbeat: false,
+            preemptive_acknack_base_zero: false,
             expected: if reliable { None } else { Some(SequenceNumber::FIRST) },
             history_end: None,
             has_hole: false,
@@ -132,7 +132,7 @@ impl WriterProxy {
             announced: SequenceNumber::ZERO,
             highest: SequenceNumber::ZERO,
             leap: None,
-            first_heard: None,
+            first_received: None,
             excused: (SequenceNumber::ZERO, SequenceNumber::ZERO),
             marked: SequenceNumber::ZERO,
             waiting: 0,
@@ -147,7 +147,7 @@ impl WriterProxy {
             blocked: false,
             refused: None,
             holding: None,
-            group_lack: None,
+            missing_group_info: None,
             is_service: false,
             is_late_joiner: false,
             may_lack_history: false,
@@ -166,7 +166,7 @@ impl WriterProxy {
 
     /// Reports whether the order of presentation, or the completeness of the history, depends on
     /// the samples that the writer has. A Takt writer announces them in due course.
-    pub(crate) fn waits_for_contents(&self) -> bool {
+    pub(crate) fn waits_for_announcement(&self) -> bool {
         self.directed_heartbeats && (self.is_late_joiner || self.is_service)
     }
 
@@ -182,7 +182,7 @@ impl WriterProxy {
 
     /// Reports whether a sample that arrives while `expected` is unknown can be kept until that is
     /// known, and records it.
-    pub(crate) fn takes_early(&mut self, sn: SequenceNumber) -> bool {
+    pub(crate) fn accept_early(&mut self, sn: SequenceNumber) -> bool {
         let (lowest, highest) = self.early.map_or((sn, sn), |(lowest, highest)| (lowest.min(sn), highest.max(sn)));
         let fits = highest.0 - lowest.0 < REORDER_WINDOW && sn >= SequenceNumber::FIRST && sn <= LAST_SAMPLE;
         if fits {
@@ -302,7 +302,7 @@ impl WriterProxy {
 
     /// Reports whether a heartbeat is needed although nothing is missing; if so, the next
     /// acknowledgement requests it.
-    pub(crate) fn asks_for_news(&mut self) -> bool {
+    pub(crate) fn needs_heartbeat(&mut self) -> bool {
         let Some(holding) = self.holding.as_mut().filter(|holding| holding.asks) else { return false };
         holding.is_due = true;
         true
@@ -310,13 +310,13 @@ impl WriterProxy {
 
     /// Takes whether the acknowledgement being sent requests a heartbeat. Only those caused by the
     /// timer do, because a mere answer to a heartbeat must not cause the next one.
-    pub(crate) fn takes_news_request(&mut self) -> bool {
-        self.holding.as_mut().is_some_and(|holding| holding.takes_request())
+    pub(crate) fn take_heartbeat_request(&mut self) -> bool {
+        self.holding.as_mut().is_some_and(|holding| holding.take_request())
     }
 
     /// Reports whether an announced sample has not arrived. While the next one has arrived and
     /// waits for something else, only samples count that an acknowledgement can request.
-    pub(crate) fn misses_something(&self) -> bool {
+    pub(crate) fn misses_samples(&self) -> bool {
         let Some(expected) = self.expected else { return true };
         if self.blocked || expected > self.announced {
             return false;
@@ -344,7 +344,7 @@ impl WriterProxy {
     /// (RTPS 2.5 §8.3.8.1).
     pub(crate) fn state(&self) -> SequenceNumberSet {
         let Some(expected) = self.expected else {
-            let base = if self.greets_from_zero { SequenceNumber::ZERO } else { SequenceNumber::FIRST };
+            let base = if self.preemptive_acknack_base_zero { SequenceNumber::ZERO } else { SequenceNumber::FIRST };
             return SequenceNumberSet::new(base);
         };
         let mut set = SequenceNumberSet::new(self.acknowledgement_base(expected));

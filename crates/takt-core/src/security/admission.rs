@@ -18,7 +18,7 @@ use takt_wire::discovery::{ParticipantData, PublicationData, SubscriptionData};
 use takt_wire::{EntityId, Guid, GuidPrefix};
 
 /// Minimum delay between two handled messages of plugins.
-const LEAST_DELAY: Duration = Duration::from_nanos(1);
+const DELAY_MIN: Duration = Duration::from_nanos(1);
 
 /// Trust state of a remote participant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -110,7 +110,7 @@ impl Participant {
     }
 
     /// Removes the protection of a local endpoint.
-    pub(crate) fn forget_protection(&mut self, endpoint: EntityId) {
+    pub(crate) fn remove_protection(&mut self, endpoint: EntityId) {
         if let Some(security) = self.ctx.security.as_mut() {
             security.forget_endpoint(endpoint);
         }
@@ -133,7 +133,7 @@ impl Participant {
                     probation.await_handshake();
                 }
                 self.open_channel(now, index, SecurityChannel::Stateless);
-                self.settle_security(now);
+                self.run_security(now);
             }
             Standing::Refused(why) => {
                 remote.security.trust = Trust::Refused;
@@ -145,7 +145,7 @@ impl Participant {
 
     /// Executes pending work of the plugin: sends its messages, handles its events, and arms its
     /// timer.
-    pub(crate) fn settle_security(&mut self, now: Instant) {
+    pub(crate) fn run_security(&mut self, now: Instant) {
         let clocks = self.ctx.clocks(now);
         loop {
             let Some(security) = self.ctx.security.as_mut() else { return };
@@ -174,7 +174,7 @@ impl Participant {
         let Some(timer) = self.ctx.security_timer else { return };
         let wanted = self.ctx.security.as_ref().and_then(|security| security.poll_timeout());
         // Never in the same call of `handle_timeout`: other timers run first.
-        let soon = now.after(LEAST_DELAY);
+        let soon = now.after(DELAY_MIN);
         let due = if self.has_security_message() { Some(soon) } else { wanted.map(|due| due.max(soon)) };
         match due {
             Some(due) => self.ctx.timers.arm(timer, due),
@@ -190,7 +190,7 @@ impl Participant {
                 security.handle_timeout(clocks);
             }
         }
-        self.settle_security(now);
+        self.run_security(now);
     }
 
     fn handle_security_event(&mut self, now: Instant, event: SecurityEvent) {
@@ -207,7 +207,7 @@ impl Participant {
                 self.ctx.counters.participants_authenticated += 1;
                 if has_come_back {
                     let writers = [remote.security.stateless.take(), remote.security.volatile.take()];
-                    self.forget_endpoints_of(now, prefix, Departure::Silence);
+                    self.remove_endpoints_of(now, prefix, Departure::Silence);
                     self.close_channels(writers);
                     self.open_channel(now, index, SecurityChannel::Stateless);
                 }
@@ -284,7 +284,7 @@ impl Participant {
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return };
         let Some(remote) = self.remotes.get(index) else { return };
         let guid = remote.data.guid;
-        self.forget_endpoints_of(now, prefix, Departure::Silence);
+        self.remove_endpoints_of(now, prefix, Departure::Silence);
         let Some(remote) = self.remotes.get_mut(index) else { return };
         let writers = remote.security.writers();
         remote.security = RemoteSecurity { trust: Trust::Refused, why: Some(why), ..RemoteSecurity::default() };
@@ -351,12 +351,12 @@ impl Participant {
         }
         if let Some(security) = self.ctx.security.as_mut() {
             security.pair_matched(local, remote);
-            self.settle_security(now);
+            self.run_security(now);
         }
     }
 
     /// Informs the plugin of the end of a match.
-    pub(crate) fn part_secure_pair(&mut self, local: EntityId, remote: Guid) {
+    pub(crate) fn end_secure_pair(&mut self, local: EntityId, remote: Guid) {
         if let Some(security) = self.ctx.security.as_mut() {
             security.pair_parted(local, remote);
         }

@@ -187,16 +187,16 @@ impl Participant {
     }
 
     /// Sends the message that waits for octets of a participant on probation, if these suffice now.
-    pub(crate) fn send_held_message_to(&mut self, now: Instant, prefix: GuidPrefix) {
+    pub(crate) fn send_delayed_message_to(&mut self, now: Instant, prefix: GuidPrefix) {
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return };
         if self.remotes.get(index).is_some_and(|remote| remote.security.held.is_some()) {
-            self.send_held_message(now, index);
+            self.send_delayed_message(now, index);
         }
     }
 
     /// Sends the waiting message to a participant on probation, if enough octets were received from
     /// it.
-    pub(crate) fn send_held_message(&mut self, now: Instant, index: u32) {
+    pub(crate) fn send_delayed_message(&mut self, now: Instant, index: u32) {
         let Some(remote) = self.remotes.get_mut(index) else { return };
         let Some(payload) = remote.security.held.take() else { return };
         let message = SecurityMessage { to: remote.prefix, channel: SecurityChannel::Stateless, payload };

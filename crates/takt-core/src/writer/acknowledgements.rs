@@ -1,6 +1,6 @@
 //! Acknowledgements and requests of readers at a writer (RTPS 2.5 §8.3.8.1, §8.3.8.12, §8.4.9.2).
 
-use super::matching::is_stranger;
+use super::matching::lacks_heartbeat;
 use super::transmit::fragment_count;
 use super::{Change, Writer, repair};
 use crate::context::Context;
@@ -35,10 +35,10 @@ impl Writer {
             && !acknack.reader_sn_state.is_empty()
             && proxy.hearing.is_served_by(channel)
         {
-            ctx.suspect_channel(now, channel);
+            ctx.schedule_early_probe(now, channel);
         }
         proxy.heartbeat_due |= !acknack.is_final;
-        self.strangers |= is_stranger(proxy);
+        self.strangers |= lacks_heartbeat(proxy);
         let is_first = rested && !proxy.rests();
         let has_progress = proxy.acked > acked;
         self.heard_from(index, ctx);
@@ -49,10 +49,10 @@ impl Writer {
             self.leave_behind(now, ctx);
         }
         ctx.work.steps(2 * self.proxies.len());
-        self.look_for_strangers();
+        self.update_lacks_heartbeat();
         self.queue_repair(index, ctx);
         if has_progress || is_first || !ctx.timers.is_armed(self.timer) {
-            self.ask_soon(now, ctx);
+            self.schedule_heartbeat(now, ctx);
         }
     }
 

@@ -85,7 +85,7 @@ impl Writer {
             self.queue_data(ctx);
         }
         if self.route.reliable {
-            self.ask_soon(now, ctx);
+            self.schedule_heartbeat(now, ctx);
         }
     }
 

@@ -16,12 +16,12 @@ const FIRST: usize = 64 << 10;
 const LEAST: usize = 8 << 10;
 const LARGEST: usize = 128 << 10;
 /// Least and longest time that a burst is given to arrive and be answered.
-const LEAST_WAIT: Duration = Duration::from_millis(1);
-const LONGEST_WAIT: Duration = Duration::from_millis(64);
+const WAIT_MIN: Duration = Duration::from_millis(1);
+const WAIT_MAX: Duration = Duration::from_millis(64);
 
 /// Pause between bursts of the least size, if most of them is lost.
-const FIRST_PAUSE: Duration = Duration::from_millis(1);
-const LONGEST_PAUSE: Duration = Duration::from_millis(64);
+const PAUSE_INITIAL: Duration = Duration::from_millis(1);
+const PAUSE_MAX: Duration = Duration::from_millis(64);
 /// Number of samples or fragments from which losses indicate congestion. The loss of fewer may be
 /// random.
 const TELLING: u32 = 4;
@@ -85,7 +85,7 @@ impl Burst {
             sent: 0,
             end: NOWHERE,
             sent_at: Instant(0),
-            wait: LEAST_WAIT,
+            wait: WAIT_MIN,
             pause: Duration::ZERO,
             repeats: false,
             answered_at: None,
@@ -97,7 +97,7 @@ impl Burst {
     }
 
     /// Reports whether long datagrams never arrive, although the reader answers.
-    pub(super) fn loses_long_datagrams(&self) -> bool {
+    pub(super) fn path_is_narrow(&self) -> bool {
         self.long_in_vain >= LONG_IN_VAIN
     }
 
@@ -130,7 +130,7 @@ impl Burst {
     }
 
     /// Evaluates the requested fragments of a sample, in ascending order.
-    pub(super) fn asks_fragments(&mut self, sn: SequenceNumber, fragments: impl Iterator<Item = u32>) {
+    pub(super) fn evaluate_fragment_request(&mut self, sn: SequenceNumber, fragments: impl Iterator<Item = u32>) {
         let end = self.end;
         for fragment in fragments.take_while(|fragment| (sn, *fragment) < end) {
             self.lost += 1;
@@ -155,7 +155,7 @@ impl Burst {
             let least = if self.repeats { self.wait / 2 } else { Duration::ZERO };
             self.wait = least.max(took + took / 2);
         }
-        self.wait = self.wait.clamp(LEAST_WAIT, LONGEST_WAIT);
+        self.wait = self.wait.clamp(WAIT_MIN, WAIT_MAX);
         self.adapt();
         if self.long.iter().flatten().any(|long| !long.is_lost) {
             self.long_in_vain = 0;
@@ -175,11 +175,11 @@ impl Burst {
             if self.bytes > LEAST {
                 self.bytes = (self.bytes / 2).max(LEAST);
             } else if self.sent >= TELLING {
-                self.pause = (self.pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE);
+                self.pause = (self.pause * 2).clamp(PAUSE_INITIAL, PAUSE_MAX);
             }
         } else if self.lost * 4 <= self.sent && self.sent > 0 {
             if !self.pause.is_zero() {
-                self.pause = if self.pause > FIRST_PAUSE { self.pause / 2 } else { Duration::ZERO };
+                self.pause = if self.pause > PAUSE_INITIAL { self.pause / 2 } else { Duration::ZERO };
             } else if self.left == 0 {
                 self.bytes = (self.bytes * 2).min(LARGEST);
             }
@@ -230,7 +230,7 @@ mod tests {
     /// Answers with a request for the last `lost` of `sent` fragments.
     fn answer(burst: &mut Burst, now: Instant, sent: u32, lost: u32) -> bool {
         burst.answer(now);
-        burst.asks_fragments(SAMPLE, sent - lost + 1..=sent + 100);
+        burst.evaluate_fragment_request(SAMPLE, sent - lost + 1..=sent + 100);
         burst.begin(now)
     }
 
@@ -286,10 +286,10 @@ mod tests {
             burst.sends(at(100 * n), (SAMPLE, 4));
             burst.leaves(1_000);
             burst.answer(at(100 * n + 90));
-            burst.asks_fragments(SAMPLE, asked(n).iter().copied());
+            burst.evaluate_fragment_request(SAMPLE, asked(n).iter().copied());
             assert!(burst.begin(at(100 * n + 90)));
         });
-        burst.loses_long_datagrams()
+        burst.path_is_narrow()
     }
 
     #[test]
@@ -308,7 +308,7 @@ mod tests {
             whole.asks([SAMPLE.next()].into_iter(), |_| 1);
             assert!(whole.begin(at(100 * n + 90)));
         }
-        assert!(whole.loses_long_datagrams());
+        assert!(whole.path_is_narrow());
     }
 
     #[test]

@@ -62,7 +62,7 @@ impl Writer {
         }
     }
 
-    pub(super) fn close_commitments(&self, ctx: &mut Context) {
+    pub(super) fn close_timing(&self, ctx: &mut Context) {
         self.deadline.close(ctx);
         if let Some(lease) = &self.lease {
             ctx.timers.release(lease.timer);
@@ -71,7 +71,7 @@ impl Writer {
 
     /// Records a written change: it asserts the writer, and starts a new period of its instance or
     /// ends the last one.
-    pub(super) fn keep_commitments(&mut self, now: Instant, ctx: &mut Context, write: &Write) {
+    pub(super) fn record_write(&mut self, now: Instant, ctx: &mut Context, write: &Write) {
         self.renew_lease(now, ctx);
         match write.kind {
             ChangeKind::Alive => self.deadline.updated(now, ctx, InstanceHandle(write.key_hash)),
@@ -81,7 +81,7 @@ impl Writer {
 
     /// Asserts the writer at readers that are not sent the last change. With MANUAL_BY_TOPIC by a
     /// heartbeat; with MANUAL_BY_PARTICIPANT the participant does it ([`Self::withholds_last`]).
-    pub(super) fn show_life_by_heartbeat(&mut self, ctx: &mut Context) {
+    pub(super) fn assert_by_heartbeat(&mut self, ctx: &mut Context) {
         if self.lease.as_ref().is_some_and(|lease| lease.kind == LivelinessKind::ManualByTopic) {
             self.asserting = true;
             self.queue_heartbeat(ctx);

@@ -47,7 +47,7 @@ impl Writer {
         let next = self.history.next_expiry().map(|(expiry, _)| expiry);
         self.armed_expiry = next.unwrap_or(Expiry::NEVER);
         match next {
-            Some(expiry) => ctx.timers.arm(self.expiry_timer, ctx.moment_of(expiry, now)),
+            Some(expiry) => ctx.timers.arm(self.expiry_timer, ctx.instant_of(expiry, now)),
             None => ctx.timers.cancel(self.expiry_timer),
         }
     }

@@ -16,7 +16,7 @@
 
 use super::history::Change;
 use super::reader_proxy::ReaderProxy;
-use super::route::{add_destination, way_to};
+use super::route::{add_destination, path_to};
 use super::{Writer, transmit};
 use crate::cache::{ChangeKind, PayloadRef};
 use crate::content_filter::{ContentFilter, FilterFactory};
@@ -37,7 +37,7 @@ pub(crate) const FILTERS_MAX: usize = 32;
 const STEPS_PER_WRITE: u64 = 32_768;
 
 /// Steps of a filter that cost about as much as one step of [`crate::Work`].
-const STEPS_PER_LOOK: u64 = 64;
+const FILTER_STEPS_PER_STEP: u64 = 64;
 
 /// Most rejected changes after which a reliable reader is sent a GAP.
 const PASSED_OVER_MAX: u32 = 32;
@@ -114,7 +114,7 @@ impl Filters {
 impl Filters {
     /// Returns the most steps that filters add to one unit of work.
     pub(super) fn steps_max(&self) -> usize {
-        if self.is_empty() { 0 } else { (STEPS_PER_WRITE / STEPS_PER_LOOK) as usize }
+        if self.is_empty() { 0 } else { (STEPS_PER_WRITE / FILTER_STEPS_PER_STEP) as usize }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -138,7 +138,7 @@ impl Writer {
             let before = left;
             let verdict = filter.passes_within(bytes, &mut left);
             let cost = if verdict.is_some() { before - left } else { before };
-            ctx.work.steps((cost / STEPS_PER_LOOK) as usize);
+            ctx.work.steps((cost / FILTER_STEPS_PER_STEP) as usize);
             costliest = costliest.max((cost, place));
             match verdict {
                 Some(true) => {}
@@ -179,7 +179,7 @@ impl Writer {
     }
 
     /// Removes the filter of an unmatched reader.
-    pub(super) fn forget_filter(&mut self, proxy: &ReaderProxy) {
+    pub(super) fn remove_filter(&mut self, proxy: &ReaderProxy) {
         if let Some(filter) = proxy.filter {
             self.filters.remove(filter.place);
         }
@@ -197,7 +197,7 @@ impl Writer {
         let is_bound = |at: &usize| wanting().any(|proxy| !proxy.reliable && proxy.hearing.is_served_by(*at));
         let channel = self.route.channel.filter(is_bound);
         for proxy in wanting() {
-            add_destination(destinations, way_to(proxy, channel, &ctx.channels).locator);
+            add_destination(destinations, path_to(proxy, channel, &ctx.channels).locator);
         }
     }
 
@@ -210,7 +210,7 @@ impl Writer {
         }
         ctx.work.steps(self.proxies.len());
         if change.rejected != 0 {
-            self.show_life_by_heartbeat(ctx);
+            self.assert_by_heartbeat(ctx);
         }
         let hurries = self.is_nearly_full();
         let mut from = 0;
@@ -234,7 +234,7 @@ impl Writer {
 
     /// Sends a GAP for rejected changes to all readers concerned, and requests their
     /// acknowledgement.
-    pub(super) fn tell_passed_over(&mut self, ctx: &mut Context) {
+    pub(super) fn announce_passed_over(&mut self, ctx: &mut Context) {
         if self.filters.count == 0 {
             return;
         }
@@ -261,7 +261,7 @@ impl Writer {
     }
 
     /// Sends a heartbeat with new data, or to all readers if the data do not go to all.
-    pub(super) fn heartbeat_along(
+    pub(super) fn piggyback_heartbeat(
         &mut self,
         rejected: Verdicts,
         message: &mut transmit::Message<'_>,
@@ -270,6 +270,6 @@ impl Writer {
         if rejected == 0 {
             return self.append_heartbeat(message, false, ctx);
         }
-        self.ask_all(ctx);
+        self.heartbeat_all(ctx);
     }
 }

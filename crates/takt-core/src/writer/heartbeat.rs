@@ -50,7 +50,7 @@ impl Questions {
 
     /// Records an acknowledgement. An ACKNACK from before the first heartbeat, sent to validate an
     /// address, is no answer.
-    pub(super) fn note_answer(&mut self) {
+    pub(super) fn record_answer(&mut self) {
         self.has_answered |= self.count > 0;
     }
 
@@ -111,11 +111,11 @@ impl HeartbeatState {
     pub(crate) fn next_count(&mut self) -> i32 {
         self.samples_since = 0;
         self.bytes_since = 0;
-        self.next_greeting_count()
+        self.next_initial_count()
     }
 
     /// Returns the count of a heartbeat that requests no acknowledgement. The accounting continues.
-    pub(crate) fn next_greeting_count(&mut self) -> i32 {
+    pub(crate) fn next_initial_count(&mut self) -> i32 {
         self.count = self.count.wrapping_add(1);
         self.count
     }
@@ -175,13 +175,13 @@ mod tests {
     #[test]
     fn builtin_reader_gets_rare_heartbeats_when_it_never_answers() {
         let mut questions = Questions::default();
-        questions.note_answer();
+        questions.record_answer();
         assert!(!questions.has_answered, "it was not probed yet");
         let first: [u64; UNANSWERED_MAX as usize + 1] = asked(&mut questions, periods(1, 1), true);
         assert_eq!((first[6], first[UNANSWERED_MAX as usize]), (100, 100));
         assert!(first.iter().sum::<u64>() > 12_000);
         assert_eq!(asked(&mut questions, periods(1, 1), true), [200, 400, 800, 1_600, 3_200, 3_200]);
-        questions.note_answer();
+        questions.record_answer();
         assert!(questions.has_answered);
         assert_eq!(asked(&mut questions, periods(1, 1), false), [100, 100]);
     }

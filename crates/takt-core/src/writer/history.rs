@@ -66,9 +66,9 @@ pub(crate) struct Change {
     /// Filters that reject the change; see [`super::filters`].
     pub(crate) rejected: Verdicts,
     /// The change ends a coherent set of which no sample is left.
-    is_bare: bool,
+    is_unprotected: bool,
     /// The change is removed as soon as it is settled.
-    pub(crate) is_forgotten: bool,
+    pub(crate) is_discarded: bool,
     instance: u32,
     previous_in_instance: u32,
     next_in_instance: u32,
@@ -290,7 +290,7 @@ impl WriterHistory {
 
     /// Returns how many entries and free memory blocks were looked at to make room since the last
     /// call.
-    pub(crate) fn take_looked_at(&mut self) -> usize {
+    pub(crate) fn take_visited(&mut self) -> usize {
         self.looked_at.take() + self.pool.take_steps()
     }
 
@@ -327,7 +327,7 @@ impl WriterHistory {
     ) -> Option<PayloadRef> {
         self.limits.depth?;
         let newest = self.sn_of(own.newest);
-        if !self.may_give(newest, payload_len) {
+        if !self.may_free(newest, payload_len) {
             return None;
         }
         let mut slot = own.oldest;
@@ -356,7 +356,7 @@ impl WriterHistory {
     }
 
     /// Reports whether the removable samples have enough memory in total, contiguous or not.
-    fn may_give(&self, newest: Option<SequenceNumber>, payload_len: usize) -> bool {
+    fn may_free(&self, newest: Option<SequenceNumber>, payload_len: usize) -> bool {
         self.looked_at.set(self.looked_at.get() + self.order.len());
         let changes = self.order.iter().filter_map(|(_, slot)| self.changes.get(*slot as usize));
         let gives = changes.filter(|change| change.is_superseded() || Some(change.sn) == newest);
@@ -492,7 +492,7 @@ impl WriterHistory {
 
     /// Records an end of a set whose samples are gone.
     fn link_bare_end(&mut self, slot: u32) {
-        self.changes[slot as usize].is_bare = true;
+        self.changes[slot as usize].is_unprotected = true;
         let mut ends = self.bare_ends;
         self.link(&mut ends, slot);
         self.bare_ends = ends;
@@ -587,7 +587,7 @@ impl WriterHistory {
     }
 
     /// Reports whether changes are to be removed once they are settled.
-    pub(crate) fn has_forgotten(&self) -> bool {
+    pub(crate) fn has_discarded(&self) -> bool {
         self.forgotten > 0
     }
 
@@ -595,14 +595,14 @@ impl WriterHistory {
     pub(crate) fn forget(&mut self, sn: SequenceNumber) {
         let Ok(place) = self.find(sn) else { return };
         let Some(change) = self.changes.get_mut(self.order[place].1 as usize) else { return };
-        self.forgotten += usize::from(!core::mem::replace(&mut change.is_forgotten, true));
+        self.forgotten += usize::from(!core::mem::replace(&mut change.is_discarded, true));
         if sn <= self.settled {
             self.remove(sn);
         }
     }
 
     /// Removes an instance and all its changes, each once it is settled. Returns their number.
-    pub(crate) fn forget_instance(&mut self, key_hash: KeyHash) -> usize {
+    pub(crate) fn discard_instance(&mut self, key_hash: KeyHash) -> usize {
         let Some(&instance) = self.by_handle.get(&InstanceHandle(key_hash)) else { return 0 };
         let Chain { oldest: mut slot, count, .. } = self.instances[instance as usize];
         if count == 0 {
@@ -626,11 +626,11 @@ impl WriterHistory {
         while self.order.front().is_some_and(|(_, slot)| *slot == NONE) {
             self.order.pop_front();
         }
-        let Change { payload, place, expiry, is_bare, is_forgotten, .. } = self.changes[slot as usize];
-        self.forgotten -= usize::from(is_forgotten);
+        let Change { payload, place, expiry, is_unprotected, is_discarded, .. } = self.changes[slot as usize];
+        self.forgotten -= usize::from(is_discarded);
         self.pool.release(payload);
         self.free.push(slot);
-        if is_bare {
+        if is_unprotected {
             let mut ends = self.bare_ends;
             self.unlink(&mut ends, slot);
             self.bare_ends = ends;
@@ -645,13 +645,13 @@ impl WriterHistory {
         }
         self.unlink_from_instance(slot);
         if place.set.is_valid() {
-            self.note_set_gone(place.set);
+            self.record_set_gone(place.set);
         }
     }
 
     /// Handles the removal of a sample of a set. If it was the last one, the end of the set is
     /// removed too, unless lagging readers have not received the end.
-    fn note_set_gone(&mut self, set: SequenceNumber) {
+    fn record_set_gone(&mut self, set: SequenceNumber) {
         let Some(end) = self.at_or_after(set).map(|first| first.sn).filter(|end| self.is_set_gone(*end)) else {
             return;
         };
@@ -663,12 +663,12 @@ impl WriterHistory {
     }
 
     fn unlink_from_instance(&mut self, slot: u32) {
-        let Change { kind, key_hash, instance, is_forgotten, .. } = self.changes[slot as usize];
+        let Change { kind, key_hash, instance, is_discarded, .. } = self.changes[slot as usize];
         let mut chain = self.instances[instance as usize];
         self.unlink(&mut chain, slot);
         self.instances[instance as usize] = chain;
         let unregisters = matches!(kind, ChangeKind::Unregistered | ChangeKind::DisposedUnregistered);
-        if chain.count == 0 && (unregisters || is_forgotten) {
+        if chain.count == 0 && (unregisters || is_discarded) {
             self.free_instance(instance, key_hash);
         }
     }
@@ -711,8 +711,8 @@ impl WriterHistory {
             flight_len: payload.len() as u32,
             expiry,
             rejected: 0,
-            is_bare: false,
-            is_forgotten: false,
+            is_unprotected: false,
+            is_discarded: false,
             instance: NONE,
             previous_in_instance: NONE,
             next_in_instance: NONE,

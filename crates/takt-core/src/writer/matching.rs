@@ -3,14 +3,14 @@
 
 use super::path_probe::Reached;
 use super::{Cursor, Path, ReaderProxy, Writer, route};
-use crate::channel::{ChannelSet, Hearing};
+use crate::channel::{Hearing, MulticastSet};
 use crate::context::Context;
 use crate::event::Event;
 use crate::time::Instant;
 use takt_wire::{EntityId, Guid, GuidPrefix, Locator};
 
 /// Reports whether a reader may not have received a heartbeat yet.
-pub(super) fn is_stranger(proxy: &ReaderProxy) -> bool {
+pub(super) fn lacks_heartbeat(proxy: &ReaderProxy) -> bool {
     proxy.reliable && !proxy.has_seen_heartbeat
 }
 
@@ -40,8 +40,8 @@ impl Writer {
             proxy.relevant_below = self.history.last_sn().next();
         }
         proxy.hearing = reader.hearing;
-        let way = route::way_to(&proxy, self.route.channel, &ctx.channels).locator;
-        proxy.goes_by(way, self.last_path_question());
+        let way = route::path_to(&proxy, self.route.channel, &ctx.channels).locator;
+        proxy.set_probed_path(way, self.last_path_probe());
         self.route.add(&proxy, &ctx.channels);
         self.prepare_probe(ctx);
         self.strangers |= reader.reliable;
@@ -52,7 +52,7 @@ impl Writer {
         self.proxy_by_guid.insert(guid, index);
         self.queue_repair(index, ctx);
         if self.route.reliable {
-            self.ask_soon(now, ctx);
+            self.schedule_heartbeat(now, ctx);
         }
         // The new reader may be the one on which the send window of all others depends.
         self.leave_behind(now, ctx);
@@ -81,7 +81,7 @@ impl Writer {
     pub(crate) fn rehear(
         &mut self,
         ctx: &mut Context,
-        ears_of: &dyn Fn(GuidPrefix) -> Option<(ChannelSet, ChannelSet)>,
+        ears_of: &dyn Fn(GuidPrefix) -> Option<(MulticastSet, MulticastSet)>,
     ) {
         ctx.work.steps(self.proxies.len());
         let mut is_news = false;
@@ -102,14 +102,14 @@ impl Writer {
     }
 
     /// Returns the channels that the writer would use if all listeners had validated them.
-    pub(crate) fn wanted_channels(&self) -> ChannelSet {
+    pub(crate) fn wanted_multicast_groups(&self) -> MulticastSet {
         self.route.wanted
     }
 
     /// Removes an unmatched reader.
     pub(crate) fn remove_proxy(&mut self, ctx: &mut Context, guid: Guid) {
         if self.detach(ctx, guid) {
-            self.close_ranks(ctx);
+            self.finish_unmatching(ctx);
         }
     }
 
@@ -141,7 +141,7 @@ impl Writer {
             any |= self.detach(ctx, guid);
         }
         if any {
-            self.close_ranks(ctx);
+            self.finish_unmatching(ctx);
         }
     }
 
@@ -149,7 +149,7 @@ impl Writer {
         ctx.work.steps(1);
         let Some(index) = self.proxy_by_guid.remove(&guid) else { return false };
         if let Some(proxy) = self.proxies.remove(index) {
-            self.forget_filter(&proxy);
+            self.remove_filter(&proxy);
             if proxy.is_counted {
                 self.matched.removed(guid);
                 ctx.notify(Event::PublicationMatched(self.handle));
@@ -160,11 +160,11 @@ impl Writer {
     }
 
     /// Reports the unmatched readers, and continues without them.
-    pub(super) fn close_ranks(&mut self, ctx: &mut Context) {
-        self.wait_for_somebody();
-        self.is_directing = self.is_directing && self.proxies.iter().any(|(_, proxy)| self.owes(proxy));
+    pub(super) fn finish_unmatching(&mut self, ctx: &mut Context) {
+        self.include_readers();
+        self.has_pending_directed = self.has_pending_directed && self.proxies.iter().any(|(_, proxy)| self.owes(proxy));
         self.reroute(ctx);
-        self.look_for_strangers();
+        self.update_lacks_heartbeat();
         if self.proxies.len() == 0 {
             self.cursor = Cursor { sn: self.history.last_sn().next(), fragment: 1 };
             (self.window_start, self.in_flight_bytes) = (self.history.last_sn(), 0);
@@ -176,8 +176,8 @@ impl Writer {
     }
 
     /// Checks whether such readers remain; only necessary while there were some.
-    pub(super) fn look_for_strangers(&mut self) {
-        self.strangers &= self.proxies.iter().any(|(_, proxy)| is_stranger(proxy));
+    pub(super) fn update_lacks_heartbeat(&mut self) {
+        self.strangers &= self.proxies.iter().any(|(_, proxy)| lacks_heartbeat(proxy));
     }
 
     pub(crate) fn proxy_index(&self, guid: Guid) -> Option<u32> {

@@ -59,7 +59,7 @@ impl Writer {
             let (set, gsn) = (SequenceNumber::ZERO, SequenceNumber::ZERO);
             let is_of_group = is_of_group(&presentation);
             self.history.reserve_ends();
-            self.route.more = super::route::HEADROOM_FOR_PLACE;
+            self.route.more = super::route::HEADROOM_FOR_POSITION;
             self.membership = Some(Membership { is_of_group, set, gsn, has_news: false });
         }
         self.membership.is_some()
@@ -108,7 +108,7 @@ impl Writer {
 
     /// Takes whether a heartbeat to all readers is due because the publisher's group sequence
     /// number has advanced.
-    pub(super) fn take_group_news(&mut self) -> bool {
+    pub(super) fn take_unsent_gsn(&mut self) -> bool {
         self.membership.as_mut().is_some_and(|membership| core::mem::take(&mut membership.has_news))
     }
 
@@ -140,7 +140,7 @@ impl Writer {
         }
         self.queue_data(ctx);
         if self.route.reliable {
-            self.ask_soon(now, ctx);
+            self.schedule_heartbeat(now, ctx);
         }
     }
 

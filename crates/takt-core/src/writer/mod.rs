@@ -75,7 +75,7 @@ use route_change::RouteChange;
 use takt_exec::Priority;
 use takt_wire::discovery::PublicationData;
 use takt_wire::inline_qos::SampleIdentity;
-use takt_wire::{EntityId, Guid, GuidPrefix, LENT_PREFIX_LEN, Lent, Locator, SequenceNumber, Timestamp};
+use takt_wire::{EntityId, Guid, GuidPrefix, Lent, Locator, PAYLOAD_PREFIX_LEN, SequenceNumber, Timestamp};
 
 /// Change from the application.
 #[derive(Clone, Copy, Debug)]
@@ -163,7 +163,7 @@ pub(crate) struct Writer {
     /// Path MTU probe; present with best-effort readers on a path that may have a smaller MTU.
     path_probe: Option<PathProbe>,
     /// A probe is queued.
-    question_queued: bool,
+    probe_queued: bool,
     cursor: Cursor,
     /// Last change that was loaned to readers with shared memory while it was still to be sent to
     /// others.
@@ -176,7 +176,7 @@ pub(crate) struct Writer {
     timer: TimerId,
     data_queued: bool,
     /// New changes wait until best-effort readers have received directed ones.
-    is_directing: bool,
+    has_pending_directed: bool,
     /// The last datagram or the send window was full: the next datagram is to be full too.
     stalled: bool,
     heartbeat_queued: bool,
@@ -253,7 +253,7 @@ impl Writer {
             route: Route::new(0),
             route_change: None,
             path_probe: None,
-            question_queued: false,
+            probe_queued: false,
             cursor: Cursor { sn: SequenceNumber::FIRST, fragment: 1 },
             lent: SequenceNumber::ZERO,
             window_start: SequenceNumber::ZERO,
@@ -262,7 +262,7 @@ impl Writer {
             heartbeat: HeartbeatState::default(),
             timer: ctx.timers.register(TimerKind::Heartbeat { writer: handle.index }),
             data_queued: false,
-            is_directing: false,
+            has_pending_directed: false,
             stalled: false,
             heartbeat_queued: false,
             strangers: false,
@@ -316,7 +316,7 @@ impl Writer {
             ctx.remove_owner();
         }
         ctx.remove_owner();
-        self.close_commitments(ctx);
+        self.close_timing(ctx);
         self.end_change(ctx);
         self.close_probe(ctx);
         ctx.timers.release(self.timer);
@@ -353,14 +353,14 @@ impl Writer {
         if !self.is_enabled && !self.relays {
             return Err(Error::NotEnabled.into());
         }
-        self.keep_contract(now, ctx, write)?;
+        self.check_contract(now, ctx, write)?;
         let place = self.place_of(write);
         if self.proxies.len() == 0 && !self.keeps_history {
             let sn = self.skip_number();
             self.last_stamp = write.source_timestamp;
             self.begin_separation(now, write);
             self.placed(&place);
-            self.keep_commitments(now, ctx, write);
+            self.record_write(now, ctx, write);
             return Ok(sn);
         }
         let room = self.make_room(write, write.payload_len, ctx);
@@ -378,8 +378,8 @@ impl Writer {
         );
         change.place = place;
         change.rejected = rejected;
-        if self.lends_to_all(payload) {
-            change.flight_len = LENT_PREFIX_LEN as u32;
+        if self.loans_to_all(payload) {
+            change.flight_len = PAYLOAD_PREFIX_LEN as u32;
         }
         let mut freed = self.freed();
         let sn = self.history.append(&change, replaced, &mut |evicted| freed.note(evicted));
@@ -399,7 +399,7 @@ impl Writer {
             }
         }
         self.send_in_time(now, ctx, len);
-        self.keep_commitments(now, ctx, write);
+        self.record_write(now, ctx, write);
         Ok(sn)
     }
 
@@ -426,7 +426,7 @@ impl Writer {
         let mut freed = self.freed();
         let room = self.history.make_room(write.key_hash, payload_len, &mut |evicted| freed.note(evicted));
         self.in_flight_bytes -= freed.bytes;
-        ctx.work.steps(self.history.take_looked_at());
+        ctx.work.steps(self.history.take_visited());
         room.map_err(|full| self.refusal(full, ctx))
     }
 
@@ -466,7 +466,7 @@ impl Writer {
         };
         let is_for_good = match full {
             Full::TooLarge => true,
-            Full::Instances => !self.history.has_forgotten(),
+            Full::Instances => !self.history.has_discarded(),
             Full::Samples | Full::SamplesOfInstance | Full::Memory => !self.may_find_room(ctx),
         };
         if !is_for_good {
@@ -514,8 +514,8 @@ impl Writer {
     }
 
     /// Queues a probe on the path of the samples: before a change of route, or of the path MTU.
-    fn queue_question(&mut self, ctx: &mut Context) {
-        if !core::mem::replace(&mut self.question_queued, true) {
+    fn queue_probe(&mut self, ctx: &mut Context) {
+        if !core::mem::replace(&mut self.probe_queued, true) {
             ctx.jobs.push(self.priority, Job::Question { writer: self.index() });
         }
     }
@@ -529,23 +529,23 @@ impl Writer {
         ctx: &mut Context,
         destinations: &mut Vec<Locator>,
     ) -> usize {
-        if self.has_route_question() {
-            self.ask_for_change(now, number, ctx, destinations);
+        if self.has_route_probe() {
+            self.address_route_probe(now, number, ctx, destinations);
             if self.path_probe.as_ref().is_some_and(|probe| probe.is_queued) {
-                self.queue_question(ctx);
+                self.queue_probe(ctx);
             }
             return 0;
         }
         let len = self.probe_len();
         if self.path_probe.as_ref().is_some_and(|probe| probe.is_queued) {
-            self.ask_about_path(now, number, ctx, destinations);
+            self.address_path_probe(now, number, ctx, destinations);
         }
         len
     }
 
     /// Takes whether a probe was queued.
-    pub(crate) fn takes_question(&mut self) -> bool {
-        core::mem::take(&mut self.question_queued)
+    pub(crate) fn take_queued_probe(&mut self) -> bool {
+        core::mem::take(&mut self.probe_queued)
     }
 
     /// Handles the answer of a participant to the probe with that sequence number, of any writer.
@@ -571,7 +571,7 @@ impl Writer {
 
     /// Schedules a heartbeat for a reader that may lag, after the first period. The timer may be
     /// armed for a later heartbeat to other readers.
-    fn ask_soon(&mut self, now: Instant, ctx: &mut Context) {
+    fn schedule_heartbeat(&mut self, now: Instant, ctx: &mut Context) {
         if ctx.timers.is_armed(self.timer) {
             ctx.timers.arm_by(self.timer, now.after(self.heartbeat.first_period));
         } else if self.has_unacknowledged() {
@@ -582,21 +582,21 @@ impl Writer {
     fn arm_heartbeat(&mut self, now: Instant, ctx: &mut Context) {
         ctx.work.steps(2 * self.proxies.len());
         let last = self.history.last_sn();
-        let periods = self.periods_of_questions(ctx);
+        let periods = self.heartbeat_periods(ctx);
         let lagging = self.proxies.iter().filter(|(_, proxy)| proxy.lags(last));
         let next = lagging.map(|(_, proxy)| proxy.questions.due(periods, proxy.rests())).min().unwrap_or(now);
         self.heartbeat.first_period = periods.first;
         ctx.timers.arm(self.timer, next.max(now.after(periods.first)));
     }
 
-    fn periods_of_questions(&self, ctx: &Context) -> Periods {
+    fn heartbeat_periods(&self, ctx: &Context) -> Periods {
         let last = self.history.last_sn();
         let lagging = self.proxies.iter().filter(|(_, proxy)| proxy.lags(last)).count() as u32;
         Periods::new(&ctx.timing, lagging, if self.entity_id.is_builtin() { ctx.patience() } else { 1 })
     }
 
     /// Requests an acknowledgement of all lagging readers, regardless of the last one.
-    pub(super) fn ask_all(&mut self, ctx: &mut Context) {
+    pub(super) fn heartbeat_all(&mut self, ctx: &mut Context) {
         ctx.work.steps(self.proxies.len());
         self.proxies.iter_mut().for_each(|(_, proxy)| proxy.questions.is_due = true);
         self.queue_heartbeat(ctx);
@@ -613,7 +613,7 @@ impl Writer {
             return;
         }
         ctx.work.steps(2 * self.proxies.len());
-        let (last, periods) = (self.history.last_sn(), self.periods_of_questions(ctx));
+        let (last, periods) = (self.history.last_sn(), self.heartbeat_periods(ctx));
         let mut asks = false;
         for (_, proxy) in self.proxies.iter_mut().filter(|(_, proxy)| proxy.lags(last)) {
             let rests = proxy.rests();
@@ -624,7 +624,7 @@ impl Writer {
             self.queue_heartbeat(ctx);
         }
         self.queue_data(ctx);
-        self.note_silence(now, ctx, presence);
+        self.update_silence(now, ctx, presence);
         self.leave_behind(now, ctx);
         self.arm_heartbeat(now, ctx);
     }
@@ -644,13 +644,13 @@ impl Writer {
     }
 
     /// Removes an instance once its changes are settled. Takes a step for each change.
-    pub(crate) fn forget_instance(&mut self, ctx: &mut Context, instance: InstanceHandle) {
-        ctx.work.steps(self.history.forget_instance(instance.0));
+    pub(crate) fn discard_instance(&mut self, ctx: &mut Context, instance: InstanceHandle) {
+        ctx.work.steps(self.history.discard_instance(instance.0));
     }
 
     /// Removes the relayed changes of an original writer above a sequence number, once they are
     /// settled. Takes a step for each change.
-    pub(crate) fn forget_relayed(&mut self, ctx: &mut Context, origin: Guid, above: SequenceNumber) {
+    pub(crate) fn discard_relayed(&mut self, ctx: &mut Context, origin: Guid, above: SequenceNumber) {
         let mut next = SequenceNumber::FIRST;
         while let Some(change) = self.history.at_or_after(next) {
             ctx.work.steps(1);
@@ -678,11 +678,11 @@ impl Writer {
         let mut next = self.history.settled.next();
         while let Some(change) = self.history.at_or_after(next).filter(|change| change.sn <= low) {
             ctx.work.steps(1);
-            let Change { sn, kind, key_hash, flight_len, is_forgotten, place: Place { ends, .. }, .. } = *change;
+            let Change { sn, kind, key_hash, flight_len, is_discarded, place: Place { ends, .. }, .. } = *change;
             if sn > self.window_start {
                 self.in_flight_bytes -= flight_len as usize;
             }
-            if !self.keeps_history || is_forgotten || (ends && self.history.is_set_gone(sn)) {
+            if !self.keeps_history || is_discarded || (ends && self.history.is_set_gone(sn)) {
                 self.history.remove(sn);
             } else if kind == ChangeKind::DisposedUnregistered && !self.relays {
                 self.history.remove_instance(key_hash, sn);

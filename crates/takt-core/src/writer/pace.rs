@@ -42,7 +42,7 @@ impl Pace {
 impl Writer {
     /// Checks a change against the contract. A change that comes early finds no room until its
     /// time, or is refused. Dispose and unregister are not samples.
-    pub(super) fn keep_contract(&mut self, now: Instant, ctx: &mut Context, write: &Write) -> Result<(), WriteError> {
+    pub(super) fn check_contract(&mut self, now: Instant, ctx: &mut Context, write: &Write) -> Result<(), WriteError> {
         if write.kind != ChangeKind::Alive {
             return Ok(());
         }

@@ -62,7 +62,7 @@ pub(super) struct Reached {
     /// Destination of the probed path.
     by: Option<Locator>,
     /// Probes up to this one used another path.
-    asked_before: SequenceNumber,
+    probed_before: SequenceNumber,
     /// Length of datagrams that arrive, in octets.
     pub(super) len: usize,
     /// The reader has answered the short probe of the last pair.
@@ -73,19 +73,19 @@ pub(super) struct Reached {
 impl ReaderProxy {
     /// Reports whether datagrams of that length may be lost on the path unnoticed.
     fn may_miss(&self, len: usize) -> bool {
-        len > self.len_proven()
+        len > self.len_validated()
     }
 
     /// Records the path of the samples to the reader. Results of another path are discarded.
-    pub(super) fn goes_by(&mut self, way: Locator, last_question: SequenceNumber) {
+    pub(super) fn set_probed_path(&mut self, way: Locator, last_probe: SequenceNumber) {
         if self.reached.by != Some(way) {
-            self.reached = Reached { by: Some(way), asked_before: last_question, ..Reached::default() };
+            self.reached = Reached { by: Some(way), probed_before: last_probe, ..Reached::default() };
             self.begin_repair(SequenceNumber::ZERO, 1);
         }
     }
 
     /// Returns the length of datagrams that reach the reader, or whose loss it reports.
-    pub(super) fn len_proven(&self) -> usize {
+    pub(super) fn len_validated(&self) -> usize {
         let is_silent = !self.reliable && self.path.may_be_narrower();
         if is_silent { self.reached.len.max(NARROW_LEN) } else { usize::MAX }
     }
@@ -94,7 +94,7 @@ impl ReaderProxy {
 impl Writer {
     /// Prepares probes after readers were matched or redirected, so that sending does not allocate.
     pub(super) fn prepare_probe(&mut self, ctx: &mut Context) {
-        if self.path_probe.is_none() && self.route.max_message > self.route.len_proven {
+        if self.path_probe.is_none() && self.route.max_message > self.route.len_validated {
             self.path_probe = Some(PathProbe {
                 timer: ctx.timers.register(TimerKind::PathProbe { writer: self.index() }),
                 len: 0,
@@ -109,17 +109,17 @@ impl Writer {
     }
 
     /// Records the path of the samples for the readers that this channel serves.
-    pub(super) fn note_ways(&mut self, channel: Option<usize>, ctx: &mut Context) {
+    pub(super) fn record_paths(&mut self, channel: Option<usize>, ctx: &mut Context) {
         ctx.work.steps(self.proxies.len());
-        let last_question = self.last_path_question();
+        let last_probe = self.last_path_probe();
         for (_, proxy) in self.proxies.iter_mut().filter(|(_, proxy)| !proxy.reliable) {
-            let way = route::way_to(proxy, channel, &ctx.channels).locator;
-            proxy.goes_by(way, last_question);
+            let way = route::path_to(proxy, channel, &ctx.channels).locator;
+            proxy.set_probed_path(way, last_probe);
         }
     }
 
     /// Returns the number up to which answers belong to earlier probes. ZERO: there was none.
-    pub(super) fn last_path_question(&self) -> SequenceNumber {
+    pub(super) fn last_path_probe(&self) -> SequenceNumber {
         self.path_probe.as_ref().map_or(SequenceNumber::ZERO, |probe| probe.short.max(probe.long))
     }
 
@@ -132,7 +132,7 @@ impl Writer {
     /// Records the length of a datagram to all readers.
     #[inline]
     pub(super) fn note_len(&mut self, len: usize, ctx: &mut Context) {
-        if len > self.route.len_proven {
+        if len > self.route.len_validated {
             self.begin_probe(ctx);
         }
     }
@@ -141,13 +141,13 @@ impl Writer {
     fn begin_probe(&mut self, ctx: &mut Context) {
         let Some(probe) = self.path_probe.as_mut().filter(|probe| probe.len == 0) else { return };
         (probe.len, probe.pairs, probe.wait) = (self.route.max_message, 0, WAIT);
-        self.ask_pair(ctx);
+        self.queue_probe_pair(ctx);
     }
 
-    fn ask_pair(&mut self, ctx: &mut Context) {
+    fn queue_probe_pair(&mut self, ctx: &mut Context) {
         if let Some(probe) = &mut self.path_probe {
             (probe.is_long, probe.is_queued) = (false, true);
-            self.queue_question(ctx);
+            self.queue_probe(ctx);
         }
     }
 
@@ -157,7 +157,7 @@ impl Writer {
     }
 
     /// Prepares the probe with sequence number `number`: adds its destinations.
-    pub(super) fn ask_about_path(
+    pub(super) fn address_path_probe(
         &mut self,
         now: Instant,
         number: SequenceNumber,
@@ -168,11 +168,11 @@ impl Writer {
         let Some(probe) = &mut self.path_probe else { return };
         let channel = self.route.channel;
         for (_, proxy) in self.proxies.iter().filter(|(_, proxy)| proxy.may_miss(probe.len)) {
-            route::add_destination(destinations, route::way_to(proxy, channel, &ctx.channels).locator);
+            route::add_destination(destinations, route::path_to(proxy, channel, &ctx.channels).locator);
         }
         if !probe.is_long {
             (probe.short, probe.is_long) = (number, true);
-            return self.queue_question(ctx);
+            return self.queue_probe(ctx);
         }
         ctx.timers.arm(probe.timer, now.after(probe.wait));
         probe.wait = probe.wait * 3 / 2;
@@ -191,7 +191,7 @@ impl Writer {
         for (_, &index) in self.proxy_by_guid.range(first..).take_while(|(guid, _)| guid.prefix == prefix) {
             ctx.work.steps(1);
             let proxy = self.proxies.get_mut(index).filter(|proxy| proxy.may_miss(len));
-            match proxy.filter(|proxy| number > proxy.reached.asked_before) {
+            match proxy.filter(|proxy| number > proxy.reached.probed_before) {
                 Some(proxy) if is_long => {
                     (proxy.reached.len, proxy.reached.answers, proxy.reached.long_in_vain) = (len, false, 0);
                     is_news = true;
@@ -225,7 +225,7 @@ impl Writer {
             probe.pairs += 1;
             ctx.timers.arm(probe.timer, now.after(REST));
         } else {
-            self.ask_pair(ctx);
+            self.queue_probe_pair(ctx);
         }
         if narrow > 0 {
             ctx.counters.narrowed_paths += narrow;

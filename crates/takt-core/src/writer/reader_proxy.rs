@@ -196,14 +196,14 @@ impl ReaderProxy {
             return false;
         }
         self.last_acknack.note(now, count);
-        self.questions.note_answer();
+        self.questions.record_answer();
         if age == Age::Restarted {
             self.last_nack_frag = LastCount::default();
         }
         let acked = state.base().prev();
         if acked < self.acked {
             self.questions.answered();
-            self.begin_anew(acked);
+            self.restart(acked);
         }
         self.has_seen_heartbeat |= state.base() > SequenceNumber::FIRST || !state.is_empty();
         self.burst.answer(now);
@@ -226,7 +226,7 @@ impl ReaderProxy {
 
     /// Handles an acknowledgement of less than before: the reader lost the writer for longer than
     /// its lease and rediscovered it. Like a late joiner, it does not hold up the others.
-    fn begin_anew(&mut self, acked: SequenceNumber) {
+    fn restart(&mut self, acked: SequenceNumber) {
         self.live_from = self.acked_live().next();
         self.pace_from = self.pace_from.max(self.live_from);
         self.acked = acked.max(self.first_relevant.prev());
@@ -258,7 +258,7 @@ impl ReaderProxy {
         self.last_nack_frag.note(now, count);
         let same = self.fragment_requests.iter().position(|request| request.is_some_and(|(known, _)| known == sn));
         let free = || self.fragment_requests.iter().position(Option::is_none);
-        self.burst.asks_fragments(sn, fragments.iter());
+        self.burst.evaluate_fragment_request(sn, fragments.iter());
         // Without a place the request is dropped; the reader repeats it.
         if let Some(place) = same.or_else(free) {
             self.fragment_requests[place] = Some((sn, *fragments));
@@ -286,10 +286,10 @@ impl ReaderProxy {
     /// Returns whether the path turned out to have a smaller MTU, which is assumed from now on.
     pub(super) fn begin_repairs(&mut self, now: Instant) -> bool {
         if self.reliable && !self.burst.begin(now) {
-            self.forget_requests();
+            self.clear_requests();
             self.heartbeat_due = false;
         }
-        let is_narrow = self.path.may_be_narrower() && self.burst.loses_long_datagrams();
+        let is_narrow = self.path.may_be_narrower() && self.burst.path_is_narrow();
         if is_narrow {
             self.narrow();
         }
@@ -316,16 +316,16 @@ impl ReaderProxy {
 
     /// Records sent repairs. Requests beyond one burst are dropped, because a heartbeat will ask
     /// the reader again.
-    pub(super) fn repairs_left(&mut self, bytes: usize) {
+    pub(super) fn record_repairs(&mut self, bytes: usize) {
         let waiting = !self.requested.is_empty() || self.fragment_requests.iter().any(Option::is_some);
         // A best-effort reader would not repeat its requests.
         if self.burst.leaves(bytes) && waiting && self.reliable {
-            self.forget_requests();
+            self.clear_requests();
             self.heartbeat_due = true;
         }
     }
 
-    fn forget_requests(&mut self) {
+    fn clear_requests(&mut self) {
         self.requested = Window::EMPTY;
         self.fragment_requests = [None; FRAGMENT_REQUESTS];
         self.begin_repair(SequenceNumber::ZERO, 1);

@@ -43,12 +43,12 @@ impl Writer {
             ctx.notify(Event::PathNarrowed(self.handle));
             self.reroute(ctx);
         }
-        let way = self.way_alone(self.proxies.get(index)?, ctx);
+        let way = self.directed_path(self.proxies.get(index)?, ctx);
         destinations.push(way.locator);
         let mut message = self.message(frame, way.max_message, header, ctx)?;
         message.builder.info_destination(reader.prefix).ok()?;
         if self.addressee.is_some() {
-            self.greet_addressee(&mut message, ctx);
+            self.send_initial_heartbeat(&mut message, ctx);
         }
         let empty = message.builder.len();
         while let Some(step) = self.next_repair(index) {
@@ -74,32 +74,32 @@ impl Writer {
         }
         let len = message.builder.len();
         if let Some(proxy) = self.proxies.get_mut(index) {
-            proxy.repairs_left(len);
+            proxy.record_repairs(len);
             if !proxy.reliable {
-                self.note_sent_alone();
+                self.record_directed_datagram();
             }
         }
         self.queue_repair(index, ctx);
-        self.go_on_directing(index, ctx);
+        self.continue_directed(index, ctx);
         (len > empty).then_some(len)
     }
 
     /// Returns the path of datagrams to one reader. A best-effort reader drops overtaken samples,
     /// so its directed samples use the path of all samples (RTPS 2.5 §8.4.12.1). `INFO_DST` and the
     /// reader's entity ID exclude other readers on that path.
-    fn way_alone(&self, proxy: &ReaderProxy, ctx: &Context) -> Path {
+    fn directed_path(&self, proxy: &ReaderProxy, ctx: &Context) -> Path {
         let channel = self.route.channel.filter(|_| !proxy.reliable);
-        route::way_to(proxy, channel, &ctx.channels)
+        route::path_to(proxy, channel, &ctx.channels)
     }
 
     /// Continues after a best-effort reader may have received its directed changes: changes kept
     /// for it are settled, and changes that waited for the order are sent.
-    fn go_on_directing(&mut self, index: u32, ctx: &mut Context) {
-        if !self.is_directing || self.proxies.get(index).is_some_and(|proxy| self.owes(proxy)) {
+    fn continue_directed(&mut self, index: u32, ctx: &mut Context) {
+        if !self.has_pending_directed || self.proxies.get(index).is_some_and(|proxy| self.owes(proxy)) {
             return;
         }
         ctx.work.steps(self.proxies.len());
-        self.is_directing = self.proxies.iter().any(|(_, proxy)| self.owes(proxy));
+        self.has_pending_directed = self.proxies.iter().any(|(_, proxy)| self.owes(proxy));
         self.settle(ctx);
         self.queue_data(ctx);
     }
@@ -230,7 +230,7 @@ impl Writer {
             // A repaired sample has its datagram to itself.
             return Err(Full);
         }
-        let size = fragment_size(&self.way_alone(proxy, ctx), proxy.live_from, change, self.route.more);
+        let size = fragment_size(&self.directed_path(proxy, ctx), proxy.live_from, change, self.route.more);
         if change.payload.len() <= usize::from(size) {
             self.emit(message, change, reader, directed_to, Part::Whole)?;
             ctx.counters.data_sent += 1;
@@ -277,7 +277,7 @@ impl Writer {
     ) -> Result<(), Full> {
         let Some(proxy) = self.proxies.get(index) else { return Err(Full) };
         let (reader, directed_to) = addressee(proxy, change);
-        let size = fragment_size(&self.way_alone(proxy, ctx), proxy.live_from, change, self.route.more);
+        let size = fragment_size(&self.directed_path(proxy, ctx), proxy.live_from, change, self.route.more);
         let count = fragment_count(change.payload.len(), size);
         let Some(number) = fragments.iter().find(|number| (1..=count).contains(number)) else {
             return self.replace_fragments(index, change.sn, fragments);

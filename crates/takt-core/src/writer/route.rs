@@ -10,7 +10,7 @@
 //! alone.
 
 use super::reader_proxy::{Path, ReaderProxy};
-use crate::channel::{ChannelSet, Channels, Hearing};
+use crate::channel::{Channels, Hearing, MulticastSet};
 use crate::slots::Slots;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -21,7 +21,7 @@ use takt_wire::Locator;
 const HEADROOM: usize = 136;
 
 /// Additional octets of inline QoS for the position of a change in sets and groups.
-pub(super) const HEADROOM_FOR_PLACE: usize = 48;
+pub(super) const HEADROOM_FOR_POSITION: usize = 48;
 
 /// Additional octets of inline QoS for the original writer.
 pub(super) const HEADROOM_FOR_ORIGIN: usize = 28;
@@ -41,7 +41,7 @@ pub(crate) struct Route {
     pub(crate) fragment_size: u16,
     pub(crate) max_message: usize,
     /// Length up to which datagrams arrive or their loss is reported, in octets.
-    pub(super) len_proven: usize,
+    pub(super) len_validated: usize,
     /// Whether any reader is reliable.
     pub(crate) reliable: bool,
     /// Additional octets of inline QoS.
@@ -49,7 +49,7 @@ pub(crate) struct Route {
     /// Channel among the destinations, instead of the readers it serves.
     pub(super) channel: Option<usize>,
     /// Channels that would be used if all listeners had validated them.
-    pub(super) wanted: ChannelSet,
+    pub(super) wanted: MulticastSet,
 }
 
 impl Route {
@@ -60,7 +60,7 @@ impl Route {
             known: BTreeSet::new(),
             fragment_size: u16::MAX,
             max_message: usize::MAX,
-            len_proven: usize::MAX,
+            len_validated: usize::MAX,
             reliable: false,
             more,
             channel: None,
@@ -74,7 +74,7 @@ impl Route {
         more: usize,
         channels: &Channels,
         channel: Option<usize>,
-        wanted: ChannelSet,
+        wanted: MulticastSet,
     ) -> Self {
         let mut route = Self { channel, wanted, ..Self::new(more) };
         proxies.iter().for_each(|(_, proxy)| route.add(proxy, channels));
@@ -83,19 +83,19 @@ impl Route {
 
     /// Adds a reader to the route, by the chosen channel if that serves it.
     pub(crate) fn add(&mut self, proxy: &ReaderProxy, channels: &Channels) {
-        let way = way_to(proxy, self.channel, channels);
+        let way = path_to(proxy, self.channel, channels);
         if !proxy.is_behind && self.known.insert(way.locator) {
             self.destinations.push(way.locator);
         }
         self.max_message = self.max_message.min(way.max_message);
         self.fragment_size = self.fragment_size.min(fragment_size(&way, self.more));
-        self.len_proven = self.len_proven.min(proxy.len_proven());
+        self.len_validated = self.len_validated.min(proxy.len_validated());
         self.reliable |= proxy.reliable;
     }
 }
 
 /// Returns the path of new samples to a reader: by `channel` if that serves it.
-pub(super) fn way_to(proxy: &ReaderProxy, channel: Option<usize>, channels: &Channels) -> Path {
+pub(super) fn path_to(proxy: &ReaderProxy, channel: Option<usize>, channels: &Channels) -> Path {
     let served_by = channel.filter(|channel| proxy.hearing.is_served_by(*channel));
     match served_by.and_then(|channel| channels.list.get(channel)) {
         Some(channel) => {
@@ -115,7 +115,10 @@ pub(super) fn add_destination(destinations: &mut Vec<Locator>, locator: Locator)
 /// Returns the channel that saves most datagrams, and the channels that would save some if all
 /// listeners had validated them. A channel is chosen only if it can serve every reader that
 /// receives it, so that no reader gets a sample twice.
-pub(super) fn choose_channel(proxies: &Slots<ReaderProxy>, channels: &Channels) -> (Option<usize>, ChannelSet) {
+pub(super) fn choose_multicast_group(
+    proxies: &Slots<ReaderProxy>,
+    channels: &Channels,
+) -> (Option<usize>, MulticastSet) {
     let (mut best, mut chosen, mut wanted) = (0, None, 0);
     for (at, channel) in channels.list.iter().enumerate() {
         let places_if = |can_serve: &dyn Fn(&Hearing) -> bool| {

@@ -14,7 +14,7 @@
 
 use super::route;
 use super::{Cursor, ReaderProxy, Route, Writer};
-use crate::channel::ChannelSet;
+use crate::channel::MulticastSet;
 use crate::context::Context;
 use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
@@ -34,9 +34,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(super) struct RouteChange {
     /// New channel of the samples, and the channels that would be used if all listeners had
     /// validated them.
-    next: (Option<usize>, ChannelSet),
+    next: (Option<usize>, MulticastSet),
     timer: TimerId,
-    first_asked: Option<Instant>,
+    first_probe: Option<Instant>,
     wait: Duration,
     /// Sequence number of the last probe; below the first number there is none.
     question: SequenceNumber,
@@ -50,7 +50,7 @@ pub(super) struct RouteChange {
 impl Writer {
     /// Recomputes the route after readers were matched, unmatched or redirected.
     pub(super) fn reroute(&mut self, ctx: &mut Context) {
-        let (channel, wanted) = self.best_channel(ctx);
+        let (channel, wanted) = self.best_multicast_group(ctx);
         if self.concerned(channel).next().is_none() {
             self.end_change(ctx);
             return self.take_route(channel, wanted, ctx);
@@ -61,15 +61,15 @@ impl Writer {
         self.begin_change((channel, wanted), ctx);
     }
 
-    fn best_channel(&self, ctx: &mut Context) -> (Option<usize>, ChannelSet) {
+    fn best_multicast_group(&self, ctx: &mut Context) -> (Option<usize>, MulticastSet) {
         ctx.work.steps(3 * self.proxies.len() * (1 + ctx.channels.list.len()));
-        route::choose_channel(&self.proxies, &ctx.channels)
+        route::choose_multicast_group(&self.proxies, &ctx.channels)
     }
 
-    fn take_route(&mut self, channel: Option<usize>, wanted: ChannelSet, ctx: &mut Context) {
-        self.note_ways(channel, ctx);
+    fn take_route(&mut self, channel: Option<usize>, wanted: MulticastSet, ctx: &mut Context) {
+        self.record_paths(channel, ctx);
         self.route = Route::to(&self.proxies, self.route.more, &ctx.channels, channel, wanted);
-        ctx.want_channels(wanted);
+        ctx.start_probing(wanted);
         self.prepare_probe(ctx);
     }
 
@@ -86,13 +86,13 @@ impl Writer {
     }
 
     /// Begins a change of the route, or replaces the target of a pending one.
-    fn begin_change(&mut self, next: (Option<usize>, ChannelSet), ctx: &mut Context) {
+    fn begin_change(&mut self, next: (Option<usize>, MulticastSet), ctx: &mut Context) {
         let (writer, readers) = (self.index(), self.proxies.len());
         let change = self.route_change.get_or_insert_with(|| {
             Box::new(RouteChange {
                 next,
                 timer: ctx.timers.register(TimerKind::RouteChange { writer }),
-                first_asked: None,
+                first_probe: None,
                 wait: WAIT,
                 question: SequenceNumber::ZERO,
                 unsent: self.cursor,
@@ -104,20 +104,20 @@ impl Writer {
         // Probing does not allocate.
         change.unanswered.clear();
         change.unanswered.reserve(readers);
-        self.ask_again(ctx);
+        self.repeat_probe(ctx);
     }
 
     /// Probes the readers concerned, which may have changed since the last probe.
-    fn ask_again(&mut self, ctx: &mut Context) {
+    fn repeat_probe(&mut self, ctx: &mut Context) {
         if let Some(change) = &mut self.route_change {
             (change.question, change.is_queued) = (SequenceNumber::ZERO, true);
-            self.queue_question(ctx);
+            self.queue_probe(ctx);
         }
     }
 
     /// Records a datagram to a single best-effort reader, whose arrival an earlier probe does not
     /// prove.
-    pub(super) fn note_sent_alone(&mut self) {
+    pub(super) fn record_directed_datagram(&mut self) {
         if let Some(change) = &mut self.route_change {
             change.question = SequenceNumber::ZERO;
         }
@@ -136,7 +136,7 @@ impl Writer {
     }
 
     /// Prepares the probe with sequence number `number`: adds its destinations.
-    pub(super) fn ask_for_change(
+    pub(super) fn address_route_probe(
         &mut self,
         now: Instant,
         number: SequenceNumber,
@@ -151,20 +151,20 @@ impl Writer {
         ctx.work.steps(self.proxies.len());
         unanswered.clear();
         for (proxy, served_by) in self.concerned(next) {
-            route::add_destination(destinations, route::way_to(proxy, served_by, &ctx.channels).locator);
+            route::add_destination(destinations, route::path_to(proxy, served_by, &ctx.channels).locator);
             unanswered.push(proxy.guid.prefix);
         }
         unanswered.sort_unstable();
         unanswered.dedup();
         let unsent = self.cursor;
         let Some(change) = &mut self.route_change else { return };
-        let last = change.first_asked.get_or_insert(now).after(PATIENCE);
+        let last = change.first_probe.get_or_insert(now).after(PATIENCE);
         ctx.timers.arm(change.timer, now.after(change.wait).min(last));
         (change.question, change.unsent, change.unanswered, change.is_queued) = (number, unsent, unanswered, false);
     }
 
     /// Reports whether a pending change has a probe to send.
-    pub(super) fn has_route_question(&self) -> bool {
+    pub(super) fn has_route_probe(&self) -> bool {
         self.route_change.as_ref().is_some_and(|change| change.is_queued)
     }
 
@@ -181,9 +181,9 @@ impl Writer {
     /// Handles the timer: not all have answered the last probe, or samples were sent after it.
     pub(crate) fn handle_route_timeout(&mut self, now: Instant, ctx: &mut Context) {
         let Some(change) = &mut self.route_change else { return };
-        if change.first_asked.is_some_and(|first_asked| now.since(first_asked) < PATIENCE) {
+        if change.first_probe.is_some_and(|first_probe| now.since(first_probe) < PATIENCE) {
             change.wait = change.wait * 3 / 2;
-            return self.ask_again(ctx);
+            return self.repeat_probe(ctx);
         }
         ctx.counters.unconfirmed_route_changes += 1;
         self.complete_change(ctx);

@@ -2,7 +2,7 @@
 //! ReaderProxy).
 //!
 //! The send window protects the reorder window of each reliable reader. A reader that keeps it
-//! closed for [`BEHIND_AFTER`], while another one has received everything, is *behind*. New samples
+//! closed for [`EXCLUDED_AFTER`], while another one has received everything, is *behind*. New samples
 //! are not sent to it. It requests them from the history as fast as it acknowledges, and keeps pace
 //! again once it has nearly all. A KEEP_ALL writer keeps the samples that such a reader has not
 //! acknowledged: `write` blocks when the history is full, and until then the other readers are
@@ -34,7 +34,7 @@ use core::time::Duration;
 use takt_wire::{Guid, GuidPrefix, SequenceNumber};
 
 /// Longest time for which a reader may keep the send window closed for others.
-const BEHIND_AFTER: Duration = Duration::from_millis(50);
+const EXCLUDED_AFTER: Duration = Duration::from_millis(50);
 
 /// Least time for which a reader may leave heartbeats unanswered, from the first one on, before it
 /// is silent.
@@ -87,7 +87,7 @@ impl Silence {
 
     /// Records a heartbeat to a reader that has answered before; returns whether the reader becomes
     /// silent.
-    fn asks_again(&mut self, now: Instant, participant: Presence) -> bool {
+    fn heartbeat_repeated(&mut self, now: Instant, participant: Presence) -> bool {
         let since = *self.since.get_or_insert(now);
         self.asked = self.asked.saturating_add(1);
         if participant.heard <= since {
@@ -109,7 +109,7 @@ impl Writer {
 
     /// Excludes the readers that keep the send window closed for others.
     pub(super) fn leave_behind(&mut self, now: Instant, ctx: &mut Context) {
-        if self.closed_since.is_none_or(|since| now.since(since) < BEHIND_AFTER) {
+        if self.closed_since.is_none_or(|since| now.since(since) < EXCLUDED_AFTER) {
             return;
         }
         ctx.work.steps(2 * self.proxies.len());
@@ -121,7 +121,7 @@ impl Writer {
         for (_, proxy) in self.proxies.iter_mut() {
             if proxy.pace().is_some_and(|pace| pace < sent) {
                 proxy.is_behind = true;
-                ctx.counters.readers_left_behind += 1;
+                ctx.counters.readers_excluded += 1;
             }
         }
         self.reroute(ctx);
@@ -137,7 +137,7 @@ impl Writer {
 
     /// Includes all readers in the send window again if only readers that are behind are left,
     /// after one was unmatched.
-    pub(super) fn wait_for_somebody(&mut self) {
+    pub(super) fn include_readers(&mut self) {
         if self.proxies.iter().any(|(_, proxy)| !proxy.reliable || proxy.pace().is_some()) {
             return;
         }
@@ -149,7 +149,12 @@ impl Writer {
 
     /// Records heartbeats about to be sent: readers that left earlier ones unanswered may become
     /// silent.
-    pub(super) fn note_silence(&mut self, now: Instant, ctx: &mut Context, presence: impl Fn(GuidPrefix) -> Presence) {
+    pub(super) fn update_silence(
+        &mut self,
+        now: Instant,
+        ctx: &mut Context,
+        presence: impl Fn(GuidPrefix) -> Presence,
+    ) {
         if self.entity_id.is_builtin() {
             return;
         }
@@ -159,7 +164,7 @@ impl Writer {
         for (_, proxy) in self.proxies.iter_mut().filter(|(_, proxy)| proxy.lags(last) && proxy.questions.is_due) {
             let presence = presence(proxy.guid.prefix);
             let is_silent = match proxy.has_answered() {
-                true => proxy.silence.asks_again(now, presence),
+                true => proxy.silence.heartbeat_repeated(now, presence),
                 false => proxy.silence.asks(now, presence),
             };
             silent += u64::from(is_silent);
@@ -248,11 +253,11 @@ mod tests {
         let mut silence = Silence::default();
         // A process that was stopped for 15 s is heard again before it answers.
         let heard_at = |at_ms: u64| heard(at(if at_ms < 15_000 { 0 } else { at_ms }), 3);
-        let found = (0..).step_by(100).find(|at_ms| silence.asks_again(at(*at_ms), heard_at(*at_ms)));
+        let found = (0..).step_by(100).find(|at_ms| silence.heartbeat_repeated(at(*at_ms), heard_at(*at_ms)));
         assert_eq!(found, Some(15_000 + 20_000 + 2_000));
         let mut heard_once = Silence::default();
         let last = |at_ms: u64| heard(at(at_ms.min(50)), 3);
-        let found = (0..100_000).step_by(100).find(|at_ms| heard_once.asks_again(at(*at_ms), last(*at_ms)));
+        let found = (0..100_000).step_by(100).find(|at_ms| heard_once.heartbeat_repeated(at(*at_ms), last(*at_ms)));
         assert_eq!(found, None);
     }
 

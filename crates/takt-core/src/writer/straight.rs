@@ -21,7 +21,7 @@ impl Writer {
             || self.relays
             || self.addressee.is_some()
             || self.stalled
-            || self.is_directing
+            || self.has_pending_directed
             || self.cursor.fragment != 1
             || !self.filters.is_empty()
         {

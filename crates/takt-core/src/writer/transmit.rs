@@ -1,7 +1,7 @@
 //! Datagrams of new samples and periodic heartbeats, built in the transport's frame.
 
 use super::filters::Verdicts;
-use super::matching::is_stranger;
+use super::matching::lacks_heartbeat;
 use super::reader_proxy::borrows;
 use super::{Change, Cursor, ReaderProxy, Writer};
 use crate::cache::{ChangeKind, PayloadRef};
@@ -33,7 +33,7 @@ const GATHERED_LEN_MIN: u16 = 16 << 10;
 
 /// Most readers without a heartbeat so far that get an initial heartbeat of their own before the
 /// data.
-const GREETED_AT_ONCE: usize = 4;
+const INITIAL_HEARTBEATS_MAX: usize = 4;
 
 /// Message being built, and the timestamp that its next submessage would inherit.
 pub(super) struct Message<'a> {
@@ -141,10 +141,10 @@ impl Writer {
             return None;
         }
         let mut message = self.message(frame, self.route.max_message, header, ctx)?;
-        let has_strangers = self.strangers && self.addressee.is_none();
-        if has_strangers && self.greeted != self.cursor.sn && self.cursor.sn <= self.history.last_sn() {
+        let has_unprobed_listeners = self.strangers && self.addressee.is_none();
+        if has_unprobed_listeners && self.greeted != self.cursor.sn && self.cursor.sn <= self.history.last_sn() {
             self.greeted = self.cursor.sn;
-            self.greet_strangers(&mut message, ctx);
+            self.send_initial_heartbeats(&mut message, ctx);
         }
         let mut datagram = Datagram::from(self.cursor.sn);
         let more = loop {
@@ -159,7 +159,7 @@ impl Writer {
         self.address(&mut message, &datagram, destinations, ctx);
         let len = (!message.builder.is_empty()).then(|| message.builder.len());
         if let Some(len) = len {
-            ctx.use_channels(self.route.wanted);
+            ctx.record_multicast_use(self.route.wanted);
             self.note_len(len, ctx);
         }
         if more {
@@ -218,10 +218,10 @@ impl Writer {
                 return Progress::Over;
             }
             self.advance(&change);
-            self.show_life_by_heartbeat(ctx);
+            self.assert_by_heartbeat(ctx);
             return datagram.looked_at(1);
         }
-        if self.is_directing {
+        if self.has_pending_directed {
             return Progress::Over;
         }
         if self.is_stalled(&change, ctx.limits.send_window_bytes) {
@@ -268,7 +268,7 @@ impl Writer {
         ctx: &mut Context,
     ) {
         if datagram.stalled {
-            self.tell_passed_over(ctx);
+            self.announce_passed_over(ctx);
         }
         let rejected = datagram.rejected.filter(|_| !destinations.is_empty()).unwrap_or(0);
         if rejected == 0 {
@@ -284,7 +284,7 @@ impl Writer {
             && self.route.reliable
             && self.heartbeat.wanted(datagram.stalled, filling, ctx.limits.send_window_bytes)
         {
-            self.heartbeat_along(rejected, message, ctx);
+            self.piggyback_heartbeat(rejected, message, ctx);
         }
     }
 
@@ -294,12 +294,12 @@ impl Writer {
     }
 
     /// Reports whether a payload can be loaned to any of its readers.
-    pub(crate) fn has_borrowers(&self) -> bool {
+    pub(crate) fn has_loan_readers(&self) -> bool {
         self.lends && self.route.destinations.iter().any(borrows)
     }
 
     /// Reports whether a payload is loaned, and all readers can get it by loan.
-    pub(super) fn lends_to_all(&self, payload: PayloadRef) -> bool {
+    pub(super) fn loans_to_all(&self, payload: PayloadRef) -> bool {
         self.lends && self.history.pool.lent(payload).is_some() && self.route.destinations.iter().all(borrows)
     }
 
@@ -318,7 +318,7 @@ impl Writer {
         match self.history.pool.lent(change.payload) {
             Some(_) if change.rejected != 0 => Audience::All,
             Some(_) if change.sn == self.lent => Audience::Others,
-            Some(_) if self.cursor.fragment == 1 && self.has_borrowers() => Audience::Borrowers,
+            Some(_) if self.cursor.fragment == 1 && self.has_loan_readers() => Audience::Borrowers,
             _ => Audience::All,
         }
     }
@@ -329,7 +329,7 @@ impl Writer {
         self.emit(message, change, EntityId::UNKNOWN, None, Part::Lent)?;
         ctx.counters.data_sent += 1;
         ctx.lent = self.history.pool.lent(change.payload).cloned();
-        if self.lends_to_all(change.payload) {
+        if self.loans_to_all(change.payload) {
             self.advance(change);
         } else {
             self.lent = change.sn;
@@ -349,11 +349,11 @@ impl Writer {
     /// All readers share one such heartbeat. Some readers that begin with new samples get one of
     /// their own, because a Takt reader accepts no other ([`crate::reader`]). The remaining ones
     /// request it. Room for a HEARTBEAT to all readers is left.
-    fn greet_strangers(&mut self, message: &mut Message<'_>, ctx: &mut Context) {
+    fn send_initial_heartbeats(&mut self, message: &mut Message<'_>, ctx: &mut Context) {
         let heartbeat_len = INFO_DESTINATION_LEN + HEARTBEAT_LEN + GroupInfo::LEN + self.reserve(ctx);
         let Self { proxies, history, heartbeat: state, entity_id, membership, data, .. } = self;
         let has_services = data.qos.durability >= Durability::Transient && !entity_id.is_builtin();
-        let strangers = || proxies.iter().map(|(_, proxy)| proxy).filter(|proxy| is_stranger(proxy));
+        let strangers = || proxies.iter().map(|(_, proxy)| proxy).filter(|proxy| lacks_heartbeat(proxy));
         let Some(first) = strangers().map(|proxy| proxy.first_relevant).min() else { return };
         if message.builder.remaining() < 2 * heartbeat_len {
             return;
@@ -361,7 +361,7 @@ impl Writer {
         // Changes removed from the history are not owed to readers that request it.
         let first = first.max(history.first_sn());
         let mut greet = |message: &mut Message<'_>, reader, first_sn, last_sn: SequenceNumber| {
-            let (writer, count) = (*entity_id, state.next_greeting_count());
+            let (writer, count) = (*entity_id, state.next_initial_count());
             let (is_final, liveliness) = (true, false);
             let group = membership.as_ref().and_then(|it| it.group_info(history, first_sn, last_sn));
             let greeting = Heartbeat { reader, writer, first_sn, last_sn, count, is_final, liveliness, group };
@@ -369,7 +369,7 @@ impl Writer {
         };
         greet(message, EntityId::UNKNOWN, history.first_sn(), first.prev());
         let mut is_directed = false;
-        for proxy in strangers().filter(|proxy| proxy.first_relevant == proxy.live_from).take(GREETED_AT_ONCE) {
+        for proxy in strangers().filter(|proxy| proxy.first_relevant == proxy.live_from).take(INITIAL_HEARTBEATS_MAX) {
             let has_room = message.builder.remaining() >= 2 * heartbeat_len;
             if !has_room || message.builder.info_destination(proxy.guid.prefix).is_err() {
                 break;
@@ -386,16 +386,16 @@ impl Writer {
     }
 
     /// Sends the only reader an initial heartbeat, before data or another heartbeat, until it has
-    /// acknowledged one; see [`Self::greet_strangers`].
-    pub(super) fn greet_addressee(&mut self, message: &mut Message<'_>, ctx: &mut Context) {
-        let Some((_, proxy)) = self.proxies.iter().find(|(_, proxy)| is_stranger(proxy)) else { return };
+    /// acknowledged one; see [`Self::send_initial_heartbeats`].
+    pub(super) fn send_initial_heartbeat(&mut self, message: &mut Message<'_>, ctx: &mut Context) {
+        let Some((_, proxy)) = self.proxies.iter().find(|(_, proxy)| lacks_heartbeat(proxy)) else { return };
         let (reader, first) = (proxy.guid.entity_id, proxy.first_relevant.max(self.history.first_sn()));
         let heartbeat = Heartbeat {
             reader,
             writer: self.entity_id,
             first_sn: first,
             last_sn: first.prev(),
-            count: self.heartbeat.next_greeting_count(),
+            count: self.heartbeat.next_initial_count(),
             is_final: true,
             liveliness: false,
             group: None,
@@ -478,13 +478,13 @@ impl Writer {
             return false;
         }
         let in_flight = self.cursor.sn.0 - self.window_start.0 - 1;
-        is_full(in_flight, self.in_flight_bytes) && !self.leaves_stragglers_behind(is_full)
+        is_full(in_flight, self.in_flight_bytes) && !self.excludes_slow_readers(is_full)
     }
 
     /// Excludes slow readers from the send window of a `KEEP_LAST` writer: the fastest reader sets
     /// the pace. A reader that cannot follow, or has died unnoticed, gets the newest samples when
     /// it requests them. Returns whether there is room at that pace.
-    fn leaves_stragglers_behind(&self, is_full: impl Fn(i64, usize) -> bool) -> bool {
+    fn excludes_slow_readers(&self, is_full: impl Fn(i64, usize) -> bool) -> bool {
         if self.data.qos.history == History::KeepAll {
             return false;
         }
@@ -522,7 +522,7 @@ impl Writer {
             {
                 // Beyond the window, a reliable reader requests the change.
                 proxy.requested.insert(change.sn);
-                self.is_directing |= !proxy.reliable;
+                self.has_pending_directed |= !proxy.reliable;
             }
             self.queue_repair(at, ctx);
             index = at + 1;
@@ -551,7 +551,7 @@ impl Writer {
                 if !proxy.reliable {
                     proxy.live_from = last.next();
                     proxy.push_next.get_or_insert(first);
-                    self.is_directing |= !self.keeps_history;
+                    self.has_pending_directed |= !self.keeps_history;
                 }
             }
             self.queue_repair(at, ctx);
@@ -572,10 +572,10 @@ impl Writer {
             return None;
         }
         ctx.work.steps(4 * self.proxies.len());
-        let (last, asserting, news) = (self.history.last_sn(), self.asserting, self.take_group_news());
-        let is_asked = |proxy: &ReaderProxy| proxy.questions.is_due && proxy.acked < last;
-        let concerned = |proxy: &ReaderProxy| asserting || (proxy.reliable && (news || is_asked(proxy)));
-        let channel = self.channel_of_heartbeat(concerned);
+        let (last, asserting, news) = (self.history.last_sn(), self.asserting, self.take_unsent_gsn());
+        let is_requested = |proxy: &ReaderProxy| proxy.questions.is_due && proxy.acked < last;
+        let concerned = |proxy: &ReaderProxy| asserting || (proxy.reliable && (news || is_requested(proxy)));
+        let channel = self.multicast_group_of_heartbeat(concerned);
         let channel = channel.and_then(|at| ctx.channels.list.get(at).map(|channel| (at, channel.locator)));
         for (_, proxy) in self.proxies.iter().filter(|(_, proxy)| concerned(proxy)) {
             let by_channel = channel.filter(|(at, _)| proxy.hearing.is_served_by(*at) && proxy.questions.is_first());
@@ -587,9 +587,9 @@ impl Writer {
         let mut message = self.message(frame, self.route.max_message, header, ctx)?;
         if let Some(prefix) = self.addressee {
             message.builder.info_destination(prefix).ok()?;
-            self.greet_addressee(&mut message, ctx);
+            self.send_initial_heartbeat(&mut message, ctx);
         } else if self.strangers {
-            self.greet_strangers(&mut message, ctx);
+            self.send_initial_heartbeats(&mut message, ctx);
         }
         let is_final = news && !asserting && !self.has_unacknowledged();
         let fits = self.add_heartbeat(&mut message, is_final, ctx);
@@ -602,7 +602,7 @@ impl Writer {
     /// that the channel serves. Only the first heartbeat to a reader uses the channel, because a
     /// reader that does not answer may no longer receive it. Liveliness assertions never use a
     /// channel.
-    fn channel_of_heartbeat(&self, concerned: impl Fn(&ReaderProxy) -> bool) -> Option<usize> {
+    fn multicast_group_of_heartbeat(&self, concerned: impl Fn(&ReaderProxy) -> bool) -> Option<usize> {
         let channel = self.route.channel.filter(|_| !self.asserting)?;
         let is_first = |proxy: &ReaderProxy| concerned(proxy) && proxy.questions.is_first();
         let served = self.proxies.iter().filter(|(_, proxy)| proxy.hearing.is_served_by(channel));
@@ -613,7 +613,7 @@ impl Writer {
     /// Adds a heartbeat to a message, or queues it on its own if it does not fit.
     pub(super) fn append_heartbeat(&mut self, message: &mut Message<'_>, is_final: bool, ctx: &mut Context) {
         if !self.add_heartbeat(message, is_final, ctx) {
-            self.ask_all(ctx);
+            self.heartbeat_all(ctx);
         }
     }
 
@@ -668,7 +668,7 @@ impl Writer {
             writer: self.entity_id,
             first_sn: number,
             last_sn: number.prev(),
-            count: self.heartbeat.next_greeting_count(),
+            count: self.heartbeat.next_initial_count(),
             is_final: false,
             liveliness: false,
             group: None,
@@ -715,7 +715,11 @@ impl Writer {
                     key: change.kind != ChangeKind::Alive,
                     payload: &payload[start..end],
                 };
-                if ahead { message.builder.data_frag_ahead(&fragment) } else { message.builder.data_frag(&fragment) }
+                if ahead {
+                    message.builder.data_frag_without_payload(&fragment)
+                } else {
+                    message.builder.data_frag(&fragment)
+                }
             }
         }
     }
@@ -754,7 +758,7 @@ impl Writer {
             inline.original_writer(origin)?;
         }
         if *place != Place::default() {
-            put_place(place, inline)?;
+            put_position(place, inline)?;
         }
         Ok(Some(inline.finish()?))
     }
@@ -762,7 +766,7 @@ impl Writer {
 
 /// Adds the position of a change to the inline QoS (RTPS 2.5 §9.6.4). The end of a set no longer
 /// names the set of its writer.
-fn put_place(place: &Place, inline: &mut InlineQosBuilder<INLINE_QOS_LEN>) -> Result<(), Full> {
+fn put_position(place: &Place, inline: &mut InlineQosBuilder<INLINE_QOS_LEN>) -> Result<(), Full> {
     if place.ends && !place.gsn.is_valid() {
         return inline.coherent_set(SequenceNumber::UNKNOWN);
     }

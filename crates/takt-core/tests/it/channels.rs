@@ -24,7 +24,7 @@ fn listening(node: usize) -> Config {
 }
 
 /// Returns a network that drops multicast to these nodes.
-fn deaf_at(nodes: &[usize]) -> Network {
+fn without_multicast_at(nodes: &[usize]) -> Network {
     let mut network = Network::new(0, 3);
     network.deaf = nodes.to_vec();
     network
@@ -116,7 +116,7 @@ impl Fan {
     }
 
     /// Writes samples, one every 2 ms, without checking their arrival.
-    fn write_on(&mut self, samples: u32) {
+    fn write_and_run(&mut self, samples: u32) {
         for number in self.written..self.written + samples {
             self.network.write(0, self.writer, &payload(number, 100)).expect("write accepted");
             self.network.run(2);
@@ -129,7 +129,7 @@ impl Fan {
     }
 
     fn questions(&self) -> u64 {
-        self.network.nodes[0].counters().multicast_questions_sent
+        self.network.nodes[0].counters().multicast_probes_sent
     }
 
     /// Returns whether new samples go once to the group; otherwise to each reader by unicast.
@@ -191,7 +191,7 @@ fn multicast_is_used_only_from_the_configured_number_of_readers() {
     }
     // A participant that announces no group listens to none.
     let config = |node| if node == 2 { config(node, 1500) } else { listening(node) };
-    let network = || deaf_at(&[2]);
+    let network = || without_multicast_at(&[2]);
     assert!(!Fan::with(network(), 3, 0, reliable(), config).is_multicast());
     let mut fan = Fan::with(network(), 4, 0, reliable(), config);
     assert!(fan.is_multicast());
@@ -204,10 +204,10 @@ fn multicast_is_used_only_from_the_configured_number_of_readers() {
 #[test]
 fn unicast_is_used_when_the_network_drops_multicast() {
     for reliability in [reliable(), best_effort()] {
-        let network = deaf_at(&[1, 2, 3]);
+        let network = without_multicast_at(&[1, 2, 3]);
         let mut fan = Fan::with(network, 3, 0, reliability, listening);
         assert!(!fan.is_multicast());
-        assert_eq!(fan.network.nodes[0].counters().multicast_deaf_participants, 3);
+        assert_eq!(fan.network.nodes[0].counters().participants_unreachable_by_multicast, 3);
         let asked = fan.questions();
         fan.go_on(20 * SECOND);
         assert_eq!(fan.questions() - asked, 10, "readers unreachable by multicast are probed every two seconds");
@@ -302,7 +302,7 @@ fn late_repair_request_triggers_a_probe() {
     fan.network.cut = vec![2];
     fan.network.write(0, fan.writer, &payload(99, 100)).expect("write accepted");
     let asked = fan.questions();
-    assert!(fan.network.run_until(SECOND, |network| network.nodes[0].counters().multicast_questions_sent == asked + 2));
+    assert!(fan.network.run_until(SECOND, |network| network.nodes[0].counters().multicast_probes_sent == asked + 2));
     fan.network.cut.clear();
     fan.network.run(0);
     fan.network.cut = vec![2];
@@ -368,7 +368,7 @@ fn await_answers(network: &mut Network) {
     let answers = network.nodes[0].counters().acknacks_received;
     let answered = network.run_until(SECOND, |network| {
         let counters = network.nodes[0].counters();
-        counters.multicast_questions_sent == 1 && counters.acknacks_received >= answers + 3
+        counters.multicast_probes_sent == 1 && counters.acknacks_received >= answers + 3
     });
     assert!(answered, "all have answered the probe");
 }
@@ -477,13 +477,13 @@ fn best_effort_readers_lose_nothing_when_the_route_returns_to_unicast() {
     assert!(fan.is_multicast());
     let before = fan.written;
     fan.network.hold_up(1);
-    fan.write_on(10);
+    fan.write_and_run(10);
     fan.network.nodes[3].delete_reader(fan.network.now, fan.readers[2]).expect("it is there");
-    fan.write_on(50);
+    fan.write_and_run(50);
     fan.network.resume(1, false);
-    fan.write_on(50);
+    fan.write_and_run(50);
     fan.forget();
-    fan.write_on(10);
+    fan.write_and_run(10);
     assert_eq!([1, 2].map(|node| fan.sent_to(address(node))), [10, 10], "two are served one by one");
     for at in 0..2 {
         let taken: Vec<_> = fan.network.take_all(at + 1, fan.readers[at]).into_iter().map(|(_, bytes)| bytes).collect();

@@ -66,7 +66,11 @@ fn pair_with_a_caution_is_listed_while_it_matches() {
     for node in 0..2 {
         let check = network.nodes[node].poll_type_check().expect("the pair waits");
         let now = network.now;
-        network.nodes[node].judge_types(now, check, TypeVerdict::FitWithCaution { what: "member 'x'".into() });
+        network.nodes[node].set_type_verdict(
+            now,
+            check,
+            TypeVerdict::CompatibleWithCaution { what: "member 'x'".into() },
+        );
     }
     network.await_match((0, writer), (1, reader));
     for node in 0..2 {

@@ -547,8 +547,11 @@ fn all_sets_that_become_due_at_once_are_presented() {
         t.end();
     }
     t.network.events(1);
-    let is_told = |event: &Event| matches!(event, Event::DataAvailable(_));
-    assert!(t.network.run_until(1_000, |network| network.events(1).iter().any(is_told)), "what was lost has come");
+    let has_pending_event = |event: &Event| matches!(event, Event::DataAvailable(_));
+    assert!(
+        t.network.run_until(1_000, |network| network.events(1).iter().any(has_pending_event)),
+        "what was lost has come"
+    );
     // Nothing else arrives that could trigger the presentation of the rest, and no access is
     // closed.
     t.network.cut = vec![0, 1];
@@ -588,7 +591,7 @@ fn deleted_publisher_and_subscriber_report_already_deleted() {
 
 /// Sends a change of a set by a writer of another vendor. It omits the group information, or sends
 /// `gsn` with the changes of the set.
-fn say_of_set(
+fn send_member(
     puppet: &Puppet,
     node: &mut Participant,
     writer: EntityId,
@@ -660,13 +663,13 @@ fn sets_without_group_information_are_presented_per_writer_with_a_caution() {
                 for member in 0..2 {
                     let group_set = if says == 2 { 2 * set } else { 0 };
                     let gsn = (says > 0).then_some((2 * set + 2 * at + member, group_set));
-                    say_of_set(&puppet, &mut node, writer, set + member, Some(set), gsn);
+                    send_member(&puppet, &mut node, writer, set + member, Some(set), gsn);
                 }
             }
             assert_eq!(shown(&mut node), [vec![], vec![]], "set {set} has not ended");
-            say_of_set(&puppet, &mut node, writers[0], set + 2, None, None);
+            send_member(&puppet, &mut node, writers[0], set + 2, None, None);
             assert_eq!(shown(&mut node), [vec![set, set + 1], vec![]], "set {set} of the second writer has not ended");
-            say_of_set(&puppet, &mut node, writers[1], set + 2, None, None);
+            send_member(&puppet, &mut node, writers[1], set + 2, None, None);
             assert_eq!(shown(&mut node), [vec![], vec![set, set + 1]]);
         }
         let cautions: Vec<_> = node.cautions().collect();
@@ -711,7 +714,14 @@ fn world_of_vague_heartbeats(
 
 /// Sends a change with the number `sn` at its writer and in its group. `set`: the change belongs to
 /// the set that begins with the first change, or ends that set.
-fn say_of_group(puppet: &Puppet, node: &mut Participant, now: Instant, writer: EntityId, sn: i64, set: Option<Part>) {
+fn send_group_heartbeat(
+    puppet: &Puppet,
+    node: &mut Participant,
+    now: Instant,
+    writer: EntityId,
+    sn: i64,
+    set: Option<Part>,
+) {
     let mut inline = InlineQosBuilder::<64>::new();
     inline.group_seq_num(SequenceNumber(sn)).expect("it fits");
     if let Some(part) = set {
@@ -760,7 +770,7 @@ fn writer_without_group_heartbeats_delays_others_until_it_answers() {
         let mut now = Instant(1_000_000_000);
         run_alone(&mut node, &mut now, 50);
         for (sn, part) in (1..).zip(set) {
-            say_of_group(&puppet, &mut node, now, writers[0], sn, part);
+            send_group_heartbeat(&puppet, &mut node, now, writers[0], sn, part);
         }
         let is_ordered = access == ORDERED;
         let early: &[i64] = if is_ordered { &[1] } else { &[] };

@@ -57,7 +57,7 @@ impl Pair {
     }
 
     /// Checks that no participant was lost meanwhile: the match is the first one.
-    fn assert_never_parted(&mut self) {
+    fn assert_never_unmatched(&mut self) {
         for node in 0..2 {
             let events = self.network.events(node);
             assert!(!events.iter().any(|event| matches!(event, Event::ParticipantLost(_))), "{node}: {events:?}");
@@ -75,7 +75,7 @@ fn volatile_reader_loses_nothing_when_a_host_changes_its_address() {
             pair.network.readdress(mover, elsewhere(mover));
             pair.write(20);
             pair.assert_delivered(TWO_PERIODS_MS);
-            pair.assert_never_parted();
+            pair.assert_never_unmatched();
             let follows = |network: &mut Network| network.nodes[1 - mover].counters().participants_moved == 1;
             assert!(pair.network.run_until(TWO_PERIODS_MS, follows), "node {mover}, own ports {own_ports}");
             pair.write(1);
@@ -92,7 +92,7 @@ fn delivery_continues_when_both_hosts_change_their_addresses_at_once() {
     }
     pair.write(20);
     pair.assert_delivered(TWO_PERIODS_MS);
-    pair.assert_never_parted();
+    pair.assert_never_unmatched();
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn delivery_continues_when_an_interface_vanishes_and_returns() {
     pair.network.cut.clear();
     pair.network.readdress(1, elsewhere(1));
     pair.assert_delivered(TWO_PERIODS_MS);
-    pair.assert_never_parted();
+    pair.assert_never_unmatched();
 }
 
 /// A participant that is not heard for longer than the lease is rediscovered within two
@@ -202,7 +202,7 @@ fn forged_move_does_not_interrupt_delivery() {
         pair.network.run(50);
     }
     pair.assert_delivered(TWO_PERIODS_MS);
-    pair.assert_never_parted();
+    pair.assert_never_unmatched();
     assert_eq!(pair.network.nodes[0].counters().participants_moved, 0);
 }
 

@@ -36,7 +36,7 @@ fn network(at: fn(usize) -> Locator, with_memory: &[usize]) -> Network {
 /// Returns the locators that the driver is asked about.
 fn asked(network: &mut Network, node: usize) -> Vec<Locator> {
     let events = network.events(node).into_iter();
-    events.filter_map(|event| if let Event::NeighbourAnnounced(at) = event { Some(at) } else { None }).collect()
+    events.filter_map(|event| if let Event::LocalPeerAnnounced(at) = event { Some(at) } else { None }).collect()
 }
 
 fn matched(network: &mut Network, own_port: bool) -> (WriterHandle, ReaderHandle) {
@@ -67,9 +67,9 @@ fn shared_memory_is_used_while_the_driver_confirms_it() {
         let pair = matched(&mut network, own_port);
         assert_eq!(asked(&mut network, 0), [memory(1, 2)], "once");
         assert!(is_delivered(&mut network, pair, 0), "nothing changes before the answer");
-        network.nodes[0].handle_neighbour(network.now, &memory(1, 2), true);
+        network.nodes[0].handle_local_peer(network.now, &memory(1, 2), true);
         assert!(!is_delivered(&mut network, pair, 1), "it goes to the memory");
-        network.nodes[0].handle_neighbour(network.now, &memory(1, 7), false);
+        network.nodes[0].handle_local_peer(network.now, &memory(1, 7), false);
         let arrived = network.run_until(2_000, |network| !network.take_all(1, pair.1).is_empty());
         assert!(arrived, "the port means nothing, and what was lost is repaired");
         assert!(is_delivered(&mut network, pair, 2));
@@ -88,7 +88,7 @@ fn driver_is_asked_only_after_a_match() {
     assert_eq!((asked(&mut network, 0), asked(&mut network, 1)), (vec![], vec![]));
     let pair = matched(&mut network, false);
     assert_eq!((asked(&mut network, 0), asked(&mut network, 1)), (vec![memory(1, 2)], vec![memory(0, 2)]));
-    network.nodes[0].handle_neighbour(network.now, &memory(1, 2), true);
+    network.nodes[0].handle_local_peer(network.now, &memory(1, 2), true);
     assert!(!is_delivered(&mut network, pair, 0), "it goes to the memory");
 }
 
@@ -101,7 +101,7 @@ fn endpoints_that_only_shared_memory_connects_match_once_it_is_open() {
     let now = network.now;
     let writer = network.nodes[0].prepare_writer(now, spec).expect("the writer is valid");
     let only_memory = LocatorKinds::NONE.with(Locator::KIND_TAKT_SHM);
-    network.nodes[0].confine_writer(writer, only_memory).expect("the writer exists");
+    network.nodes[0].restrict_writer_locators(writer, only_memory).expect("the writer exists");
     network.nodes[0].enable_writer(now, writer).expect("the writer exists");
     network.run(5_000);
     let matched = |network: &mut Network| {
@@ -110,10 +110,10 @@ fn endpoints_that_only_shared_memory_connects_match_once_it_is_open() {
     assert_eq!((matched(&mut network), network.nodes[0].refusals_total()), (0, 0), "the answer is missing");
     assert_eq!(asked(&mut network, 0), [memory(1, 2)]);
     let now = network.now;
-    network.nodes[0].handle_neighbour(now, &memory(1, 2), false);
+    network.nodes[0].handle_local_peer(now, &memory(1, 2), false);
     let reason = network.nodes[0].refusals().map(|refusal| refusal.reason.clone()).next();
     assert_eq!((matched(&mut network), reason), (0, Some(RefusalReason::Unreachable)));
-    network.nodes[0].handle_neighbour(now, &memory(1, 2), true);
+    network.nodes[0].handle_local_peer(now, &memory(1, 2), true);
     assert_eq!((matched(&mut network), network.nodes[0].refusals_total()), (1, 1));
     assert_eq!(network.nodes[0].destinations(writer).expect("the writer exists"), [memory(1, 20)]);
 }
@@ -129,12 +129,12 @@ fn participant_is_lost_at_once_when_its_process_ends() {
     network.write_key(1, writer, ChangeKind::Alive, [7; 16], &payload(0, 50)).expect("write accepted");
     assert!(network.run_until(2_000, |network| !network.take_all(0, reader).is_empty()));
     let now = network.now;
-    network.nodes[0].handle_neighbour_end(now, &memory(1, 2));
+    network.nodes[0].handle_local_peer_end(now, &memory(1, 2));
     assert_eq!(network.nodes[0].discovered_participants().len(), 1, "no participant was reached there");
-    network.nodes[0].handle_neighbour(network.now, &memory(1, 2), true);
-    network.nodes[0].handle_neighbour_end(now, &memory(1, 9));
+    network.nodes[0].handle_local_peer(network.now, &memory(1, 2), true);
+    network.nodes[0].handle_local_peer_end(now, &memory(1, 9));
     let node = &network.nodes[0];
-    assert_eq!((node.discovered_participants().len(), node.counters().neighbours_ended), (0, 1));
+    assert_eq!((node.discovered_participants().len(), node.counters().local_peers_ended), (0, 1));
     let events = network.events(0);
     assert!(events.iter().any(|event| matches!(event, Event::ParticipantLost(_))), "{events:?}");
     let alive = network.nodes[0].liveliness_changed_status(reader).expect("it exists").alive_count;
@@ -155,7 +155,7 @@ fn driver_is_asked_only_about_participants_on_this_host() {
         let mut network = network(at, with_memory);
         let pair = matched(&mut network, false);
         assert_eq!(asked(&mut network, 0), []);
-        network.nodes[0].handle_neighbour(network.now, &memory(1, 2), true);
+        network.nodes[0].handle_local_peer(network.now, &memory(1, 2), true);
         assert!(is_delivered(&mut network, pair, 0), "nobody asked");
         assert_eq!(network.nodes[0].counters().refused_locators, 0);
     }
@@ -167,7 +167,7 @@ fn driver_is_asked_again_when_the_locator_changes() {
     let mut network = network(on_one_host, &[0, 1]);
     let pair = matched(&mut network, false);
     assert_eq!(asked(&mut network, 0), [memory(1, 2)]);
-    network.nodes[0].handle_neighbour(network.now, &memory(1, 2), true);
+    network.nodes[0].handle_local_peer(network.now, &memory(1, 2), true);
     let interfaces = config(0, 1500).interfaces;
     let locators = Locators {
         metatraffic_unicast: vec![on_one_host(1)],

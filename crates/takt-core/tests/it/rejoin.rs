@@ -35,7 +35,7 @@ fn take(network: &mut Network, reader: ReaderHandle) -> usize {
 }
 
 /// Writes samples, each of which is acknowledged, and makes the reader lose the writer.
-fn write_and_part(network: &mut Network, writer: WriterHandle, reader: ReaderHandle, count: u32) {
+fn write_and_disconnect(network: &mut Network, writer: WriterHandle, reader: ReaderHandle, count: u32) {
     for number in 0..count {
         network.write(0, writer, &payload(number, 20)).expect("write accepted");
         assert!(network.run_until(1_000, |n| n.nodes[0].is_acknowledged(writer, None) == Ok(true)));
@@ -58,7 +58,7 @@ fn write_and_part(network: &mut Network, writer: WriterHandle, reader: ReaderHan
 fn rediscovering_reader_gets_the_history_under_loss() {
     for datagrams in 0..12 {
         let (mut network, writer, reader) = pair(92, Durability::TransientLocal, Durability::TransientLocal);
-        write_and_part(&mut network, writer, reader, 20);
+        write_and_disconnect(&mut network, writer, reader, 20);
         network.keep = Some(datagrams);
         network.run(LEASE_MS / 2);
         network.keep = None;
@@ -77,7 +77,7 @@ fn rediscovering_reader_gets_the_history_under_loss() {
 fn rediscovering_volatile_reader_gets_later_samples() {
     for datagrams in 0..6 {
         let (mut network, writer, reader) = pair(93, Durability::TransientLocal, Durability::Volatile);
-        write_and_part(&mut network, writer, reader, 20);
+        write_and_disconnect(&mut network, writer, reader, 20);
         network.keep = Some(datagrams);
         for number in 20..40 {
             network.write(0, writer, &payload(number, 20)).expect("write accepted");

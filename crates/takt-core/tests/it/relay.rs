@@ -305,7 +305,7 @@ fn forged_original_number_does_not_change_the_announced_one_and_can_be_removed()
     let origin = guid(&mut network, 0, writer);
     let reader = network.reader(1, reader_spec("T", false, durable_reader()));
     network.nodes[1].acknowledge_explicitly(reader).expect("it exists");
-    assert_eq!(network.nodes[1].announced_by(reader, origin).expect("it exists"), None, "not matched");
+    assert_eq!(network.nodes[1].last_announced(reader, origin).expect("it exists"), None, "not matched");
     let forger = relay(&mut network, 2);
     network.await_match((2, forger), (1, reader));
     pass_on(&mut network, 2, forger, origin, 0..1);
@@ -320,11 +320,11 @@ fn forged_original_number_does_not_change_the_announced_one_and_can_be_removed()
         }),
         "a reader with explicit acknowledgements gets what its writers wrote, despite forged messages: {got:?}"
     );
-    assert_eq!(network.nodes[1].announced_by(reader, origin).expect("it exists"), Some(SequenceNumber(3)));
+    assert_eq!(network.nodes[1].last_announced(reader, origin).expect("it exists"), Some(SequenceNumber(3)));
     // Everything of the relay is acknowledged, so the relay can remove it.
     network.nodes[1].acknowledge_taken(reader).expect("it exists");
     network.run(5_000);
-    network.nodes[2].forget_relayed(forger, origin, SequenceNumber(3)).expect("it exists");
+    network.nodes[2].discard_relayed(forger, origin, SequenceNumber(3)).expect("it exists");
     let late = network.reader(3, reader_spec("T", false, durable_reader()));
     network.await_match((2, forger), (3, late));
     network.await_match((0, writer), (3, late));
@@ -370,7 +370,7 @@ fn forgotten_instance_is_removed_when_a_disconnected_reader_acknowledges_it() {
     }
     relay_instance(&mut network, writer, ChangeKind::Disposed, 1, 3).expect("its instance is there");
     network.run(100);
-    network.nodes[0].forget_instance(writer, InstanceHandle(hash(1))).expect("it exists");
+    network.nodes[0].discard_instance(writer, InstanceHandle(hash(1))).expect("it exists");
     let full = relay_instance(&mut network, writer, ChangeKind::Alive, 3, 4).expect_err("the reader may request it");
     assert!(matches!(full, WriteError::WouldBlock), "room will come: {full:?}");
     network.events(0);
@@ -399,7 +399,7 @@ fn forgotten_instance_keeps_samples_written_later() {
     network.cut = vec![1];
     relay_instance(&mut network, writer, ChangeKind::Alive, 1, 1).expect("write accepted");
     network.run(100);
-    network.nodes[0].forget_instance(writer, InstanceHandle(hash(1))).expect("it exists");
+    network.nodes[0].discard_instance(writer, InstanceHandle(hash(1))).expect("it exists");
     relay_instance(&mut network, writer, ChangeKind::Alive, 1, 2).expect("its instance is there");
     network.cut.clear();
     assert!(network.run_until(5_000, |network| network.nodes[0].is_acknowledged(writer, None).expect("it exists")));

@@ -69,7 +69,7 @@ impl Stage {
     }
 
     /// Checks that the honest participant's samples are still delivered and acknowledged.
-    fn honest_goes_on(&mut self, sn: i64, after: &str) {
+    fn assert_honest_continues(&mut self, sn: i64, after: &str) {
         let bytes = payload(sn as u32, 40);
         let heartbeat = self.honest.heartbeat(WRITER, 1, sn);
         self.honest.say(&mut self.node, self.now, |message| {
@@ -107,9 +107,9 @@ fn catalogue_datagrams_are_counted_with_a_bounded_answer() {
         let sent = outgoing(&mut stage.node, stage.now);
         let acknacks = |submessage: &Submessage<'_>| matches!(submessage, Submessage::AckNack(nack) if nack.writer == WRITER && nack.reader == READER);
         assert!(count(&sent, acknacks) <= 1, "{name}: one datagram causes at most one ACKNACK per writer");
-        stage.honest_goes_on(1, name);
+        stage.assert_honest_continues(1, name);
         assert_eq!(stage.hear(&datagram) == Trace::Message, trace == Trace::Message, "{name}, again");
-        stage.honest_goes_on(2, name);
+        stage.assert_honest_continues(2, name);
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
@@ -134,7 +134,7 @@ fn committed_datagrams_do_not_disturb_others() {
         let parses = MessageView::parse(&datagram).is_ok();
         assert_eq!(stage.hear(&datagram) == Trace::Message, !parses, "{name}");
         outgoing(&mut stage.node, stage.now);
-        stage.honest_goes_on(sn, &name);
+        stage.assert_honest_continues(sn, &name);
         stage.now = Instant(stage.now.0 + 10_000_000);
         stage.node.handle_timeout(stage.now);
     }
@@ -188,7 +188,7 @@ fn mutations_are_well_formed_and_do_no_harm() {
         stage.hear(&bytes);
     }
     assert!(usable * 2 > datagrams, "{usable} of {datagrams}");
-    stage.honest_goes_on(1, "mutated datagrams");
+    stage.assert_honest_continues(1, "mutated datagrams");
     let mut changed = 0;
     for (_, mut script) in files("discovery") {
         changed += usize::from(structure::script(&mut script, &mut dice));

@@ -21,21 +21,23 @@ fn matches_are_counted_when_they_begin_and_end() {
         network.await_match((0, writer), (node, reader));
     }
     network.run(1_000);
-    let at_writer = |network: &mut Network| network.nodes[0].publication_matched_status(writer).expect("it exists");
-    let at_reader = |network: &mut Network| network.nodes[2].subscription_matched_status(readers[1]).expect("present");
-    assert_eq!(numbers(at_writer(&mut network)), [2, 2, 2, 2]);
-    assert_eq!(numbers(at_reader(&mut network)), [1, 1, 1, 1]);
+    let known_to_writer =
+        |network: &mut Network| network.nodes[0].publication_matched_status(writer).expect("it exists");
+    let known_to_reader =
+        |network: &mut Network| network.nodes[2].subscription_matched_status(readers[1]).expect("present");
+    assert_eq!(numbers(known_to_writer(&mut network)), [2, 2, 2, 2]);
+    assert_eq!(numbers(known_to_reader(&mut network)), [1, 1, 1, 1]);
 
     let gone = network.nodes[1].reader_guid(readers[0]).expect("it exists");
     network.nodes[1].delete_reader(network.now, readers[0]).expect("it exists");
     network.run(1_000);
-    let status = at_writer(&mut network);
+    let status = known_to_writer(&mut network);
     assert_eq!((numbers(status), status.last_peer), ([2, 0, 1, -1], Some(gone)));
-    assert_eq!(numbers(at_writer(&mut network)), [2, 0, 1, 0], "it was read");
+    assert_eq!(numbers(known_to_writer(&mut network)), [2, 0, 1, 0], "it was read");
 
     network.nodes[0].delete_writer(network.now, writer).expect("it exists");
     network.run(1_000);
-    assert_eq!(numbers(at_reader(&mut network)), [1, 0, 0, -1]);
+    assert_eq!(numbers(known_to_reader(&mut network)), [1, 0, 0, -1]);
 }
 
 #[test]
@@ -114,9 +116,9 @@ fn endpoints_of_another_type_are_counted_on_both_sides() {
     }
     network.run(1_000);
     for change in [2 * others, 0] {
-        let at_writer = network.nodes[0].writer_inconsistent_topic_status(writer).expect("it exists");
-        let at_reader = network.nodes[1].reader_inconsistent_topic_status(reader).expect("it exists");
-        for status in [at_writer, at_reader] {
+        let known_to_writer = network.nodes[0].writer_inconsistent_topic_status(writer).expect("it exists");
+        let known_to_reader = network.nodes[1].reader_inconsistent_topic_status(reader).expect("it exists");
+        for status in [known_to_writer, known_to_reader] {
             assert_eq!((status.total_count, status.total_count_change), (2 * others, change));
         }
     }

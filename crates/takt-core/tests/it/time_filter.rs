@@ -180,17 +180,17 @@ fn minimum_separation_can_be_changed() {
 fn delayed_sample_is_notified_when_it_is_presented() {
     let mut network = Network::new(2, 348);
     let (writer, reader) = pair(&mut network, filtered(1_000, reliable()));
-    let is_told = |network: &mut Network| network.events(1).contains(&Event::DataAvailable(reader));
+    let has_pending_event = |network: &mut Network| network.events(1).contains(&Event::DataAvailable(reader));
     for number in 1..=2 {
         write(&mut network, writer, 1, number);
         network.run(10);
     }
-    assert!(is_told(&mut network));
+    assert!(has_pending_event(&mut network));
     assert_eq!(network.take_all(1, reader).len(), 1, "the second one waits");
     network.run(970);
-    assert!(!is_told(&mut network));
+    assert!(!has_pending_event(&mut network));
     network.run(30);
-    assert!(is_told(&mut network));
+    assert!(has_pending_event(&mut network));
     assert_eq!(network.take_all(1, reader).len(), 1);
 }
 

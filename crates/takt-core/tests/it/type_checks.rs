@@ -51,10 +51,10 @@ impl Pair {
         let now = self.network.now;
         for (node, check) in self.checks().into_iter().enumerate() {
             let check = check.expect("the pair waits");
-            self.network.nodes[node].judge_types(now, check, verdict.clone());
+            self.network.nodes[node].set_type_verdict(now, check, verdict.clone());
             // A second verdict comes too late.
             let late = TypeVerdict::Differ { why: "late".into() };
-            self.network.nodes[node].judge_types(now, check, late);
+            self.network.nodes[node].set_type_verdict(now, check, late);
         }
         self.network.run(1_000);
     }
@@ -124,7 +124,7 @@ fn verdict_is_removed_with_the_endpoint_and_kept_for_changes() {
     pair.network.nodes[1].delete_reader(now, pair.reader).expect("it is there");
     pair.network.run(1_000);
     for node in 0..2 {
-        pair.network.nodes[node].judge_types(now, of_writer, TypeVerdict::Fit);
+        pair.network.nodes[node].set_type_verdict(now, of_writer, TypeVerdict::Fit);
     }
     pair.network.run(1_000);
     let status = pair.network.nodes[0].publication_matched_status(pair.writer).expect("open");

@@ -91,7 +91,7 @@ fn endpoint_is_reached_only_by_its_locator_kinds() {
         let mut network = with_both(|node| vec![address(node), mac(node)]);
         let (now, spec) = (network.now, writer_spec("T", false, keep_all_writer()));
         let writer = network.nodes[0].prepare_writer(now, spec).expect("the writer is valid");
-        network.nodes[0].confine_writer(writer, kinds).expect("it is there");
+        network.nodes[0].restrict_writer_locators(writer, kinds).expect("it is there");
         network.nodes[0].enable_writer(now, writer).expect("it is there");
         let reader = network.reader(1, reader_spec("T", false, keep_all_reader()));
         network.await_match((0, writer), (1, reader));
@@ -107,7 +107,7 @@ fn endpoint_without_a_common_locator_kind_is_refused_as_unreachable() {
     let mut network = with_both(|node| vec![mac(node)]);
     let (now, spec) = (network.now, reader_spec("T", false, keep_all_reader()));
     let reader = network.nodes[1].prepare_reader(spec).expect("the reader is valid");
-    network.nodes[1].confine_reader(reader, FlowTag(3), UDP).expect("it is there");
+    network.nodes[1].restrict_reader_locators(reader, FlowTag(3), UDP).expect("it is there");
     network.nodes[1].enable_reader(now, reader).expect("it is there");
     let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
     network.run(3_000);
@@ -122,7 +122,7 @@ fn acknowledgements_use_the_flow_of_their_reader() {
     let mut network = with_both(|node| vec![address(node)]);
     let (now, spec) = (network.now, reader_spec("T", false, keep_all_reader()));
     let reader = network.nodes[1].prepare_reader(spec).expect("the reader is valid");
-    network.nodes[1].confine_reader(reader, FlowTag(7), LocatorKinds::ALL).expect("it is there");
+    network.nodes[1].restrict_reader_locators(reader, FlowTag(7), LocatorKinds::ALL).expect("it is there");
     network.nodes[1].enable_reader(now, reader).expect("it is there");
     let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
     network.await_match((0, writer), (1, reader));

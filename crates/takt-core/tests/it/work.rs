@@ -62,7 +62,7 @@ fn departure_visits_each_instance_once_for_any_number_of_writers() {
 }
 
 #[test]
-fn departure_costs_no_look_at_the_endpoints_of_other_participants() {
+fn departure_does_not_visit_endpoints_of_other_participants() {
     let steps = [10, 300].map(|endpoints| {
         let (mut node, _, now) = listener();
         let announce = |node: &mut Participant, participant: usize, endpoints: u32| {

@@ -48,7 +48,7 @@ impl Frames {
     }
 
     /// Reports whether a frame waits for this neighbor.
-    pub(super) fn any_to(&self, to: Ipv4Addr) -> bool {
+    pub(super) fn has_frame_to(&self, to: Ipv4Addr) -> bool {
         self.queue.iter().any(|frame| frame.to == Some(to))
     }
 
@@ -136,7 +136,7 @@ mod tests {
             done.extend(is_done.then(|| frame.bytes()[0]));
             is_done
         });
-        assert_eq!((done, frames.any_to(A), frames.any_to(B)), (vec![0, 2], false, true));
+        assert_eq!((done, frames.has_frame_to(A), frames.has_frame_to(B)), (vec![0, 2], false, true));
         assert!(push(&mut frames, A, 4) && push(&mut frames, A, 5));
         assert_eq!(all(&mut frames), [1, 3, 4, 5]);
         assert!(!frames.push(None, Duration::ZERO, |_| None), "full");

@@ -11,7 +11,7 @@ use takt_packet::{IgmpMessage, MacAddress};
 
 /// Time for which version 2 is used after a version 2 query (RFC 3376 §8.12 with the default
 /// values).
-const OLDER_ROUTER: Duration = Duration::from_secs(260);
+const V2_ROUTER_TIMEOUT: Duration = Duration::from_secs(260);
 
 /// Interval between the first two reports.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -41,7 +41,7 @@ impl Membership {
         let is_change = self.first > 0;
         self.first = self.first.saturating_sub(1);
         self.due = (self.first > 0).then_some(now + AGAIN);
-        Some(match self.speaks_v2(now) {
+        Some(match self.uses_v2(now) {
             true => IgmpMessage::ReportV2(self.group),
             false => IgmpMessage::ReportV3 { group: self.group, is_change },
         })
@@ -49,7 +49,7 @@ impl Membership {
 
     /// Returns the message that ends the membership.
     pub(super) fn leave(&self, now: Duration) -> IgmpMessage {
-        if self.speaks_v2(now) { IgmpMessage::LeaveV2(self.group) } else { IgmpMessage::LeaveV3(self.group) }
+        if self.uses_v2(now) { IgmpMessage::LeaveV2(self.group) } else { IgmpMessage::LeaveV3(self.group) }
     }
 
     /// Handles a message of a router or another host.
@@ -57,7 +57,7 @@ impl Membership {
         match message {
             IgmpMessage::Query { version, group, max_response } if group.is_unspecified() || group == self.group => {
                 if version < 3 {
-                    self.v2_until = Some(now + OLDER_ROUTER);
+                    self.v2_until = Some(now + V2_ROUTER_TIMEOUT);
                 }
                 self.spread = self.spread.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
                 let within = Duration::from_millis(u64::from(max_response) * 100);
@@ -66,14 +66,14 @@ impl Membership {
             }
             // Another member has replied already, and in version 2 one reply suffices
             // (RFC 2236 §3).
-            IgmpMessage::ReportV2(group) if group == self.group && self.first == 0 && self.speaks_v2(now) => {
+            IgmpMessage::ReportV2(group) if group == self.group && self.first == 0 && self.uses_v2(now) => {
                 self.due = None
             }
             _ => {}
         }
     }
 
-    fn speaks_v2(&self, now: Duration) -> bool {
+    fn uses_v2(&self, now: Duration) -> bool {
         self.v2_until.is_some_and(|until| now < until)
     }
 }

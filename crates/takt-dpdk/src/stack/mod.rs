@@ -74,17 +74,17 @@ pub struct StackCounters {
     /// Datagrams to ports that are not open.
     pub closed: u64,
     /// Received fragments.
-    pub parts_in: u64,
+    pub fragments_in: u64,
     /// Packets whose fragments did not all arrive in time, or were inconsistent.
     pub given_up: u64,
     /// Frames of another host that claims this address.
     pub conflicts: u64,
     /// Sent ARP requests, including the initial announcements.
-    pub questions_out: u64,
+    pub requests_out: u64,
     /// Sent ARP and echo replies, and membership reports.
-    pub answers_out: u64,
+    pub replies_out: u64,
     /// Replies that were dropped for lack of room.
-    pub answers_lost: u64,
+    pub replies_lost: u64,
     /// Datagrams that waited for a hardware address.
     pub waited: u64,
     /// Waiting datagrams that were lost, for lack of room or of a reply.
@@ -244,7 +244,7 @@ impl<P: FramePort> UdpStack<P> {
     }
 
     /// Reads the clock, and handles timers if their interval has elapsed.
-    fn look_at_clock(&mut self) {
+    fn update_clock(&mut self) {
         self.now = self.opened.elapsed();
         if self.now.saturating_sub(self.turned) >= TURN {
             self.turn();
@@ -295,18 +295,18 @@ impl<P: FramePort> UdpStack<P> {
     fn ask(&mut self, whom: MacAddress, of: Ipv4Addr) {
         let (own, tag) = (self.own, self.tag);
         if self.answers.push(None, self.now, |frame| wire::arp(frame, whom, tag, wire::question(own, of))) {
-            self.counters.questions_out += 1;
+            self.counters.requests_out += 1;
         } else {
-            self.counters.answers_lost += 1;
+            self.counters.replies_lost += 1;
         }
     }
 
     /// Queues a reply frame.
     fn answer(&mut self, write: impl FnOnce(&mut [u8]) -> Option<usize>) {
         if self.answers.push(None, self.now, write) {
-            self.counters.answers_out += 1;
+            self.counters.replies_out += 1;
         } else {
-            self.counters.answers_lost += 1;
+            self.counters.replies_lost += 1;
         }
     }
 
@@ -383,7 +383,7 @@ impl<P: FramePort> UdpStack<P> {
         let (place, datagram) = match wire::look(self.port.received(), self.vlan) {
             Ok(Seen::Datagram(datagram)) => (Place::Frame(datagram.payload.clone()), datagram),
             Ok(Seen::Part(part)) => {
-                self.counters.parts_in += 1;
+                self.counters.fragments_in += 1;
                 if !is_ours(part.destination(), self.own.1, self.multicast.as_ref())
                     || part.protocol() != takt_packet::UDP
                 {
@@ -398,7 +398,7 @@ impl<P: FramePort> UdpStack<P> {
                 }
             }
             Ok(Seen::Arp(packet)) => return self.hear(packet),
-            Ok(Seen::Igmp(message)) => return self.hear_of_groups(message),
+            Ok(Seen::Igmp(message)) => return self.handle_igmp(message),
             Ok(Seen::Ping(to)) if to == self.own.1 => return self.echo(),
             Ok(Seen::Ping(_)) => return self.refuse(Refused::Foreign),
             Err(why) => return self.refuse(why),
@@ -463,7 +463,7 @@ impl<P: FramePort> UdpStack<P> {
         None
     }
 
-    fn hear_of_groups<T>(&mut self, message: IgmpMessage) -> Option<T> {
+    fn handle_igmp<T>(&mut self, message: IgmpMessage) -> Option<T> {
         let now = self.now;
         if let Some(multicast) = &mut self.multicast {
             multicast.membership.hear(message, now);
@@ -475,7 +475,7 @@ impl<P: FramePort> UdpStack<P> {
         let Self { port, answers, own, now, counters, .. } = self;
         let request = port.received();
         let is_room = answers.push(None, *now, |frame| wire::echo(frame, request, own.0));
-        *if is_room { &mut counters.answers_out } else { &mut counters.answers_lost } += 1;
+        *if is_room { &mut counters.replies_out } else { &mut counters.replies_lost } += 1;
         None
     }
 
@@ -542,7 +542,7 @@ impl<P: FramePort> UdpStack<P> {
         if found.ask {
             self.ask(found.mac.unwrap_or(MacAddress::BROADCAST), hop);
         }
-        let is_in_turn = self.waiting.is_empty() || !self.waiting.any_to(hop);
+        let is_in_turn = self.waiting.is_empty() || !self.waiting.has_frame_to(hop);
         found.mac.filter(|_| is_in_turn).ok_or(hop)
     }
 

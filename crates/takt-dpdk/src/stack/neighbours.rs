@@ -69,9 +69,9 @@ impl Neighbours {
             return Found { mac: None, ask: false };
         };
         neighbour.used = now;
-        let is_fresh = neighbour.mac.is_some() && now.saturating_sub(neighbour.heard) < FRESH;
+        let needs_wakeup = neighbour.mac.is_some() && now.saturating_sub(neighbour.heard) < FRESH;
         let asked_lately = neighbour.asked.is_some_and(|asked| now.saturating_sub(asked) < RETRY);
-        if neighbour.fixed || is_fresh || asked_lately {
+        if neighbour.fixed || needs_wakeup || asked_lately {
             return Found { mac: neighbour.mac, ask: false };
         }
         if neighbour.tries >= TRIES {

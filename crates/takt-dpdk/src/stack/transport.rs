@@ -24,7 +24,7 @@ impl<P: FramePort> UdpStack<P> {
     fn recv_wanted(&mut self, scan: Scan, wanted: Wanted) -> Result<Option<RxFrame<'_>>, TransportError> {
         self.calls = self.calls.wrapping_add(1);
         if scan == Scan::All || self.calls.is_multiple_of(CLOCK_INTERVAL) {
-            self.look_at_clock();
+            self.update_clock();
         }
         let found = self.find(scan, wanted)?;
         self.serve();

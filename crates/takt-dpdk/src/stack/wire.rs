@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use takt_packet::{
     ArpOperation, ArpPacket, EtherType, EthernetFrame, EthernetHeader, ICMP, IGMP, IgmpMessage, Ipv4Header, Ipv4Packet,
-    MacAddress, Sum, UDP, UdpDatagram, UdpHeader, VlanTag, answer_echo,
+    MacAddress, Sum, UDP, UdpDatagram, UdpHeader, VlanTag, reply_to_echo,
 };
 
 /// Time to live of unicast datagrams.
@@ -111,7 +111,7 @@ pub(super) fn echo(frame: &mut [u8], request: &[u8], own: MacAddress) -> Option<
     // Swapping the addresses does not change the checksum.
     answer[at + 12..at + 16].copy_from_slice(&packet.destination().octets());
     answer[at + 16..at + 20].copy_from_slice(&packet.source().octets());
-    answer_echo(&mut answer[message..]).ok()?; // tidy-allow(dropped-cause): damaged, as documented.
+    reply_to_echo(&mut answer[message..]).ok()?; // tidy-allow(dropped-cause): damaged, as documented.
     Some(end)
 }
 
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn enclosed_datagram_is_parsed() {
+    fn encapsulated_datagram_is_parsed() {
         for (tag, vlan) in [(None, None), (Some(TAG), Some(7)), (Some(VlanTag { vid: 0, ..TAG }), None)] {
             for len in [0, 1, 17, 64, 1472] {
                 let frame = enclosed(len, tag);

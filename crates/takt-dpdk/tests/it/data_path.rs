@@ -48,7 +48,7 @@ fn carry(here: &mut impl Transport, there: &mut impl Transport) {
 
 /// Asserts that no frame was copied at either end; `others` is the number of frames that are no
 /// datagrams.
-fn nothing_was_copied(here: &DpdkPort, there: &DpdkPort, others: u64) {
+fn assert_no_copies(here: &DpdkPort, there: &DpdkPort, others: u64) {
     let (counters, all) = (there.counters(), COUNT as u64 + others);
     assert_eq!((here.stats().in_place_out, counters.frames_in, counters.gathered_in), (all, all, 0));
 }
@@ -66,7 +66,7 @@ fn udp_datagram_is_not_copied_and_takes_no_system_call() {
     });
     carry(&mut here, &mut there);
     // The announcement of the address.
-    nothing_was_copied(here.port(), there.port(), 1);
+    assert_no_copies(here.port(), there.port(), 1);
 }
 
 #[test]
@@ -75,5 +75,5 @@ fn layer_2_frame_is_not_copied_and_takes_no_system_call() {
     let [mut here, mut there] =
         pair().map(|port| EthernetTransport::open(port, &EthernetConfig::new(0)).expect("the port is not in use"));
     carry(&mut here, &mut there);
-    nothing_was_copied(here.port(), there.port(), 0);
+    assert_no_copies(here.port(), there.port(), 0);
 }

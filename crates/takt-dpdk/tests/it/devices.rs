@@ -86,7 +86,7 @@ fn host(links: u8) -> Host {
 }
 
 /// Returns the host that tests with packet sockets share, since links need time to come up.
-fn common_host() -> &'static Host {
+fn shared_host() -> &'static Host {
     static HOST: OnceLock<Host> = OnceLock::new();
     HOST.get_or_init(|| host(LINKS))
 }
@@ -95,7 +95,7 @@ fn common_host() -> &'static Host {
 pub const TUN: &str = "/dev/net/tun";
 
 /// Reports whether tests that take longer, or print driver messages, are requested.
-fn at_full_length() -> Result<(), String> {
+fn are_long_tests_requested() -> Result<(), String> {
     match std::env::var_os("TAKT_TEST_LONG") {
         Some(_) => Ok(()),
         None => Err("at full length only (TAKT_TEST_LONG=1)".to_owned()),
@@ -107,8 +107,12 @@ fn possible(device: Device) -> Result<(), String> {
     match device {
         Device::Ring | Device::Memif => Ok(()),
         Device::Packet => require::network_namespaces(),
-        Device::Xdp => at_full_length().and_then(|()| require::network_namespaces()).and_then(|()| require::af_xdp()),
-        Device::Tap => at_full_length().and_then(|()| require::network_namespaces()).and_then(|()| require::file(TUN)),
+        Device::Xdp => {
+            are_long_tests_requested().and_then(|()| require::network_namespaces()).and_then(|()| require::af_xdp())
+        }
+        Device::Tap => {
+            are_long_tests_requested().and_then(|()| require::network_namespaces()).and_then(|()| require::file(TUN))
+        }
     }
 }
 
@@ -130,7 +134,7 @@ pub fn with_bench(device: Device, errand: impl FnOnce(&Bench) + Send) {
         Device::Xdp => Some(host(LINKS)),
         Device::Tap => Some(host(0)),
     };
-    own.as_ref().unwrap_or_else(|| common_host()).run(run);
+    own.as_ref().unwrap_or_else(|| shared_host()).run(run);
 }
 
 impl Bench {
@@ -152,7 +156,7 @@ impl Bench {
                 let socket = format!("id={n},socket=takt-{}-{name}", std::process::id());
                 let mut end = open(&far(&format!("{other},role=server,{socket}")));
                 let mut near = open(&own(&format!("{name},role=client,{socket}")));
-                while !(near.look_at_link() & end.look_at_link()) {
+                while !(near.check_link() & end.check_link()) {
                     std::thread::yield_now();
                 }
                 self.switch_to(end);

@@ -134,7 +134,7 @@ fn fragments_of_the_kernel_are_reassembled() {
         assert_eq!(receive(&mut udp, &mut dpdk), message(4, 100));
     }
     let counters = dpdk.counters();
-    assert!(counters.parts_in > 50 && counters.given_up == 0, "{counters:?}");
+    assert!(counters.fragments_in > 50 && counters.given_up == 0, "{counters:?}");
 }
 
 #[test]

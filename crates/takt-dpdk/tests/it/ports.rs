@@ -50,7 +50,7 @@ fn link_loss_is_counted_and_the_link_returns() {
     assert!(here.warnings()[0].to_string().contains("is down"), "{:?}", here.warnings());
     for round in 1..=3 {
         let mut there = DpdkPort::open(&client).expect("a virtual device");
-        until("no link", || here.look_at_link() & there.look_at_link());
+        until("no link", || here.check_link() & there.check_link());
         assert_eq!(here.warnings(), []);
         let (at_here, at_there) = (here.mac(), there.mac());
         send(&mut here, at_there, round, 100);
@@ -79,7 +79,7 @@ fn port_survives_the_end_of_its_peer_during_traffic() {
     for round in 0..60_u64 {
         let [server, client] = memif(|config| config);
         let [mut here, mut there] = [&server, &client].map(|end| DpdkPort::open(end).expect("a virtual device"));
-        until("no link", || here.look_at_link() & there.look_at_link());
+        until("no link", || here.check_link() & there.check_link());
         let (at_here, at_there) = (here.mac(), there.mac());
         std::thread::scope(|scope| {
             let stays = scope.spawn(move || {
@@ -108,7 +108,7 @@ fn frame_of_several_parts_is_received_whole() {
     let [server, client] = memif(|config| config);
     let mut here = DpdkPort::open(&DpdkConfig { rx_room: Some(512), ..server }).expect("a virtual device");
     let mut there = DpdkPort::open(&client).expect("a virtual device");
-    until("no link", || here.look_at_link() & there.look_at_link());
+    until("no link", || here.check_link() & there.check_link());
     let to = here.mac();
     for (n, len) in [60, 500, 600, 1_514].into_iter().enumerate() {
         let octets: Vec<u8> = (0..len).map(|at: usize| (at * 7 + n) as u8).collect();
@@ -134,7 +134,7 @@ fn foreign_frames_are_dropped_and_own_ones_return() {
     assert_eq!(receive(&mut there)[..6], group.0);
     assert_eq!(receive(&mut there)[..6], mac(2).0);
     assert!(!there.recv(Scan::All).expect("receive succeeds"));
-    assert_eq!(there.counters().foreign_in, 2);
+    assert_eq!(there.counters().not_addressed_in, 2);
     // To the own address, and to a joined group.
     send(&mut there, mac(2), 1, 60);
     send(&mut there, group, 2, 60);

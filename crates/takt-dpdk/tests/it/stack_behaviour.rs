@@ -229,7 +229,7 @@ fn fragments_are_reassembled() {
         peer.put(&frame);
     }
     assert_eq!(recv(&mut stack).as_deref(), Some(&bytes[..]));
-    assert_eq!((stack.counters().parts_in, stack.counters().given_up), (14, 0));
+    assert_eq!((stack.counters().fragments_in, stack.counters().given_up), (14, 0));
 }
 
 #[test]

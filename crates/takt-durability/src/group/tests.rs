@@ -17,7 +17,7 @@ fn persistent(history: History) -> Group {
 fn keep(group: &mut Group, records: impl IntoIterator<Item = Record>, disk_bytes: u64) -> Option<&'static str> {
     group.waiting.extend(records);
     let mut room = disk_bytes.saturating_sub(group.index.bytes());
-    group.keep_what_is_credible(&mut room, &mut Batch::default(), |_| Ok(None)).expect("it uses no DDS")
+    group.store_credible(&mut room, &mut Batch::default(), |_| Ok(None)).expect("it uses no DDS")
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn relayed_number_beyond_its_live_writer_is_not_stored() {
     let relayed = |sn| Record { is_relayed: true, ..record(1, sn, 0, ChangeKind::Alive) };
     group.waiting.extend([relayed(500 + LEAD_MAX), relayed(i64::MAX)]);
     let mut room = 1_000;
-    let kept = group.keep_what_is_credible(&mut room, &mut Batch::default(), |_| Ok(Some(500)));
+    let kept = group.store_credible(&mut room, &mut Batch::default(), |_| Ok(Some(500)));
     assert_eq!((kept.expect("no DDS"), group.index.len(), group.doubted), (None, 1, 1));
 }
 
@@ -74,7 +74,7 @@ fn forged_number_received_before_discovery_does_not_block_the_writer() {
     assert_eq!(keep(&mut group, [own(1), forged], 1_000), None);
     group.waiting.extend((1..=9).map(own));
     let (mut room, mut batch) = (1_000, Batch::default());
-    let kept = group.keep_what_is_credible(&mut room, &mut batch, |_| Ok(Some(9)));
+    let kept = group.store_credible(&mut room, &mut batch, |_| Ok(Some(9)));
     assert_eq!(kept.expect("no DDS"), None);
     let numbers: Vec<i64> = group.kept.values().map(|record| record.origin.sn.0).collect();
     assert_eq!(numbers, [1, 2, 3, 4, 5, 6, 7, 8, 9], "its first change was there before");
@@ -89,7 +89,7 @@ fn credible_relayed_changes_remain_when_a_forged_number_is_corrected() {
     assert_eq!(keep(&mut group, [relayed(1), relayed(2), relayed(i64::MAX)], 1_000), None);
     group.waiting.extend((2..=4).map(own));
     let (mut room, mut batch) = (1_000, Batch::default());
-    let kept = group.keep_what_is_credible(&mut room, &mut batch, |_| Ok(Some(4)));
+    let kept = group.store_credible(&mut room, &mut batch, |_| Ok(Some(4)));
     assert_eq!(kept.expect("no DDS"), None);
     let numbers: Vec<i64> = group.kept.values().map(|record| record.origin.sn.0).collect();
     assert_eq!(numbers, [1, 2, 3, 4]);
@@ -102,7 +102,7 @@ fn announced_numbers_of_a_writer_count_as_repeated() {
     assert_eq!(keep(&mut group, (1..=2_000).map(relayed), 100_000), None);
     group.waiting.extend((1_000..=2_001).map(|sn| record(1, sn, 0, ChangeKind::Alive)));
     let mut room = 1_000;
-    let kept = group.keep_what_is_credible(&mut room, &mut Batch::default(), |_| Ok(Some(2_001)));
+    let kept = group.store_credible(&mut room, &mut Batch::default(), |_| Ok(Some(2_001)));
     assert_eq!((kept.expect("no DDS"), group.index.len(), group.repeated), (None, 2_001, 1_001));
 }
 
@@ -114,7 +114,7 @@ fn repeated_changes_do_not_replace_later_changes_of_another_writer() {
     // The history of the first writer arrives again; none of it is stored any more.
     group.waiting.extend(of(1));
     let mut room = 1_000;
-    let kept = group.keep_what_is_credible(&mut room, &mut Batch::default(), |_| Ok(Some(3)));
+    let kept = group.store_credible(&mut room, &mut Batch::default(), |_| Ok(Some(3)));
     assert_eq!((kept.expect("no DDS"), group.repeated), (None, 3));
     let origins: Vec<_> = group.kept.values().map(|record| record.origin).collect();
     assert_eq!(origins, [record(2, 3, 0, ChangeKind::Alive).origin]);
@@ -211,7 +211,7 @@ fn topic_first_announced_in_xml_is_served_once_xcdr_samples_are_stored() {
     assert_eq!(keep(&mut group, [record(1, 1, 0, ChangeKind::Alive)], 1_000), None);
     group.mark_committed();
     assert!(!group.serve(&participant, &options).expect("open"), "it pauses");
-    group.try_to_serve_again();
+    group.retry_serving();
     assert!(group.serve(&participant, &options).expect("open"));
     assert_eq!((group.is_served(), group.unserved(), group.kept.len()), (true, 0, 0));
 }
@@ -252,7 +252,7 @@ fn topic_that_cannot_be_served_is_retried_after_the_pause_and_reported_once() {
     let first = tried(&group);
     assert!(!group.serve(&participant, &options).expect("open"));
     assert_eq!(tried(&group), first, "it pauses");
-    group.try_to_serve_again();
+    group.retry_serving();
     assert!(!group.serve(&participant, &options).expect("open"));
     assert_ne!(tried(&group), first);
     assert_eq!(group.take_remark(), None, "the reason is the same");

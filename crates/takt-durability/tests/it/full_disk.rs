@@ -65,7 +65,7 @@ fn full_disk_makes_persistent_topics_full_until_there_is_space_again() {
 fn topic_discovered_while_the_disk_is_full_ends_and_the_service_continues() {
     in_a_mount_namespace(
         "full_disk::topic_discovered_while_the_disk_is_full_ends_and_the_service_continues",
-        hear_and_end,
+        receive_and_end,
     );
 }
 
@@ -85,7 +85,7 @@ fn in_a_mount_namespace(name: &str, test: fn()) {
 }
 
 /// Creates and removes a writer of a stored topic without changes while the disk is full.
-fn hear_and_end() {
+fn receive_and_end() {
     let (domain, directory) = (domain(), Directory::new("durability"));
     run("mount", &["-t", "tmpfs", "-o", "size=4m", "none", &directory.path().display().to_string()]);
     // A topic without writers and samples ends after the lease.

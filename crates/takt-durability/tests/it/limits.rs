@@ -4,7 +4,7 @@ use crate::support::*;
 use std::time::{Duration, Instant};
 use takt::qos::*;
 use takt_durability::{Options, Service};
-use takt_testkit::waiting::until_seen;
+use takt_testkit::waiting::until_ok;
 
 #[test]
 fn samples_without_room_are_not_acknowledged_and_stored_ones_stay() {
@@ -244,7 +244,7 @@ fn changes_without_room_are_served_once_and_in_order_when_there_is_room() {
     });
     drop((writer, publisher));
     let expected: Vec<u32> = (0..600).filter(|value| value % 7 == 6).collect();
-    until_seen("room", || {
+    until_ok("room", || {
         service.step().expect("nothing is stored");
         let totals = service.totals();
         let is_all_served = (totals.samples, totals.unserved) == (expected.len(), 0);

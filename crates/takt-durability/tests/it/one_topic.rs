@@ -157,7 +157,7 @@ fn sample_that_cannot_be_stored_is_never_acknowledged_and_blocks_only_its_writer
     }
     let notes = step_until(&mut service, "all that can be kept", |service| {
         let safe = second.durable_upto().expect("open").is_some_and(|sn| sn.0 == 3);
-        safe && service.totals().samples == 5 && service.totals().held_back == 1
+        safe && service.totals().samples == 5 && service.totals().blocked_writers == 1
     });
     let remarks = said(&notes, "cannot be stored");
     assert!(remarks.len() == 1 && remarks[0].starts_with("Pages: change 2 of "), "{notes:?}");

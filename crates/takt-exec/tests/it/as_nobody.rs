@@ -25,7 +25,7 @@ fn asks() -> [(String, &'static str); 3] {
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn refusal_names_the_missing_capability_or_limit() {
     if std::env::var_os("TAKT_TEST_AS_NOBODY").is_some() {
         for (told, missing) in asks() {
             assert!(told.contains(missing), "{told}");

@@ -32,7 +32,7 @@ fn sleep_state_request_lasts_until_it_is_dropped() {
 
 /// Runs in a separate process, since memory cannot be unlocked.
 #[test]
-fn locked_memory_is_there_before_it_is_touched() {
+fn locked_memory_is_resident_before_it_is_touched() {
     if let Err(why) = require::root() {
         return not_run(why);
     }

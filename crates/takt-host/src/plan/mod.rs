@@ -89,10 +89,10 @@ impl Wish {
         if self.queue.is_some() && !self.has_marks() && self.cpus.is_empty() {
             return Some("a queue requires marks or processors: add --dscp, --pcp or --cpus");
         }
-        self.contradiction_of_times().or_else(|| self.contradiction_of_rate())
+        self.schedule_contradiction().or_else(|| self.rate_contradiction())
     }
 
-    fn contradiction_of_times(&self) -> Option<&'static str> {
+    fn schedule_contradiction(&self) -> Option<&'static str> {
         let has_times = !self.gates.is_empty() || self.launch_time.is_some();
         if (has_times || self.has_offload) && (self.queue.is_none() || !self.has_marks()) {
             return Some(
@@ -106,7 +106,7 @@ impl Wish {
             return Some("a gate schedule has at most 256 entries");
         }
         match self.launch_time {
-            Some(launch) if launch.is_by_time_table && self.gates.is_empty() => {
+            Some(launch) if launch.is_assigned_by_schedule && self.gates.is_empty() => {
                 Some("launch times from the gate schedule require gates: add --gates")
             }
             Some(launch) if launch.delta_ns > LAUNCH_DELTA_MAX_NS => Some("the launch time lead is at most one second"),
@@ -114,7 +114,7 @@ impl Wish {
         }
     }
 
-    fn contradiction_of_rate(&self) -> Option<&'static str> {
+    fn rate_contradiction(&self) -> Option<&'static str> {
         match self.line_rate_bits {
             Some(_) if !self.has_marks() => Some("a line rate requires marks: add --dscp or --pcp"),
             Some(rate) if !LINE_RATES.contains(&rate) => Some("expected a line rate from 64 kbit/s to 34 Gbit/s"),

@@ -12,7 +12,7 @@ const SOCKET_BUFFER: u64 = 8 << 20;
 /// deferral in nanoseconds.
 const DEFERRED: (&str, &str) = ("2", "200000");
 
-const NOT_HERE: &str = "nothing: not supported by this kernel";
+const UNAVAILABLE: &str = "nothing: not supported by this kernel";
 
 impl Planner<'_> {
     pub(super) fn sockets(&mut self, busy_poll_us: Option<u32>) {
@@ -45,16 +45,16 @@ impl Planner<'_> {
             None => (("0", "0"), "each frame raises an interrupt at once"),
         };
         for (file, to) in [("napi_defer_hard_irqs", deferred.0), ("gro_flush_timeout", deferred.1)] {
-            self.set(Knob::file(format!("{base}/{file}")), to, why, NOT_HERE);
+            self.set(Knob::file(format!("{base}/{file}")), to, why, UNAVAILABLE);
         }
         if !machine.is_preempt_rt {
             // With PREEMPT_RT, a thread with a real-time priority may be preferable.
             let why = "the softirq processes frames, without the wakeup of a thread";
-            self.set(Knob::file(format!("{base}/threaded")), "0", why, NOT_HERE);
+            self.set(Knob::file(format!("{base}/threaded")), "0", why, UNAVAILABLE);
         }
         for queue in 0..facts.rx_queues {
             let knob = Knob::file(format!("{base}/queues/rx-{queue}/rps_cpus"));
-            self.set(knob, "0", "the processor that receives the interrupt processes the frames", NOT_HERE);
+            self.set(knob, "0", "the processor that receives the interrupt processes the frames", UNAVAILABLE);
         }
         if facts.rx_queues < 2 {
             let instead = "AF_XDP (docs/guide/xdp.md); for egress, marked frames first: --dscp 46 --line-rate RATE";
@@ -67,7 +67,7 @@ impl Planner<'_> {
                 let instead = "remove that route, or configure the interface in each program";
                 self.lack(&format!("{knob} as \"here\""), "the route uses another interface", instead);
             } else {
-                self.set(knob, "here", "programs without a configured interface send through this one", NOT_HERE);
+                self.set(knob, "here", "programs without a configured interface send through this one", UNAVAILABLE);
             }
         }
     }

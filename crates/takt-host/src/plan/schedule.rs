@@ -31,9 +31,9 @@ pub struct Gate {
 
 /// Error of a text that is no entry of a gate schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NoGate(String);
+pub struct InvalidGate(String);
 
-impl fmt::Display for NoGate {
+impl fmt::Display for InvalidGate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -43,18 +43,18 @@ impl fmt::Display for NoGate {
     }
 }
 
-impl std::error::Error for NoGate {}
+impl std::error::Error for InvalidGate {}
 
 impl FromStr for Gate {
-    type Err = NoGate;
+    type Err = InvalidGate;
 
-    fn from_str(text: &str) -> Result<Self, NoGate> {
+    fn from_str(text: &str) -> Result<Self, InvalidGate> {
         let parse = || {
             let (name, time) = text.split_once(':')?;
             let (_, open) = NAMES.iter().find(|(known, _)| *known == name)?;
             Some(Self { open: *open, interval_ns: nanoseconds(time)? })
         };
-        parse().ok_or_else(|| NoGate(text.to_owned()))
+        parse().ok_or_else(|| InvalidGate(text.to_owned()))
     }
 }
 
@@ -77,7 +77,7 @@ pub struct LaunchTime {
     /// Time by which a frame is passed to the card before its launch time, in nanoseconds.
     pub delta_ns: u32,
     /// Whether frames without a launch time, marked or not, receive one from the gate schedule.
-    pub is_by_time_table: bool,
+    pub is_assigned_by_schedule: bool,
 }
 
 #[cfg(test)]
@@ -91,7 +91,7 @@ mod tests {
         for text in
             ["", "marked", "marked:", "marked:0us", "marked:3", "ours:3us", "all:5s", "all:-1us", "all:9999999ms"]
         {
-            assert_eq!(text.parse::<Gate>(), Err(NoGate(text.to_owned())));
+            assert_eq!(text.parse::<Gate>(), Err(InvalidGate(text.to_owned())));
         }
     }
 }

@@ -26,7 +26,7 @@ impl Planner<'_> {
         let Some(queue) = wish.queue else { return };
         let wanted = queue as usize;
         if wanted >= facts.tx_queues.min(facts.rx_queues) || facts.tx_queues < 2 {
-            return self.more_queues(facts, queue);
+            return self.add_queues(facts, queue);
         }
         if wish.line_rate_bits.is_none() {
             self.egress(facts, wish, wanted, others);
@@ -75,7 +75,7 @@ impl Planner<'_> {
         if !wish.has_marks() {
             return self.tree(&facts.name, &reserved.queue_tree(), "each queue is a FIFO");
         }
-        self.leave_out_what_is_absent(&mut reserved);
+        self.drop_missing_disciplines(&mut reserved);
         match self.priorities(&reserved, wish) {
             Some(priorities) => {
                 let tree = reserved.class_tree(&priorities);
@@ -86,7 +86,7 @@ impl Planner<'_> {
             }
             None => {
                 // Nothing assigns launch times to frames without one.
-                reserved.launch_time = reserved.launch_time.filter(|launch| !launch.is_by_time_table);
+                reserved.launch_time = reserved.launch_time.filter(|launch| !launch.is_assigned_by_schedule);
                 self.tree(&facts.name, &reserved.queue_tree(), "each queue is a FIFO");
                 self.steer(&facts.name, &format!("queue {queue} of {}{}", facts.tx_queues, marks(wish)));
             }
@@ -95,7 +95,7 @@ impl Planner<'_> {
 
     /// Reports missing disciplines for gate schedules and launch times, and removes them from the
     /// plan.
-    fn leave_out_what_is_absent(&mut self, reserved: &mut Reserved<'_>) {
+    fn drop_missing_disciplines(&mut self, reserved: &mut Reserved<'_>) {
         let table = "HTB with a line rate (--line-rate RATE), or gates in the switches: no gate schedule applies here";
         if !self.has_kind("taprio", table) {
             reserved.gates = &[];
@@ -104,7 +104,7 @@ impl Planner<'_> {
         let is_whole = self.has_kind("etf", times);
         // Without a gate schedule, frames without a launch time receive none and would all be
         // dropped.
-        let is_of_table = reserved.launch_time.is_some_and(|launch| launch.is_by_time_table);
+        let is_of_table = reserved.launch_time.is_some_and(|launch| launch.is_assigned_by_schedule);
         if !is_whole || (is_of_table && reserved.gates.is_empty()) {
             reserved.launch_time = None;
         }
@@ -204,7 +204,7 @@ impl Planner<'_> {
     }
 
     /// Plans more queues for a missing queue, if the driver supports them.
-    fn more_queues(&mut self, facts: &InterfaceFacts, queue: u32) {
+    fn add_queues(&mut self, facts: &InterfaceFacts, queue: u32) {
         let name = &facts.name;
         let what = format!("queue {queue} of {name}");
         let wanted = (queue + 1).max(2);

@@ -44,13 +44,17 @@ impl Reserved<'_> {
     fn leaves(&self) -> String {
         let switch = |is_on: bool| if is_on { "on" } else { "off" };
         let settings = |queue: usize| match self.launch_time {
-            Some(LaunchTime { delta_ns, is_by_time_table }) if queue == self.queue || is_by_time_table => format!(
-                "etf {:x}: parent 1:{:x} clock tai delta {delta_ns} offload {} deadline off skip_sock_check {}",
-                0x10 + queue,
-                queue + 1,
-                switch(self.has_offload),
-                switch(is_by_time_table)
-            ),
+            Some(LaunchTime { delta_ns, is_assigned_by_schedule })
+                if queue == self.queue || is_assigned_by_schedule =>
+            {
+                format!(
+                    "etf {:x}: parent 1:{:x} clock tai delta {delta_ns} offload {} deadline off skip_sock_check {}",
+                    0x10 + queue,
+                    queue + 1,
+                    switch(self.has_offload),
+                    switch(is_assigned_by_schedule)
+                )
+            }
             _ => format!("pfifo {:x}: parent 1:{:x} limit {FRAMES}", 0x10 + queue, queue + 1),
         };
         (0..self.queues).map(|queue| format!("; qdisc {}", settings(queue))).collect()
@@ -76,13 +80,13 @@ impl Reserved<'_> {
             let hardware = if self.has_offload { "1 mode channel" } else { "0" };
             format!("mqprio 1: root {classes} hw {hardware}")
         } else {
-            format!("taprio 1: root {classes} {}", self.time_table())
+            format!("taprio 1: root {classes} {}", self.gate_schedule())
         };
         format!("qdisc {root}{}", self.leaves())
     }
 
     /// Returns the settings of taprio that follow the classes.
-    fn time_table(&self) -> String {
+    fn gate_schedule(&self) -> String {
         let marked = 1 << self.class();
         let entry = |gate: &Gate| {
             let open = match gate.open {
@@ -97,7 +101,7 @@ impl Reserved<'_> {
         let cycle: u64 = self.gates.iter().map(|gate| u64::from(gate.interval_ns)).sum();
         let how = match self.launch_time {
             // A launch time is assigned early enough for the discipline that holds the frame.
-            Some(LaunchTime { delta_ns, is_by_time_table: true }) => {
+            Some(LaunchTime { delta_ns, is_assigned_by_schedule: true }) => {
                 format!("clock tai flags 1 txtime_delay {}", 2 * delta_ns)
             }
             _ if self.has_offload => "flags 2".to_owned(),
@@ -153,7 +157,7 @@ mod tests {
         reserved.gates = &gates;
         let entries = "base_time 0 cycle 2000000 entries S:2:300000,S:0:50000,S:1:650000,S:3:1000000";
         assert_eq!(reserved.class_tree(&[5, 7]), format!("qdisc taprio 1: root {map} flags 2 {entries}{leaves}"));
-        reserved.launch_time = Some(LaunchTime { delta_ns: 200_000, is_by_time_table: true });
+        reserved.launch_time = Some(LaunchTime { delta_ns: 200_000, is_assigned_by_schedule: true });
         reserved.has_offload = false;
         let etf = "clock tai delta 200000 offload off deadline off skip_sock_check on";
         let leaves = format!("; qdisc etf 10: parent 1:1 {etf}; qdisc etf 11: parent 1:2 {etf}");

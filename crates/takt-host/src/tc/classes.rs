@@ -65,7 +65,7 @@ impl Classes {
     }
 
     /// Parses the text form, without the offload.
-    pub(crate) fn of_words(words: &mut Words<'_>) -> Option<Self> {
+    pub(crate) fn from_text(words: &mut Words<'_>) -> Option<Self> {
         let map = words.list("map", |class| class.parse().ok())?; // tidy-allow(dropped-cause): the caller names the text
         let queues = words.list("queues", |range| {
             let (count, first) = range.split_once('@')?;

@@ -28,7 +28,7 @@ pub(crate) fn words(octets: &[u8]) -> Option<String> {
     Some(format!("clock {clock} delta {delta}{}", switches.concat()))
 }
 
-pub(crate) fn of_words(words: &[&str]) -> Option<Vec<u8>> {
+pub(crate) fn from_text(words: &[&str]) -> Option<Vec<u8>> {
     let mut words = Words(words);
     let name = words.optional("clock")?;
     let (clock, _) = CLOCKS.iter().find(|(_, known)| *known == name)?;

@@ -183,11 +183,11 @@ fn entries(netlink: &mut Netlink, index: i32) -> io::Result<Vec<Entry>> {
             }
         }
     }
-    Ok(from_the_root(all))
+    Ok(parents_first(all))
 }
 
 /// Sorts parents before children, and otherwise by number.
-fn from_the_root(mut rest: Vec<Entry>) -> Vec<Entry> {
+fn parents_first(mut rest: Vec<Entry>) -> Vec<Entry> {
     rest.sort_by_key(|entry| (!entry.is_class, entry.parent, entry.handle));
     let mut ordered: Vec<Entry> = Vec::new();
     loop {
@@ -244,7 +244,7 @@ pub(crate) fn write(interface: &str, tree: &str) -> io::Result<()> {
 fn begin_again(netlink: &mut Netlink, index: i32) -> io::Result<()> {
     let qdiscs = netlink.dump(GET_QDISC, &message(index, 0, 0, 0))?;
     let mut qdiscs = qdiscs.iter().filter_map(|one| Entry::read(index, false, one)).flatten();
-    match qdiscs.find(|entry| entry.parent == ROOT && taprio::is_kept_by_timers(&entry.kind, &entry.options)) {
+    match qdiscs.find(|entry| entry.parent == ROOT && taprio::uses_kernel_timers(&entry.kind, &entry.options)) {
         Some(root) => netlink.order(NEW_QDISC, 0, &root.message(index)),
         None => Ok(()),
     }
@@ -354,20 +354,21 @@ pub(crate) fn has_kind(kind: &str) -> io::Result<bool> {
 }
 
 /// Returns the discipline outside the tree: `none`, `clsact` or `ingress`.
-pub(crate) fn read_beside(interface: &str) -> io::Result<String> {
+pub(crate) fn read_clsact(interface: &str) -> io::Result<String> {
     let index = interface_index(interface)?;
     let qdiscs = Netlink::route()?.dump(GET_QDISC, &message(index, 0, 0, 0))?;
     let kind = |message: &Vec<u8>| {
-        let is_beside = number(message.get(4..)?)? == index.cast_unsigned() && number(message.get(12..)?)? == CLSACT;
-        is_beside.then(|| find(message.get(20..)?, KIND).map(text)).flatten()
+        let is_on_interface =
+            number(message.get(4..)?)? == index.cast_unsigned() && number(message.get(12..)?)? == CLSACT;
+        is_on_interface.then(|| find(message.get(20..)?, KIND).map(text)).flatten()
     };
     Ok(qdiscs.iter().find_map(kind).unwrap_or_else(|| "none".to_owned()))
 }
 
 /// Adds or removes `clsact`. Fails as long as there are filters.
-pub(crate) fn write_beside(interface: &str, kind: &str) -> io::Result<()> {
+pub(crate) fn write_clsact(interface: &str, kind: &str) -> io::Result<()> {
     let index = interface_index(interface)?;
-    let now = read_beside(interface)?;
+    let now = read_clsact(interface)?;
     let mut netlink = Netlink::route()?;
     match (now.as_str(), kind) {
         ("none", "clsact") => {
@@ -462,11 +463,11 @@ mod tests {
              class htb 9:3 parent 9:5 octets 00; qdisc pfifo 2: parent 9:3 limit 1";
         let mut entries = parse(tree).expect("a tree");
         entries.reverse();
-        let ordered = from_the_root(entries);
+        let ordered = parents_first(entries);
         assert_eq!(ordered.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "), tree);
         let leaves = "qdisc mq 1: root; qdisc pfifo_fast 0: parent 1:2; qdisc pfifo 10: parent 1:1 limit 7";
         let mut entries = parse(leaves).expect("a tree");
         entries.reverse();
-        assert_eq!(from_the_root(entries).len(), 3, "classes of mq are not listed");
+        assert_eq!(parents_first(entries).len(), 3, "classes of mq are not listed");
     }
 }

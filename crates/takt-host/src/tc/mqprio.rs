@@ -65,9 +65,9 @@ pub(crate) fn words(octets: &[u8]) -> Option<String> {
     Some(words)
 }
 
-pub(crate) fn of_words(words: &[&str]) -> Option<Vec<u8>> {
+pub(crate) fn from_text(words: &[&str]) -> Option<Vec<u8>> {
     let mut words = Words(words);
-    let mut classes = Classes::of_words(&mut words)?;
+    let mut classes = Classes::from_text(&mut words)?;
     classes.hardware = words.number("hw")?;
     let [mode, shaper] = ["mode", "shaper"].map(|name| words.optional(name));
     let is_known = mode.is_none_or(|mode| MODES.contains(&mode)) && shaper.is_none_or(|one| SHAPERS.contains(&one));

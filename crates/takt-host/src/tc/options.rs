@@ -62,11 +62,11 @@ pub(crate) fn words(kind: &str, is_class: bool, octets_there: &[u8]) -> String {
     }
     let known = match (kind, is_class) {
         ("pfifo" | "bfifo" | "pfifo_head_drop", false) => number(octets_there).map(|limit| format!("limit {limit}")),
-        ("htb", false) => htb_words(octets_there),
+        ("htb", false) => htb_text(octets_there),
         ("mqprio", false) => mqprio::words(octets_there),
         ("taprio", false) => taprio::words(octets_there),
         ("etf", false) => etf::words(octets_there),
-        ("htb", true) => class_words(octets_there),
+        ("htb", true) => class_text(octets_there),
         _ => None,
     };
     let is_whole = |words: &String| {
@@ -103,9 +103,9 @@ pub(crate) fn octets(kind: &str, is_class: bool, words: &[&str]) -> Option<Vec<u
             Some(octets)
         }
         ("htb", true, words) => class_octets(words),
-        ("mqprio", false, words) => mqprio::of_words(words),
-        ("taprio", false, words) => taprio::of_words(words),
-        ("etf", false, words) => etf::of_words(words),
+        ("mqprio", false, words) => mqprio::from_text(words),
+        ("taprio", false, words) => taprio::from_text(words),
+        ("etf", false, words) => etf::from_text(words),
         _ => None,
     }
 }
@@ -114,7 +114,7 @@ fn decimal(text: &str) -> Option<u32> {
     text.parse().ok() // tidy-allow(dropped-cause): the caller names the text
 }
 
-fn htb_words(octets: &[u8]) -> Option<String> {
+fn htb_text(octets: &[u8]) -> Option<String> {
     let init = find(octets, HTB_INIT)?;
     let [r2q, default] = [number(init.get(4..)?)?, number(init.get(8..)?)?];
     let queue = find(octets, HTB_DIRECT_QLEN).and_then(number).map(|len| format!(" direct_qlen {len}"));
@@ -124,7 +124,7 @@ fn htb_words(octets: &[u8]) -> Option<String> {
 /// Names of the numbers of a class, in the order of the text.
 const CLASS: [&str; 7] = ["rate", "ceil", "burst_ticks", "cburst_ticks", "quantum", "prio", "overhead"];
 
-fn class_words(octets: &[u8]) -> Option<String> {
+fn class_text(octets: &[u8]) -> Option<String> {
     let parameters = find(octets, HTB_PARAMETERS)?;
     let at = |at: usize| number(parameters.get(at..)?);
     let overhead = u32::from(u16::from_ne_bytes(*parameters.get(2..)?.first_chunk()?));

@@ -17,7 +17,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::str::FromStr;
 
-use super::{DELETE_FILTER, EGRESS, GET_FILTER, Handle, KIND, NEW_FILTER, OPTIONS, message, parse_handle, read_beside};
+use super::{DELETE_FILTER, EGRESS, GET_FILTER, Handle, KIND, NEW_FILTER, OPTIONS, message, parse_handle, read_clsact};
 use takt_netlink::{NEW, Netlink, find, interface_index, number, put, put_text, text};
 
 /// Target of marked frames.
@@ -116,7 +116,7 @@ const DIRECT_ACTION: u32 = 1;
 
 /// Returns the steering of an interface, or `none`.
 pub(crate) fn read(interface: &str) -> io::Result<String> {
-    if read_beside(interface)? != "clsact" {
+    if read_clsact(interface)? != "clsact" {
         return Ok("none".to_owned());
     }
     let index = interface_index(interface)?;
@@ -233,7 +233,7 @@ const VLAN_PRESENT: i16 = 20;
 const VLAN_TCI: i16 = 24;
 const PRIORITY: i16 = 32;
 /// Verdict that leaves the decision to other filters.
-const GO_ON: i32 = -1;
+const UNSPEC: i32 = -1;
 
 /// Returns the registers of an instruction: destination and source.
 const fn pair(to: u8, from: u8) -> u8 {
@@ -286,7 +286,7 @@ fn program(steering: &Steering) -> Vec<Instruction> {
         a.put(ADD, 0, 0, 1);
         a.put(STORE, pair(6, 0), QUEUE_MAPPING, 0);
     }
-    a.put(MOVE_NUMBER, 0, 0, GO_ON);
+    a.put(MOVE_NUMBER, 0, 0, UNSPEC);
     a.put(EXIT, 0, 0, 0);
     a.place(Label::Marked);
     let (value, field) = match steering.way {
@@ -296,7 +296,7 @@ fn program(steering: &Steering) -> Vec<Instruction> {
     };
     a.put(MOVE_NUMBER, 0, 0, value);
     a.put(STORE, pair(6, 0), field, 0);
-    a.put(MOVE_NUMBER, 0, 0, GO_ON);
+    a.put(MOVE_NUMBER, 0, 0, UNSPEC);
     a.put(EXIT, 0, 0, 0);
     a.assemble()
 }

@@ -108,7 +108,7 @@ impl Schedule {
         format!("base_time {} cycle {}{extension} entries {}", self.base_time, self.cycle, entries.join(","))
     }
 
-    fn of_words(words: &mut Words<'_>) -> Option<Self> {
+    fn from_text(words: &mut Words<'_>) -> Option<Self> {
         let entry = |text: &str| {
             let [command, gates, interval] = *text.split(':').collect::<Vec<_>>() else { return None };
             let command = COMMANDS.iter().position(|known| command.chars().eq([*known]))?;
@@ -172,16 +172,16 @@ pub(crate) fn words(octets: &[u8]) -> Option<String> {
     Some(format!("{}{clock} flags {}{delay} {}", all.classes.words(), all.flags, all.schedule.words()))
 }
 
-pub(crate) fn of_words(words: &[&str]) -> Option<Vec<u8>> {
+pub(crate) fn from_text(words: &[&str]) -> Option<Vec<u8>> {
     let mut words = Words(words);
-    let classes = Classes::of_words(&mut words)?;
+    let classes = Classes::from_text(&mut words)?;
     let clock = match words.optional("clock") {
         Some(name) => Some(CLOCKS.iter().find(|(_, known)| *known == name)?.0),
         None => None,
     };
     let flags = words.number("flags")?;
     let txtime_delay = words.optional("txtime_delay").map_or(Some(0), |text| text.parse().ok())?; // tidy-allow(dropped-cause): the caller names the text
-    let schedule = Schedule::of_words(&mut words)?;
+    let schedule = Schedule::from_text(&mut words)?;
     words.is_over().then(|| Taprio { classes, clock, flags, txtime_delay, schedule }.octets())
 }
 
@@ -192,6 +192,6 @@ pub(crate) fn classes(octets: &[u8]) -> Option<Classes> {
 
 /// Reports whether a discipline is a gate schedule that uses the kernel's timers, instead of
 /// offload or launch times.
-pub(crate) fn is_kept_by_timers(kind: &str, octets: &[u8]) -> bool {
+pub(crate) fn uses_kernel_timers(kind: &str, octets: &[u8]) -> bool {
     kind == "taprio" && Taprio::parse(octets).is_some_and(|all| all.flags == 0)
 }

@@ -26,8 +26,8 @@ fn the_actor() {
     match std::env::var(WHAT).as_deref() {
         Ok("priority") => marked_by_priority(),
         Ok("closed") => behind_a_closed_gate(),
-        Ok("times") => with_times_to_leave(),
-        Ok("assist") => with_times_by_the_table(),
+        Ok("times") => with_launch_times(),
+        Ok("assist") => with_scheduled_launch_times(),
         Ok(plan) => planned(plan),
         Err(_) => {}
     }
@@ -140,7 +140,7 @@ fn socket_priority_selects_the_reserved_queue() {
 }
 
 /// Waits until tc reports the gate schedule as started. All gates are open before that.
-fn wait_for_the_table() {
+fn wait_for_schedule() {
     until("the time table begins", || {
         let shown = Command::new("tc").args(["qdisc", "show", "dev", "takt0"]).output().expect("tc can be run");
         // A pending schedule is listed in addition to the active one.
@@ -157,14 +157,14 @@ fn behind_a_closed_gate() {
     };
     let other_end = Packets::at(c"takt1", libc::ETH_P_IP as u16);
     with(&plan(&marks(&["others:90ms", "none:10ms"])), || {
-        wait_for_the_table();
+        wait_for_schedule();
         send(46);
         send(0);
         (0..COUNT).for_each(|_| assert_eq!(other_end.receive()[15] >> 2, 0, "only these leave"));
         assert_eq!(counted("13:"), [0, 0, COUNT as u64], "they wait");
     });
     with(&plan(&marks(&["others:50ms", "marked:50ms"])), || {
-        wait_for_the_table();
+        wait_for_schedule();
         send(46);
         (0..COUNT).for_each(|_| assert_eq!(other_end.receive()[15] >> 2, 46));
         assert_eq!(counted("13:"), [COUNT as u64, 0, 0]);
@@ -221,9 +221,9 @@ fn send_at(socket: &UdpSocket, payload: &[u8], time: u64) {
 }
 
 /// Frames leave in the order of their launch times. Frames without one do not leave.
-fn with_times_to_leave() {
+fn with_launch_times() {
     // The lead time is so long that no processor is late, which would drop frames.
-    let launch_time = Some(LaunchTime { delta_ns: 900_000_000, is_by_time_table: false });
+    let launch_time = Some(LaunchTime { delta_ns: 900_000_000, is_assigned_by_schedule: false });
     let marks = wish(Wish { queue: Some(3), dscp: vec![46], launch_time, ..Wish::default() });
     let other_end = Packets::at(c"takt1", libc::ETH_P_IP as u16);
     with(&plan(&marks), || {
@@ -249,8 +249,8 @@ fn frames_leave_in_the_order_of_their_launch_times() {
 }
 
 /// Frames without a launch time receive one from the gate schedule, and leave.
-fn with_times_by_the_table() {
-    let launch_time = Some(LaunchTime { delta_ns: 900_000_000, is_by_time_table: true });
+fn with_scheduled_launch_times() {
+    let launch_time = Some(LaunchTime { delta_ns: 900_000_000, is_assigned_by_schedule: true });
     let gates = ["marked:5ms", "others:5ms"].map(|gate| gate.parse().expect("a gate")).to_vec();
     let marks = wish(Wish { queue: Some(3), dscp: vec![46], launch_time, gates, ..Wish::default() });
     let other_end = Packets::at(c"takt1", libc::ETH_P_IP as u16);
@@ -277,7 +277,7 @@ fn planned(what: &str) {
     };
     let last = plan_of(Wish { queue: Some(3), ..Wish::default() });
     let gates = vec!["marked:300us".parse().expect("a gate"), "others:700us".parse().expect("a gate")];
-    let launch_time = Some(LaunchTime { delta_ns: 300_000, is_by_time_table: false });
+    let launch_time = Some(LaunchTime { delta_ns: 300_000, is_assigned_by_schedule: false });
     let timed = plan_of(Wish { queue: Some(3), gates, launch_time, ..Wish::default() });
     if !has_kinds {
         assert!(tree(&last).starts_with("qdisc mq 1: root; qdisc pfifo 10:"), "{last:?}");

@@ -182,7 +182,7 @@ type Changes = &'static [(&'static str, &'static str)];
 
 /// Returns possible former configurations and the plans, as far as this kernel supports their
 /// disciplines.
-fn formers_and_plans(namespace: &Namespace) -> (Vec<&'static str>, Vec<Changes>) {
+fn former_values_and_plans(namespace: &Namespace) -> (Vec<&'static str>, Vec<Changes>) {
     let (mut formers, mut plans) = (vec!["true", FORMER], vec![&QUEUES[..], &PRIORITIES]);
     if namespace.has_kind("mqprio").is_ok() {
         formers.push(FORMER_CLASSES);
@@ -215,7 +215,7 @@ const FORMER: &str = "\
 fn kill_at_any_step_of_apply_or_revert_can_be_reverted() {
     let Some(namespace) = Namespace::new("steps") else { return };
     let files = Files::new("steps");
-    let (formers, plans) = formers_and_plans(&namespace);
+    let (formers, plans) = former_values_and_plans(&namespace);
     for former in formers {
         namespace.sh(NEVER_SET);
         namespace.sh(&format!("set -e; {former}"));
@@ -245,7 +245,7 @@ fn kill_at_any_step_of_apply_or_revert_can_be_reverted() {
 fn two_successive_plans_are_reverted_to_the_beginning() {
     let Some(namespace) = Namespace::new("twice") else { return };
     let files = Files::new("twice");
-    let (formers, all) = formers_and_plans(&namespace);
+    let (formers, all) = former_values_and_plans(&namespace);
     for former in formers {
         namespace.sh(NEVER_SET);
         namespace.sh(&format!("set -e; {former}"));

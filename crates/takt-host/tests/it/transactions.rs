@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use takt_host::apply::NotApplied;
+use takt_host::apply::ApplyError;
 use takt_host::{Change, Facts, Journal, Plan, Wish, apply, revert, verify};
 
 use takt_testkit::waiting::{lines, receive};
@@ -59,7 +59,7 @@ fn failed_change_reverts_the_previous_ones() {
     let (before, mut plan) = (tree.dump(), plan(&tree));
     plan.changes.push(change("/proc/sys/net/ipv4/nothing", "1"));
     let why = apply(&tree.machine(), &plan, &mut tree.journal()).expect_err("the file does not exist");
-    let NotApplied::Change(failure, left) = &why else { panic!("{why}") };
+    let ApplyError::Change(failure, left) = &why else { panic!("{why}") };
     assert_eq!((failure.why.kind(), left.len()), (ErrorKind::NotFound, 0), "{why}");
     assert!(why.to_string().starts_with("/proc/sys/net/ipv4/nothing is not \"1\": "), "{why}");
     assert_eq!(tree.dump(), before);
@@ -113,7 +113,7 @@ fn directories_are_created_and_removed() {
 
 /// A removed interface has no settings to restore.
 #[test]
-fn knobs_that_no_longer_exist_are_skipped() {
+fn settings_that_no_longer_exist_are_skipped() {
     let tree = Tree::new("gone");
     apply(&tree.machine(), &plan(&tree), &mut tree.journal()).expect("it can be applied");
     tree.remove("sys/class/net/takt0/queues/rx-0/rps_cpus");
@@ -127,7 +127,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The test is also the program that is killed. It applies and reverts in a loop, and prints a line
 /// before each.
 #[test]
-fn a_kill_at_any_moment_can_be_taken_back() {
+fn apply_killed_at_any_moment_can_be_reverted() {
     if let Some(root) = std::env::var_os("TAKT_TEST_HOST_ROOT") {
         let machine = takt_host::Machine::below(&root);
         let path = std::path::Path::new(&root).join("run/host.journal");
@@ -212,7 +212,7 @@ fn failed_revert_keeps_values_changed_before_the_next_attempt() {
 }
 
 #[test]
-fn reverted_apply_leaves_no_notes() {
+fn reverted_apply_leaves_no_journal_entries() {
     let tree = Tree::new("notes");
     let plan = plan_of(&[("/proc/sys/vm/stat_interval", "120"), ("/proc/sys/net/ipv4/nothing", "1")]);
     apply(&tree.machine(), &plan, &mut tree.journal()).expect_err("the file does not exist");
@@ -242,7 +242,7 @@ fn links_that_leave_their_root_are_not_followed() {
     symlink("../devices/pci", tree.root().join("sys/kernel/inside")).expect("writable");
     for (knob, to) in [("/sys/outside/secret", "new"), ("/sys/kernel/file", "new"), ("/sys/outside/group/", "there")] {
         let why = apply(&tree.machine(), &plan_of(&[(knob, to)]), &mut tree.journal()).expect_err(knob);
-        let NotApplied::Change(failure, left) = &why else { panic!("{why}") };
+        let ApplyError::Change(failure, left) = &why else { panic!("{why}") };
         assert_eq!((failure.why.kind(), left.len()), (ErrorKind::PermissionDenied, 0), "{why}");
         assert!(failure.why.to_string().contains("outside /proc/sys, /proc/irq, /sys"), "{why}");
     }
@@ -259,7 +259,7 @@ fn link_to_a_setting_that_runs_code_is_not_followed() {
     std::os::unix::fs::symlink("core_pattern", tree.root().join("proc/sys/kernel/harmless")).expect("writable");
     let plan = plan_of(&[("/proc/sys/kernel/harmless", "|/tmp/program")]);
     let why = apply(&tree.machine(), &plan, &mut tree.journal()).expect_err("forbidden file");
-    let NotApplied::Change(failure, left) = &why else { panic!("{why}") };
+    let ApplyError::Change(failure, left) = &why else { panic!("{why}") };
     assert_eq!((failure.why.kind(), left.len()), (ErrorKind::PermissionDenied, 0), "{why}");
     let text = failure.why.to_string();
     assert!(text.contains("a plan may not set /proc/sys/kernel/core_pattern"), "{text}");
@@ -302,7 +302,7 @@ fn fill_journal() {
             Err(why) => break why,
         }
     };
-    let NotApplied::Journal(_, left) = &why else { panic!("{why}") };
+    let ApplyError::Journal(_, left) = &why else { panic!("{why}") };
     assert_eq!(left.len(), 0, "{why}");
     assert_eq!(tree.read(&knob(noted)[1..]), "0");
     // The same journal continues after space is available. No line follows an incomplete one.
@@ -324,7 +324,7 @@ fn failures_to_revert_are_reported_if_the_journal_cannot_be_written() {
         wanted: "1".to_owned(),
         why: ErrorKind::PermissionDenied.into(),
     };
-    let said = NotApplied::Journal(why, vec![left]).to_string();
+    let said = ApplyError::Journal(why, vec![left]).to_string();
     let lines: Vec<&str> = said.lines().collect();
     assert!(lines[0].starts_with("the journal cannot be written: no storage space"), "{said}");
     assert_eq!(lines[1], "not reverted: /proc/sys/vm/stat_interval is not \"1\": permission denied");

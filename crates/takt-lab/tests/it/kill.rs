@@ -92,7 +92,7 @@ fn down_leaves_nothing_after_up_was_killed_at_any_moment() {
         victim.kill().expect("it is a child of this process");
         victim.wait().expect("it was killed");
         let state = match Status::of(&lab) {
-            Err(Error::NotThere(_)) => 0,
+            Err(Error::LabNotFound(_)) => 0,
             Ok(status) => 1 + usize::from(status.is_complete),
             Err(error) => panic!("{error}"),
         };
@@ -101,7 +101,7 @@ fn down_leaves_nothing_after_up_was_killed_at_any_moment() {
             Ok(()) => {}
             // The process was killed before it had a record, or a lab of another test has removed
             // its lab already. The next lab removes leftovers.
-            Err(Error::NotThere(_)) => Lab::sweep().expect("as root"),
+            Err(Error::LabNotFound(_)) => Lab::sweep().expect("as root"),
             Err(error) => panic!("killed after {moment:?}: {error}"),
         }
         assert_eq!(remains(&lab), Vec::<String>::new(), "killed after {moment:?}");

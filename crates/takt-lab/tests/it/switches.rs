@@ -159,6 +159,6 @@ fn drop_removes_a_lab_and_second_lab_of_its_name_is_refused() {
     assert_eq!(switches.processes.len(), 2, "{status:?}");
     assert!(matches!(lab.namespace("nobody"), Err(Error::NoHost { .. })));
     drop(lab);
-    assert!(matches!(Status::of(&name("drop")), Err(Error::NotThere(_))));
-    assert!(matches!(Lab::down(&name("drop")), Err(Error::NotThere(_))));
+    assert!(matches!(Status::of(&name("drop")), Err(Error::LabNotFound(_))));
+    assert!(matches!(Lab::down(&name("drop")), Err(Error::LabNotFound(_))));
 }

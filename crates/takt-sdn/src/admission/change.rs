@@ -133,8 +133,8 @@ impl SharedFlow {
         }
         for entry in entries.iter() {
             let own = placed.iter_mut().find(|own| own.is_at(entry));
-            if let Some(own) = own.filter(|own| !own.does_as(entry)) {
-                own.do_as(entry);
+            if let Some(own) = own.filter(|own| !own.has_same_output(entry)) {
+                own.adopt_output(entry);
                 return true;
             }
         }
@@ -238,7 +238,7 @@ impl Admission {
     }
 
     /// Continues the class changes and reports whether one was made and has drained.
-    pub(super) fn follow_class_changes(&mut self, now: Instant, presence: &impl Fn(&Entry) -> Presence) -> bool {
+    pub(super) fn advance_class_changes(&mut self, now: Instant, presence: &impl Fn(&Entry) -> Presence) -> bool {
         let mut is_made = false;
         while let Some(Waiting { selector, port, drain_ns, .. }) = self.class_changes.queue.front().copied() {
             if self.is_served(&selector) {
@@ -290,14 +290,14 @@ impl Admission {
         if !std::mem::replace(&mut self.class_changes.is_begun, true) {
             flow.held.insert(port, reach);
             self.renew(selector);
-            self.is_changed |= self.follow_flow(selector, now, presence);
+            self.is_changed |= self.advance_flow_entries(selector, now, presence);
         }
         self.flows.get(&selector).is_none_or(|flow| has_class(flow, port, presence))
     }
 
     /// Advances a flow as far as the switches have confirmed its entries. Reports whether the
     /// wanted entries changed.
-    pub(super) fn follow_flow(
+    pub(super) fn advance_flow_entries(
         &mut self,
         selector: Selector,
         now: Instant,
@@ -322,7 +322,7 @@ impl Admission {
     }
 
     /// Reduces the placed state of a rerouted flow to the hosts that are not withheld.
-    pub(super) fn keep_standing(&mut self, selector: Selector) {
+    pub(super) fn keep_present_state(&mut self, selector: Selector) {
         let Some(flow) = self.flows.get(&selector) else { return };
         if let Some((policer, mut hosts)) = flow.standing() {
             hosts.retain(|host| !flow.withheld.contains(host));
@@ -332,13 +332,13 @@ impl Admission {
 
     /// Makes flows leave broken paths. Reports whether all have left and their last frames have
     /// drained: until then no flow takes another path or class.
-    pub(super) fn leave_ways(
+    pub(super) fn leave_paths(
         &mut self,
         now: Instant,
         presence: &impl Fn(&Entry) -> Presence,
         is_connected: &impl Fn(u64) -> bool,
     ) -> bool {
-        let (mut is_left, mut withheld) = (true, Vec::new());
+        let (mut is_closed_by_peer, mut withheld) = (true, Vec::new());
         let moving = self.flows.moving().filter(|(_, flow)| flow.must_leave);
         let moving: Vec<Selector> = moving.map(|(selector, _)| *selector).collect();
         for selector in moving {
@@ -348,15 +348,15 @@ impl Admission {
             while flow.is_confirmed(presence, is_connected) && flow.step(true) {
                 self.is_changed = true;
             }
-            is_left &= flow.is_leaving() || flow.is_confirmed(presence, is_connected);
+            is_closed_by_peer &= flow.is_leaving() || flow.is_confirmed(presence, is_connected);
             withheld.push(selector);
         }
-        is_left &= !self.has_uncounted(presence, is_connected);
-        if !is_left {
-            self.broken_ways.drain = None;
+        is_closed_by_peer &= !self.has_uncounted(presence, is_connected);
+        if !is_closed_by_peer {
+            self.broken_paths.drain = None;
             return false;
         }
-        if !self.have_broken_ways_drained(now) {
+        if !self.have_broken_paths_drained(now) {
             return false;
         }
         for selector in withheld {

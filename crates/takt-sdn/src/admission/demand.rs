@@ -19,7 +19,7 @@ const QUESTIONS: u64 = 5;
 
 /// Length in octets of the frame of a probe: RTPS header, INFO_DST and HEARTBEAT (RTPS 2.5 §9.4) by
 /// IPv6. The frame of a sample is longer than the sample by more than this.
-const QUESTION_LEN: u64 = 130;
+const PROBE_LEN: u64 = 130;
 
 /// The longest RTPS message that fits every Ethernet, and the longest that fits an MTU of 1,500
 /// octets by IPv4. Before a writer of Takt sends messages of a length in this range to best-effort
@@ -33,27 +33,27 @@ const FRAGMENT_HEADER_LEN: u64 = 36;
 
 /// Length in octets of a pair of path probes: a short one, and one that fills a frame, with its
 /// FCS.
-const PATH_QUESTIONS_LEN: u64 = QUESTION_LEN + 1518;
+const PATH_PROBES_LEN: u64 = PROBE_LEN + 1518;
 
 /// Minimum time between two such pairs.
-const PATH_QUESTIONS_NS: u64 = 50_000_000;
+const PATH_PROBES_NS: u64 = 50_000_000;
 
 /// Returns the number of samples, at least one, that together are as long as the probes before a
 /// change of route.
-fn questions_at_once(sample_len: u64) -> u64 {
-    (QUESTIONS * QUESTION_LEN).div_ceil(sample_len.saturating_add(QUESTION_LEN))
+fn probe_burst_samples(sample_len: u64) -> u64 {
+    (QUESTIONS * PROBE_LEN).div_ceil(sample_len.saturating_add(PROBE_LEN))
 }
 
 /// Returns the number of samples that together are as long as the path probes; zero if no message
 /// with at most `at_once` samples is long.
-fn path_questions(sample_len: u64, at_once: u64, fragment_len: u64) -> u64 {
+fn path_probes(sample_len: u64, at_once: u64, fragment_len: u64) -> u64 {
     let part = sample_len.min(fragment_len).saturating_add(FRAGMENT_HEADER_LEN);
     let parts = ((LONG_MESSAGES.end() - MESSAGE_LEN) / part.max(1)).clamp(1, at_once.max(1));
     if MESSAGE_LEN.saturating_add(parts.saturating_mul(part)) < *LONG_MESSAGES.start() {
         return 0;
     }
     let fragments = sample_len.div_ceil(fragment_len.max(1)).max(1);
-    PATH_QUESTIONS_LEN.div_ceil(sample_len.saturating_add(fragments.saturating_mul(QUESTION_LEN)))
+    PATH_PROBES_LEN.div_ceil(sample_len.saturating_add(fragments.saturating_mul(PROBE_LEN)))
 }
 
 /// Demand of one flow.
@@ -130,14 +130,14 @@ impl Demand {
         let heartbeat_ns = file.heartbeat_period_ns;
         let importance = contract.importance.value;
         let at_once = declared_ns.div_ceil(separation_ns.max(1)).saturating_add(1);
-        let asks = application.asks_about_paths;
-        let of_path = if asks { path_questions(sample_len, at_once, file.fragment_len) } else { 0 };
+        let asks = application.probes_paths;
+        let of_path = if asks { path_probes(sample_len, at_once, file.fragment_len) } else { 0 };
         // Load of the samples together with `others` further streams of the writer. Each stream is
         // as frequent as HEARTBEATs or path probes; its messages are no longer than a sample.
         let samples = |others: u64, of_path: u64| Load {
             separation_ns: (0..others)
                 .map(|_| heartbeat_ns)
-                .chain((0..of_path).map(|_| PATH_QUESTIONS_NS))
+                .chain((0..of_path).map(|_| PATH_PROBES_NS))
                 .fold(separation_ns, together),
             burst: others.saturating_add(of_path).saturating_add(1),
             jitter_ns: jitter_ns.saturating_add(lateness_ns(snapshot, writer.host)),
@@ -145,7 +145,7 @@ impl Demand {
             limit_ns,
             importance,
         };
-        let questions = questions_at_once(sample_len);
+        let questions = probe_burst_samples(sample_len);
         // Probes to best-effort readers have the destination address of the samples.
         let (others, of_path_by_unicast) = match answer_port {
             Some(_) => (1, 0),

@@ -56,7 +56,7 @@ impl Drain {
 
 /// State of flows that leave broken paths.
 #[derive(Debug, Default)]
-pub(super) struct BrokenWays {
+pub(super) struct BrokenPaths {
     /// Longest drain time of these flows, by the proof before they left. `None` if no flow leaves.
     pub(super) drain_ns: Option<u64>,
     pub(super) drain: Option<Drain>,
@@ -81,14 +81,14 @@ impl Admission {
     pub(super) fn next_deadline(&self, now: Instant) -> Option<Instant> {
         // A flow at rest waits for nothing.
         let flows = self.flows.moving().flat_map(|(_, flow)| [flow.drain, flow.metered]);
-        let others = [self.broken_ways.drain, self.class_changes.drain(), self.past.drain];
+        let others = [self.broken_paths.drain, self.class_changes.drain(), self.past.drain];
         let waits = flows.chain(others).flatten().map(|drain| drain.until());
         waits.filter(|until| *until > now).min()
     }
 
     /// Makes the served flows among these requests leave their broken paths: all flows wait until
     /// they have left, and budgets are held.
-    pub(super) fn leave_broken(&mut self, requests: impl IntoIterator<Item = RequestId>) {
+    pub(super) fn leave_broken_paths(&mut self, requests: impl IntoIterator<Item = RequestId>) {
         for request in requests {
             let owner = self.owners.get(&request);
             let is_served = owner.and_then(|owner| self.flows.get(owner)).is_some_and(|flow| flow.is_served);
@@ -96,21 +96,21 @@ impl Admission {
                 continue;
             }
             let drain_ns = self.scheduler.drain_ns(request).unwrap_or_default();
-            self.broken_ways.drain_ns = self.broken_ways.drain_ns.max(Some(drain_ns));
+            self.broken_paths.drain_ns = self.broken_paths.drain_ns.max(Some(drain_ns));
             self.hold_budgets();
         }
         // A class change that is under way has a proof of its own.
-        if let (Some(drain_ns), Some(change_ns)) = (&mut self.broken_ways.drain_ns, self.class_changes.drain_ns()) {
+        if let (Some(drain_ns), Some(change_ns)) = (&mut self.broken_paths.drain_ns, self.class_changes.drain_ns()) {
             *drain_ns = change_ns.max(*drain_ns);
         }
     }
 
     /// Reports whether the last frames on broken paths have drained, since all flows left these
     /// paths.
-    pub(super) fn have_broken_ways_drained(&mut self, now: Instant) -> bool {
-        let Some(drain_ns) = self.broken_ways.drain_ns else { return true };
-        if Drain::is_over(&mut self.broken_ways.drain, now, drain_ns) {
-            self.broken_ways = BrokenWays::default();
+    pub(super) fn have_broken_paths_drained(&mut self, now: Instant) -> bool {
+        let Some(drain_ns) = self.broken_paths.drain_ns else { return true };
+        if Drain::is_over(&mut self.broken_paths.drain, now, drain_ns) {
+            self.broken_paths = BrokenPaths::default();
             return true;
         }
         false
@@ -132,7 +132,7 @@ impl Admission {
 
     /// Removes flows without a pair when no switch has entries of them and their last frames have
     /// drained.
-    pub(super) fn free_gone(&mut self, now: Instant, presence: &impl Fn(&Entry) -> Presence) {
+    pub(super) fn remove_deleted_flows(&mut self, now: Instant, presence: &impl Fn(&Entry) -> Presence) {
         let gone = self.flows.moving().filter(|(_, flow)| flow.is_leaving() && flow.has_left(presence));
         let gone: Vec<Selector> = gone.map(|(selector, _)| *selector).collect();
         for selector in gone {
@@ -174,7 +174,7 @@ impl Admission {
 
     /// Reports whether frames of a flow that were passed before its last change have drained.
     pub(super) fn has_drained(&mut self, now: Instant, selector: Selector) -> bool {
-        let is_changing = self.class_changes.is_pending() || self.broken_ways.drain_ns.is_some();
+        let is_changing = self.class_changes.is_pending() || self.broken_paths.drain_ns.is_some();
         let Some(flow) = self.flows.get_mut(&selector) else { return true };
         if !flow.is_served {
             return true;
@@ -195,8 +195,8 @@ impl Admission {
 
     /// Lets budgets fall again when the last removed or rerouted flow has drained, together with
     /// the frames that it delayed.
-    pub(super) fn forget_past(&mut self, now: Instant) {
-        let is_changing = self.class_changes.is_pending() || self.broken_ways.drain_ns.is_some();
+    pub(super) fn release_budgets(&mut self, now: Instant) {
+        let is_changing = self.class_changes.is_pending() || self.broken_paths.drain_ns.is_some();
         if !self.scheduler.holds_budgets() || is_changing || self.past.is_endless {
             return;
         }

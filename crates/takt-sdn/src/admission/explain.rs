@@ -13,7 +13,7 @@ use super::{Admission, Application, Protection};
 use crate::discovery::Pair;
 use crate::model::{Egress, NetworkFile, Snapshot};
 use crate::rules::Selector;
-use crate::schedule::{PairStages, Reason, Refused, Remedies, RequestId, Route, Scheduler, SecondWay};
+use crate::schedule::{BackupPath, PairStages, Reason, Refused, Remedies, RequestId, Route, Scheduler};
 
 /// Why a pair does not match.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +73,7 @@ pub struct Progress {
     /// Protection of the pair against the failure of a link.
     pub protection: Protection,
     /// Backup paths of its samples and of its ACKNACKs.
-    pub second_ways: Vec<SecondWay>,
+    pub backup_paths: Vec<BackupPath>,
 }
 
 impl Progress {
@@ -99,9 +99,9 @@ impl Admission {
         });
         let (bound_ns, stages) = (admitted.bound_ns, admitted.stages.clone());
         let is_in_force = flows().all(|flow| flow.is_in_force);
-        let second_ways = flows().flat_map(|flow| self.scheduler.second_ways(&snapshot, flow.request)).collect();
+        let backup_paths = flows().flat_map(|flow| self.scheduler.backup_paths(&snapshot, flow.request)).collect();
         let protection = self.protection(pair);
-        Some(Progress { is_in_force, routes: routes.collect(), bound_ns, stages, protection, second_ways })
+        Some(Progress { is_in_force, routes: routes.collect(), bound_ns, stages, protection, backup_paths })
     }
 
     /// Returns the reason why a pair is refused or waits.

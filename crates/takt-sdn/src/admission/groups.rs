@@ -51,7 +51,7 @@ impl Admission {
     /// that the writer may then use, have their entries. A pair that is refused because of a flow
     /// that it shares stays refused.
     pub fn accompany(&mut self, pair: Pair, siblings: &[Sibling]) {
-        if self.strangers.is_barred(pair) {
+        if self.strangers.is_blocked(pair) {
             return;
         }
         self.refused.remove(&pair);
@@ -62,7 +62,7 @@ impl Admission {
     }
 
     /// Admits a pair within a host. It matches in any case, because its discovery passes no switch.
-    pub fn accompany_local(&mut self, pair: Pair, siblings: &[Sibling]) {
+    pub fn admit_local_companion(&mut self, pair: Pair, siblings: &[Sibling]) {
         self.cover(pair, siblings);
         self.await_groups(pair, siblings);
     }
@@ -205,7 +205,7 @@ impl Admission {
     /// Omits branches to other members at switches that refuse the entry for them or are
     /// disconnected: admitted pairs do not need it. A switch without such an entry would forward by
     /// its multicast table, which ignores the branch, and members could get two copies.
-    pub(super) fn leave_branches_out(
+    pub(super) fn omit_branches(
         &mut self,
         selector: Selector,
         presence: &impl Fn(&Entry) -> Presence,
@@ -217,7 +217,7 @@ impl Admission {
         }
         let Some(flow) = self.flows.get_mut(&selector) else { return };
         let SharedFlow { placed, leaving, refusing, unreachable, .. } = flow;
-        let is_out = |entry: &mut Entry| {
+        let is_being_called = |entry: &mut Entry| {
             entry.is_branch
                 && match presence(entry) {
                     Presence::Refused => refusing.insert(entry.dpid),
@@ -226,7 +226,7 @@ impl Admission {
                 }
         };
         let before = placed.len();
-        leaving.extend(placed.extract_if(.., is_out));
+        leaving.extend(placed.extract_if(.., is_being_called));
         if placed.len() < before {
             self.renew(selector);
         }
@@ -262,7 +262,7 @@ impl Admission {
                 let request = flow.request;
                 // The branches to them no longer count.
                 flow.must_leave |= flow.is_served;
-                self.leave_broken([request]);
+                self.leave_broken_paths([request]);
                 let Some(flow) = self.flows.get_mut(&selector) else { continue };
                 flow.shares.retain(|share| !has_lost(&share.demand));
                 self.regroup(selector);

@@ -44,14 +44,14 @@ use takt_openflow::meter::MeterMod;
 
 use self::change::ClassChanges;
 use self::demand::Demand;
-use self::drain::{BrokenWays, Past};
+use self::drain::{BrokenPaths, Past};
 pub use self::explain::{Admissible, Progress, Refusal, Trial};
 use self::flows::Flows;
 pub use self::groups::Sibling;
 pub use self::protection::Protection;
 use self::protection::Protections;
 use self::shared::{Share, SharedFlow, requests};
-use self::strangers::{Strangers, stranger_reason};
+use self::strangers::{Strangers, uncontracted_reason};
 use crate::contract::Contract;
 use crate::controller::FlowKey;
 use crate::devices::Vlan;
@@ -115,7 +115,7 @@ pub struct Application {
     pub announces_groups: bool,
     /// Whether the writer probes if long datagrams reach best-effort readers, as writers of Takt
     /// do.
-    pub asks_about_paths: bool,
+    pub probes_paths: bool,
     /// Multicast groups by which the writer may send samples to the reader.
     pub groups: Vec<SocketAddr>,
     /// Latency stages of its hosts.
@@ -200,7 +200,7 @@ struct Admitted {
     /// Latency stages of its hosts.
     stages: PairStages,
     is_released: bool,
-    protection_told: Protection,
+    reported_protection: Protection,
 }
 
 /// Entries, meters and groups of one flow, by switch.
@@ -231,7 +231,7 @@ pub struct Admission {
     owners: BTreeMap<RequestId, Selector>,
     class_changes: ClassChanges,
     protections: Protections,
-    broken_ways: BrokenWays,
+    broken_paths: BrokenPaths,
     /// Wait until budgets may fall.
     past: Past,
     /// Earliest end of all waits.
@@ -274,7 +274,7 @@ impl Admission {
             owners: BTreeMap::new(),
             class_changes: ClassChanges::default(),
             protections: Protections::default(),
-            broken_ways: BrokenWays::default(),
+            broken_paths: BrokenPaths::default(),
             past: Past::default(),
             deadline: None,
             next_order: 0,
@@ -314,7 +314,7 @@ impl Admission {
         (self.shall_retry, self.has_table_room) = (true, true);
         let snapshot = self.network.snapshot();
         self.fall_back(&snapshot);
-        self.leave_broken(self.scheduler.affected(&snapshot).collect::<Vec<RequestId>>());
+        self.leave_broken_paths(self.scheduler.affected(&snapshot).collect::<Vec<RequestId>>());
         self.withdraw_unreached(&snapshot);
         let rerouted = self.scheduler.reroute(&snapshot);
         let others = |admitted: &schedule::Admitted| self.owners.get(&admitted.id).copied();
@@ -338,7 +338,7 @@ impl Admission {
             flow.into_iter().for_each(|flow| flow.must_leave |= flow.is_served && !flow.is_leaving());
         }
         // Their meters have no shares of dropped pairs.
-        others.into_iter().for_each(|selector| self.keep_standing(selector));
+        others.into_iter().for_each(|selector| self.keep_present_state(selector));
         self.allow_branches();
         changed.extend(self.flows.keys().filter(|selector| selector.is_group()));
         changed.into_iter().for_each(|selector| self.renew(selector));
@@ -351,7 +351,7 @@ impl Admission {
         let pair = application.pair;
         self.refused.remove(&pair);
         if application.writer.host == application.reader.host && !siblings.is_empty() {
-            return self.accompany_local(pair, siblings);
+            return self.admit_local_companion(pair, siblings);
         }
         if application.writer.host == application.reader.host {
             // The pair uses no part of the network.
@@ -410,7 +410,7 @@ impl Admission {
     pub fn forget(&mut self, pair: Pair) {
         self.refused.remove(&pair);
         self.companions.remove(&pair);
-        self.forget_stranger(pair);
+        self.remove_uncontracted(pair);
         self.leave(pair);
     }
 
@@ -458,24 +458,24 @@ impl Admission {
         version: impl Fn(u64) -> u64,
     ) -> bool {
         self.reach_branches(&is_connected);
-        self.free_gone(now, &presence);
+        self.remove_deleted_flows(now, &presence);
         // A decision may take long: the others follow after switches were served.
         if let Some(selector) = self.next_unprotected() {
-            self.search_second_ways(selector);
+            self.search_backup_paths(selector);
         }
         while self.advance_flows(now, &presence, &is_connected, &version) {}
         // Their waits begin when no class change is under way.
-        self.free_gone(now, &presence);
+        self.remove_deleted_flows(now, &presence);
         self.free_shares(now);
-        self.free_second_ways(now, &presence);
-        self.forget_past(now);
+        self.free_backup_paths(now, &presence);
+        self.release_budgets(now);
         self.deadline = self.next_deadline(now);
         // Nothing else makes a pair ready.
         if self.flows.take_touched() {
             self.release_ready();
         }
         self.free_companions();
-        self.tell_protection();
+        self.report_protection();
         self.flows.settle();
         std::mem::take(&mut self.is_changed)
     }
@@ -507,14 +507,14 @@ impl Admission {
         is_connected: &impl Fn(u64) -> bool,
         version: &impl Fn(u64) -> u64,
     ) -> bool {
-        if !self.leave_ways(now, presence, is_connected) {
+        if !self.leave_paths(now, presence, is_connected) {
             return false;
         }
-        let mut is_further = self.follow_class_changes(now, presence);
+        let mut is_further = self.advance_class_changes(now, presence);
         let open = self.flows.moving().filter(|(_, flow)| !flow.is_in_force && !flow.is_leaving());
         let open: Vec<Selector> = open.map(|(selector, _)| *selector).collect();
         for selector in open {
-            self.leave_branches_out(selector, presence, is_connected);
+            self.omit_branches(selector, presence, is_connected);
             is_further |= self.advance_flow(selector, now, presence, version);
         }
         is_further
@@ -536,7 +536,7 @@ impl Admission {
         }
         let refused = flow.placed.iter().find(|entry| has(entry, Presence::Refused));
         if let Some(dpid) = refused.map(|entry| entry.dpid) {
-            if self.go_without_protection(selector, dpid) {
+            if self.continue_without_protection(selector, dpid) {
                 return true;
             }
             let Some(flow) = self.flows.get(&selector) else { return false };
@@ -558,7 +558,7 @@ impl Admission {
         if !is_free {
             return false;
         }
-        self.is_changed |= self.follow_flow(selector, now, presence);
+        self.is_changed |= self.advance_flow_entries(selector, now, presence);
         let Some(flow) = self.flows.get_mut(&selector) else { return false };
         let is_whole = flow.after_change.is_none() && flow.before.is_none() && flow.held.is_empty() && flow.is_placed();
         if !is_whole || !flow.placed.iter().all(|entry| has(entry, Presence::Same)) {
@@ -588,7 +588,7 @@ impl Admission {
         self.owners.remove(&flow.request);
         self.meters.remove(&flow.meter);
         self.free_meter = self.free_meter.min(flow.meter);
-        self.free_strangers(selector);
+        self.unblock_uncontracted(selector);
         self.is_changed = true;
     }
 
@@ -614,8 +614,8 @@ impl Admission {
 
     /// Returns the meters of flows whose first switch is this one.
     pub fn metered(&self, dpid: u64) -> impl Iterator<Item = (u32, Selector)> {
-        let is_here = move |flow: &SharedFlow| flow.policed.as_ref().is_some_and(|(at, _)| *at == dpid);
-        self.flows.iter().filter(move |(_, flow)| is_here(flow)).map(|(selector, flow)| (flow.meter, *selector))
+        let is_on_this_host = move |flow: &SharedFlow| flow.policed.as_ref().is_some_and(|(at, _)| *at == dpid);
+        self.flows.iter().filter(move |(_, flow)| is_on_this_host(flow)).map(|(selector, flow)| (flow.meter, *selector))
     }
 
     /// Returns a name of a flow for display: its requests, at most the first three.
@@ -699,7 +699,7 @@ impl Admission {
                 bound_ns,
                 stages,
                 is_released: false,
-                protection_told: Protection::Unasked,
+                reported_protection: Protection::Unasked,
             },
         );
         Ok(())
@@ -717,7 +717,7 @@ impl Admission {
         let stranger = self.strangers.topic_at(pair.writer, demands.iter().map(|demand| demand.selector));
         if let Some(topic) = stranger.map(str::to_owned) {
             match self.file.without_contract {
-                WithoutContract::Refuse => return Err(Refusal::new(importance, stranger_reason(&topic))),
+                WithoutContract::Refuse => return Err(Refusal::new(importance, uncontracted_reason(&topic))),
                 WithoutContract::Caution => self.outcomes.push(Outcome::Caution { pair, topic }),
             }
         }
@@ -748,8 +748,8 @@ impl Admission {
             }
         }
         for selector in &selectors {
-            self.ask_for_protection(selector);
-            self.search_second_ways(*selector);
+            self.request_protection(selector);
+            self.search_backup_paths(*selector);
             self.renew(*selector);
             let samples = selectors.first().filter(|_| !self.is_served(selector));
             let samples = samples.filter(|other| !self.waits_for(**other, *selector)).copied();
@@ -850,8 +850,8 @@ impl Admission {
             hop.reach = flow.held.get(&hop.port).copied().or(hop.reach);
         }
         let receivers = flow.receivers(&route, &self.links);
-        let Some(first) = entries(&snapshot, &route, &selector, flow.policer_now(), &receivers) else { return };
-        let Some(entries) = self.with_second_ways(&snapshot, &selector, first) else { return };
+        let Some(first) = entries(&snapshot, &route, &selector, flow.present_policer(), &receivers) else { return };
+        let Some(entries) = self.with_backup_paths(&snapshot, &selector, first) else { return };
         let Some(flow) = self.flows.get_mut(&selector) else { return };
         flow.is_in_force &= flow.entries == entries;
         (flow.entries, flow.route) = (entries, Some(known));

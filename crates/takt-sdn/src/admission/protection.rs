@@ -102,10 +102,10 @@ impl SharedFlow {
 
 impl Admission {
     /// Records that a pair of the flow asks for protection.
-    pub(super) fn ask_for_protection(&mut self, selector: &Selector) {
+    pub(super) fn request_protection(&mut self, selector: &Selector) {
         let Some(flow) = self.flows.get_mut(selector) else { return };
         if flow.protection == Protection::Unasked && flow.wants_protection() {
-            self.note_protection(*selector, Protection::Due);
+            self.set_protection(*selector, Protection::Due);
         }
     }
 
@@ -120,11 +120,11 @@ impl Admission {
             }
         });
         let own: Vec<Protection> = own.collect();
-        let is_asked = own.iter().any(|state| !matches!(state, Protection::Unprotected(why) if why == BY_GROUP));
-        own.into_iter().filter(|_| is_asked).min_by_key(Protection::rank).unwrap_or(Protection::Unasked)
+        let is_requested = own.iter().any(|state| !matches!(state, Protection::Unprotected(why) if why == BY_GROUP));
+        own.into_iter().filter(|_| is_requested).min_by_key(Protection::rank).unwrap_or(Protection::Unasked)
     }
 
-    fn note_protection(&mut self, selector: Selector, protection: Protection) {
+    fn set_protection(&mut self, selector: Selector, protection: Protection) {
         let Some(flow) = self.flows.get_mut(&selector) else { return };
         match &protection {
             Protection::Unprotected(_) => _ = self.protections.unprotected.insert(selector),
@@ -149,12 +149,12 @@ impl Admission {
         if let Some(flow) = self.flows.get_mut(&selector) {
             (flow.drain, flow.unprotectable) = (None, reason);
         }
-        self.note_protection(selector, Protection::FallenBack);
+        self.set_protection(selector, Protection::FallenBack);
         self.renew(selector);
     }
 
     /// Continues a flow of which a switch refuses an entry without backup paths, if it has any.
-    pub(super) fn go_without_protection(&mut self, selector: Selector, dpid: u64) -> bool {
+    pub(super) fn continue_without_protection(&mut self, selector: Selector, dpid: u64) -> bool {
         let Some(flow) = self.flows.get(&selector) else { return false };
         let (request, snapshot) = (flow.request, self.network.snapshot());
         let is_protected = matches!(flow.protection, Protection::Covered(_));
@@ -167,9 +167,9 @@ impl Admission {
 
     /// Marks a rerouted flow, which has lost its backup paths, for a new search.
     pub(super) fn protect_again(&mut self, selector: Selector) {
-        let is_asked = self.flows.get(&selector).is_some_and(SharedFlow::wants_protection);
-        if is_asked {
-            self.note_protection(selector, Protection::Due);
+        let is_requested = self.flows.get(&selector).is_some_and(SharedFlow::wants_protection);
+        if is_requested {
+            self.set_protection(selector, Protection::Due);
         }
     }
 
@@ -182,15 +182,15 @@ impl Admission {
 
     /// Returns a flow whose backup paths are to be searched now.
     pub(super) fn next_unprotected(&self) -> Option<Selector> {
-        if self.class_changes.is_pending() || self.broken_ways.drain_ns.is_some() {
+        if self.class_changes.is_pending() || self.broken_paths.drain_ns.is_some() {
             return None;
         }
         self.flows.moving().find(|(_, flow)| flow.may_be_protected()).map(|(selector, _)| *selector)
     }
 
     /// Searches backup paths for a flow. Its entries follow.
-    pub(super) fn search_second_ways(&mut self, selector: Selector) {
-        let is_changing = self.class_changes.is_pending() || self.broken_ways.drain_ns.is_some();
+    pub(super) fn search_backup_paths(&mut self, selector: Selector) {
+        let is_changing = self.class_changes.is_pending() || self.broken_paths.drain_ns.is_some();
         let Some(flow) = self.flows.get(&selector).filter(|flow| flow.may_be_protected() && !is_changing) else {
             return;
         };
@@ -198,12 +198,12 @@ impl Admission {
             Ok(covered) => Protection::Covered(covered),
             Err(refused) => Protection::Unprotected(refused.to_string()),
         };
-        self.note_protection(selector, protection);
+        self.set_protection(selector, protection);
         self.renew(selector);
     }
 
     /// Returns the entries of a flow with those of its backup paths.
-    pub(super) fn with_second_ways(
+    pub(super) fn with_backup_paths(
         &self,
         snapshot: &Snapshot,
         selector: &Selector,
@@ -213,13 +213,13 @@ impl Admission {
         if !matches!(flow.protection, Protection::Covered(_)) || !flow.withheld.is_empty() {
             return Some(first);
         }
-        let seconds = self.scheduler.second_ways(snapshot, flow.request);
+        let seconds = self.scheduler.backup_paths(snapshot, flow.request);
         protect(snapshot, first, &seconds, selector, flow.meter)
     }
 
     /// Frees the paths that flows took before a failure, when no switch sends by them and their
     /// last frames have drained.
-    pub(super) fn free_second_ways(&mut self, now: Instant, presence: &impl Fn(&Entry) -> Presence) {
+    pub(super) fn free_backup_paths(&mut self, now: Instant, presence: &impl Fn(&Entry) -> Presence) {
         let is_off = |flow: &SharedFlow| {
             let has_left = flow.leaving.iter().all(|entry| is_gone(presence(entry)));
             flow.protection == Protection::FallenBack && flow.is_in_force && has_left && !flow.is_leaving()
@@ -236,14 +236,14 @@ impl Admission {
             if is_served {
                 self.hold_budgets();
             }
-            self.scheduler.release_seconds(&self.network.snapshot(), request);
+            self.scheduler.release_backup_paths(&self.network.snapshot(), request);
             self.shall_retry |= reason.is_none();
-            self.note_protection(selector, reason.map_or(Protection::Due, Protection::Unprotected));
+            self.set_protection(selector, reason.map_or(Protection::Due, Protection::Unprotected));
         }
     }
 
     /// Reports the changed protection of matched pairs.
-    pub(super) fn tell_protection(&mut self) {
+    pub(super) fn report_protection(&mut self) {
         let is_released = |pair: &Pair| self.admitted.get(pair).is_none_or(|admitted| admitted.is_released);
         let changed: Vec<Pair> = self.protections.changed.iter().copied().filter(is_released).collect();
         for pair in changed {
@@ -253,8 +253,8 @@ impl Admission {
             }
             self.protections.changed.remove(&pair);
             let Some(admitted) = self.admitted.get_mut(&pair) else { continue };
-            if admitted.protection_told != protection {
-                admitted.protection_told.clone_from(&protection);
+            if admitted.reported_protection != protection {
+                admitted.reported_protection.clone_from(&protection);
                 self.outcomes.push(Outcome::Protection { pair, protection });
             }
         }

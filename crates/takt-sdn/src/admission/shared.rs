@@ -156,7 +156,7 @@ impl SharedFlow {
     }
 
     /// Returns the policer that the meter applies now.
-    pub(super) fn policer_now(&self) -> Policer {
+    pub(super) fn present_policer(&self) -> Policer {
         self.before.as_ref().map_or_else(|| self.policer(), |(policer, _)| *policer)
     }
 

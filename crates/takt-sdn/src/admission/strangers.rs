@@ -40,7 +40,7 @@ impl Strangers {
     }
 
     /// Reports whether a pair is refused for a flow that it shares.
-    pub(super) fn is_barred(&self, pair: Pair) -> bool {
+    pub(super) fn is_blocked(&self, pair: Pair) -> bool {
         self.barred.contains(&pair)
     }
 
@@ -62,7 +62,7 @@ impl Strangers {
 
 /// Returns the reason of a pair that is refused because it shares its flow with a topic without a
 /// contract.
-pub(super) fn stranger_reason(topic: &str) -> String {
+pub(super) fn uncontracted_reason(topic: &str) -> String {
     format!(
         "topic {topic:?} without a contract uses the same addresses and UDP port; give it a contract, or write [default] in the contract file"
     )
@@ -70,7 +70,7 @@ pub(super) fn stranger_reason(topic: &str) -> String {
 
 impl Admission {
     /// Registers a pair without a contract that uses these addresses and UDP ports.
-    pub fn enter_without_contract(&mut self, pair: Pair, topic: String, selectors: Vec<Selector>) {
+    pub fn register_uncontracted(&mut self, pair: Pair, topic: String, selectors: Vec<Selector>) {
         if self.strangers.pairs.get(&pair).is_some_and(|known| *known == (topic.clone(), selectors.clone())) {
             return;
         }
@@ -106,17 +106,17 @@ impl Admission {
     }
 
     /// Returns the pairs without a contract whose datagrams match a selector.
-    pub fn strangers_at(&self, selector: &Selector) -> impl Iterator<Item = Pair> {
+    pub fn uncontracted_at(&self, selector: &Selector) -> impl Iterator<Item = Pair> {
         self.strangers.by_selector.get(selector).into_iter().flatten().copied()
     }
 
     /// Removes a pair without a contract. Admissions that it prevented are tried again.
-    pub(super) fn forget_stranger(&mut self, pair: Pair) {
+    pub(super) fn remove_uncontracted(&mut self, pair: Pair) {
         self.shall_retry |= self.strangers.remove(pair);
     }
 
     /// Lets pairs match that were refused for a flow that is gone.
-    pub(super) fn free_strangers(&mut self, selector: Selector) {
+    pub(super) fn unblock_uncontracted(&mut self, selector: Selector) {
         let pairs = self.strangers.by_selector.get(&selector).into_iter().flatten();
         let flows = &self.flows;
         let is_free = |pair: &&Pair| {

@@ -185,7 +185,7 @@ impl WhatIf {
             answer_port: self.is_reliable.then_some(0),
             has_reliable_writer: self.is_reliable,
             announces_groups: self.group.is_some(),
-            asks_about_paths: true,
+            probes_paths: true,
             groups: self.group.into_iter().collect(),
             stages: PairStages::default(),
         }

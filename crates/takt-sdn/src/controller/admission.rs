@@ -89,7 +89,7 @@ impl Controller {
         self.admission = Some(admission);
     }
 
-    pub(super) fn forget_pair(&mut self, pair: Pair) {
+    pub(super) fn remove_pair(&mut self, pair: Pair) {
         if let Some(admission) = &mut self.admission {
             admission.forget(pair);
         }
@@ -97,7 +97,7 @@ impl Controller {
 
     /// Defers a pair that needs no admission until the other pairs of its writer have their flows
     /// to groups.
-    pub(super) fn ask_companion(&mut self, now: Instant, pair: Pair) {
+    pub(super) fn request_companion(&mut self, now: Instant, pair: Pair) {
         let Some(mut admission) = self.admission.take() else {
             // A pair that is gone needs no decision.
             let _ = self.discovery.release(now, pair);
@@ -126,7 +126,7 @@ impl Controller {
         let is_local = view.as_ref().is_some_and(|view| view.writer_host.1.ip() == view.reader_host.1.ip());
         match self.application(admission, pair, pair) {
             // Discovery within a host passes no switch and cannot be withheld.
-            _ if is_local => admission.accompany_local(pair, &siblings),
+            _ if is_local => admission.admit_local_companion(pair, &siblings),
             Some(Ok(application)) => admission.ask(&application, &siblings),
             Some(Err((importance, reason))) => admission.refuse(pair, importance, reason),
             None if view.is_some() => admission.accompany(pair, &siblings),
@@ -146,10 +146,10 @@ impl Controller {
     }
 
     /// Checks which admitted flows the datagrams of a pair without a contract share.
-    pub(super) fn enter_without_contract(&mut self, pair: Pair) {
+    pub(super) fn register_uncontracted(&mut self, pair: Pair) {
         let Some(mut admission) = self.admission.take() else { return };
         match self.sockets(&admission, pair) {
-            Some((topic, selectors)) => admission.enter_without_contract(pair, topic, selectors),
+            Some((topic, selectors)) => admission.register_uncontracted(pair, topic, selectors),
             None => admission.forget(pair),
         }
         self.admission = Some(admission);
@@ -201,7 +201,7 @@ impl Controller {
         let mut groups = Vec::new();
         for group in view.groups.iter().filter_map(Locator::socket_addr) {
             let is_used = counts.get(&group).is_some_and(|count| *count >= least) && !groups.contains(&group);
-            if !is_used || !self.sends_by(pair.writer.prefix, writer, &group) {
+            if !is_used || !self.may_send_to(pair.writer.prefix, writer, &group) {
                 continue;
             }
             if !group.ip().is_multicast() {
@@ -227,7 +227,7 @@ impl Controller {
 
     /// Reports whether a participant uses the IP version of a group, so that it may send to the
     /// group.
-    fn sends_by(&self, prefix: GuidPrefix, writer: &End, group: &SocketAddr) -> bool {
+    fn may_send_to(&self, prefix: GuidPrefix, writer: &End, group: &SocketAddr) -> bool {
         let mut participants = self.discovery.participants().filter(|data| data.guid.prefix == prefix);
         let is_of_version = |locator: &Locator| locator.ip().is_some_and(|ip| ip.is_ipv4() == group.is_ipv4());
         group.is_ipv4() == writer.address.is_ipv4()
@@ -294,7 +294,7 @@ impl Controller {
                 answer_port,
                 has_reliable_writer,
                 announces_groups,
-                asks_about_paths: view.writer_vendor == VendorId::TAKT,
+                probes_paths: view.writer_vendor == VendorId::TAKT,
                 groups,
                 stages,
             })
@@ -327,7 +327,7 @@ impl Controller {
 
     /// Adapts admitted flows to the network and the switches, until no further decision is possible
     /// now.
-    pub(super) fn follow_admission(&mut self, now: Instant) {
+    pub(super) fn advance_admission(&mut self, now: Instant) {
         let mut may_retry = true;
         while let Some(mut admission) = self.admission.take() {
             let is_stale = std::mem::take(&mut self.is_network_stale);
@@ -340,14 +340,14 @@ impl Controller {
                 admission.retry();
             }
             if is_stale || self.restoration.as_ref().is_some_and(|restoration| now >= restoration.until) {
-                self.follow_restoration(now, &mut admission);
+                self.advance_restoration(now, &mut admission);
             }
             if is_stale {
                 let known = self.discovery.pairs().filter_map(|pair| Some((pair, self.sockets(&admission, pair)?)));
                 let known: Vec<_> = known.collect();
                 known
                     .into_iter()
-                    .for_each(|(pair, (topic, selectors))| admission.enter_without_contract(pair, topic, selectors));
+                    .for_each(|(pair, (topic, selectors))| admission.register_uncontracted(pair, topic, selectors));
             }
             may_retry &= self.restoration.is_none();
             let retried = if std::mem::take(&mut may_retry) { admission.next_retry() } else { None };
@@ -373,8 +373,8 @@ impl Controller {
             if outcomes.is_empty() {
                 return;
             }
-            outcomes.into_iter().for_each(|outcome| self.follow_outcome(now, outcome));
-            self.follow_discovery(now);
+            outcomes.into_iter().for_each(|outcome| self.apply_outcome(now, outcome));
+            self.handle_discovery_events(now);
         }
     }
 
@@ -391,9 +391,9 @@ impl Controller {
         receivers.unwrap_or_else(|| self.topology.edges().collect())
     }
 
-    fn follow_outcome(&mut self, now: Instant, outcome: Outcome) {
+    fn apply_outcome(&mut self, now: Instant, outcome: Outcome) {
         if is_registered(outcome.pair()) {
-            return self.follow_registration(now, outcome);
+            return self.update_registration(now, outcome);
         }
         match outcome {
             Outcome::Admitted { pair, bound_ns } => {
@@ -412,7 +412,7 @@ impl Controller {
                     return;
                 }
                 let Ok(enforcement) = self.discovery.refuse(now, pair, &reason) else { return };
-                if let Some(mut admission) = self.admission.take_if(|_| !enforcement.at_writer) {
+                if let Some(mut admission) = self.admission.take_if(|_| !enforcement.known_to_writer) {
                     // The writer discovers the reader all the same.
                     admission.cover(pair, &self.siblings(&admission, pair));
                     self.admission = Some(admission);

@@ -76,7 +76,7 @@ impl Controller {
             Decision::Replace(frames) => frames,
         };
         self.is_metatraffic_new = false;
-        self.follow_discovery(now);
+        self.handle_discovery_events(now);
         for octets in frames {
             if !self.is_metatraffic_new && self.held.is_empty() {
                 self.forward_octets(at, &octets);
@@ -104,19 +104,19 @@ impl Controller {
     }
 
     /// Processes the events of the interceptor and sends its frames.
-    pub(super) fn follow_discovery(&mut self, now: Instant) {
+    pub(super) fn handle_discovery_events(&mut self, now: Instant) {
         while let Some(event) = self.discovery.poll_event() {
             match &event {
                 DiscoveryEvent::PairFound { pair, contract: Ok(_) } => self.ask(now, *pair),
                 DiscoveryEvent::PairFound { pair, contract: Err(_) } => {
-                    self.forget_pair(*pair);
-                    self.enter_without_contract(*pair);
-                    self.forget_latency(*pair);
+                    self.remove_pair(*pair);
+                    self.register_uncontracted(*pair);
+                    self.remove_latency(*pair);
                 }
-                DiscoveryEvent::CompanionFound { pair } => self.ask_companion(now, *pair),
+                DiscoveryEvent::CompanionFound { pair } => self.request_companion(now, *pair),
                 DiscoveryEvent::PairGone { pair } => {
-                    self.forget_pair(*pair);
-                    self.forget_latency(*pair);
+                    self.remove_pair(*pair);
+                    self.remove_latency(*pair);
                 }
                 DiscoveryEvent::PairDenied { pair, reason } => self.deny(now, *pair, reason),
                 DiscoveryEvent::ParticipantFound { participant, source, .. } => {
@@ -124,7 +124,7 @@ impl Controller {
                     self.renew_filters();
                 }
                 DiscoveryEvent::ParticipantGone { participant } => {
-                    self.forget_metatraffic(*participant);
+                    self.remove_metatraffic(*participant);
                     self.renew_filters();
                 }
                 DiscoveryEvent::LatencyReported { participant } => {
@@ -162,7 +162,7 @@ impl Controller {
         self.want_all_static();
     }
 
-    fn forget_metatraffic(&mut self, participant: GuidPrefix) {
+    fn remove_metatraffic(&mut self, participant: GuidPrefix) {
         self.shared_ports.retain(|_, port| port.participant != participant);
         if self.metatraffic.remove(&participant).is_some() {
             self.registrations.are_stale = true;

@@ -87,7 +87,7 @@ impl Controller {
 
     /// Logs that the policy denies a pair, and removes the pair from admission.
     pub(super) fn deny(&mut self, now: Instant, pair: Pair, reason: &str) {
-        self.forget_pair(pair);
+        self.remove_pair(pair);
         self.log_decision(now, pair, Err(reason.to_owned()));
     }
 }

@@ -47,7 +47,7 @@ impl Controller {
     }
 
     /// Forgets the reader of a removed pair.
-    pub(super) fn forget_latency(&mut self, pair: Pair) {
+    pub(super) fn remove_latency(&mut self, pair: Pair) {
         self.exceeded.remove(&pair.reader);
     }
 }

@@ -303,14 +303,14 @@ impl Controller {
         }
         self.topology.handle_timeout(now);
         self.discovery.handle_timeout(now);
-        self.follow_discovery(now);
+        self.handle_discovery_events(now);
         if self.membership.handle_timeout(now) {
             self.want_groups();
         }
         if now >= self.next_ageing {
             self.next_ageing = now.after(self.config.devices.silence);
             let gone = self.devices.handle_timeout(now);
-            gone.into_iter().for_each(|host| self.forget_host(host));
+            gone.into_iter().for_each(|host| self.remove_host(host));
         }
         let judged = self.switches.iter().filter(|(_, switch)| switch.adopted_at.is_some_and(|when| now >= when));
         let judged: Vec<u64> = judged.map(|(dpid, _)| *dpid).collect();
@@ -438,8 +438,8 @@ impl Controller {
         let Some(dpid) = self.sessions.get(&id).and_then(|session| session.dpid) else { return };
         match progress {
             Progress::Changed => {}
-            Progress::Polled(polled) => self.follow_polled(now, dpid, polled),
-            Progress::Role(answer) => self.follow_role(now, id, answer),
+            Progress::Polled(polled) => self.handle_polled(now, dpid, polled),
+            Progress::Role(answer) => self.apply_role(now, id, answer),
             Progress::Failed(why) => self.end(id, why),
             Progress::Refused(entries) => {
                 for (entry, error) in entries {
@@ -530,9 +530,9 @@ impl Controller {
         while let Some(event) = self.topology.poll_event() {
             self.push(Event::Topology(event));
         }
-        self.grow_tree();
-        self.follow_registrations(now);
-        self.follow_admission(now);
+        self.extend_tree();
+        self.update_registrations(now);
+        self.advance_admission(now);
         let dpids: Vec<u64> = self.switches.keys().copied().collect();
         for dpid in dpids {
             self.change_switch(now, dpid);
@@ -622,7 +622,7 @@ impl Controller {
         let ports: BTreeSet<PortRef> = lost.map(|(_, host)| host.at).collect();
         for at in ports {
             let hosts = self.devices.remove_port(at);
-            hosts.into_iter().for_each(|host| self.forget_host(host));
+            hosts.into_iter().for_each(|host| self.remove_host(host));
         }
         let known: BTreeSet<u64> = self.topology.switches().collect();
         self.switches.retain(|dpid, switch| switch.connection.is_some() || known.contains(dpid));
@@ -638,7 +638,7 @@ impl Controller {
     }
 
     /// Adds links to the tree after every switch has acknowledged all earlier changes.
-    fn grow_tree(&mut self) {
+    fn extend_tree(&mut self) {
         if !self.is_settled() {
             return;
         }
@@ -763,7 +763,7 @@ impl Controller {
         }
     }
 
-    fn forget_host(&mut self, host: HostId) {
+    fn remove_host(&mut self, host: HostId) {
         self.drop_rules_of(host);
         self.push(Event::HostGone(host));
     }

@@ -84,7 +84,7 @@ impl Controller {
     }
 
     /// Handles the drop counts of the meters of a switch.
-    pub(super) fn follow_overloads(&mut self, dpid: u64, meters: &[MeterStats]) {
+    pub(super) fn update_overloads(&mut self, dpid: u64, meters: &[MeterStats]) {
         let Some(switch) = self.switches.get_mut(&dpid) else { return };
         let ports: BTreeMap<u32, u32> = switch.limits.keys().map(|port| (meter::of_hosts(*port), *port)).collect();
         let (mut events, mut total) = (Vec::new(), 0_u64);

@@ -174,8 +174,8 @@ impl Controller {
             return Err(RegistrationError::Limit(format!("the limit of {REGISTRATIONS_MAX} registrations is reached")));
         }
         self.registrations.take_change(now, owner)?;
-        self.judge_addresses(&wanted)?;
-        self.admission.iter().try_for_each(|admission| self.judge_owners(admission, owner, &wanted))?;
+        self.check_addresses(&wanted)?;
+        self.admission.iter().try_for_each(|admission| self.check_owners(admission, owner, &wanted))?;
         let (number, writer) = self.registrations.numbers(owner, &wanted);
         let until = now.after(wanted.lease());
         let entry =
@@ -237,7 +237,7 @@ impl Controller {
     }
 
     /// Checks that isolation and discovery permit the addresses and ports of a registration.
-    fn judge_addresses(&self, wanted: &Registration) -> Result<(), RegistrationError> {
+    fn check_addresses(&self, wanted: &Registration) -> Result<(), RegistrationError> {
         for Socket { source, destination } in wanted.sockets() {
             if !passes_to(&self.filters, source, destination) {
                 let what = format!("isolation: the policy denies datagrams from {source} to {destination}");
@@ -254,7 +254,7 @@ impl Controller {
     }
 
     /// Checks that no pair of another owner uses the addresses and ports.
-    fn judge_owners(
+    fn check_owners(
         &self,
         admission: &Admission,
         owner: &Owner,
@@ -270,7 +270,7 @@ impl Controller {
                 port: destination.port(),
             };
             let is_own = |pair: &Pair| self.registrations.get(*pair).is_some_and(|entry| entry.owner == *owner);
-            let mut pairs = admission.sharers(&selector).chain(admission.strangers_at(&selector));
+            let mut pairs = admission.sharers(&selector).chain(admission.uncontracted_at(&selector));
             if let Some(other) = pairs.find(|pair| !is_own(pair)) {
                 let of = match self.registrations.get(other) {
                     Some(entry) => format!("a registration of {}", entry.owner),
@@ -293,7 +293,7 @@ impl Controller {
         let Entry { owner, registration, .. } = self.registrations.get(pair)?;
         let importance = registration.importance;
         let build = || {
-            self.judge_addresses(registration).map_err(|error| error.to_string())?;
+            self.check_addresses(registration).map_err(|error| error.to_string())?;
             let end = |what: &str, address| {
                 let unknown = || format!("the host of the {what}, {address}, is not known");
                 let host = self.devices.by_address(0, address).ok_or_else(unknown)?;
@@ -308,7 +308,7 @@ impl Controller {
             if writer.host == reader.host {
                 return Err("writer and reader are on one host, so that no switch carries their samples".to_owned());
             }
-            self.judge_owners(admission, owner, registration).map_err(|error| error.to_string())?;
+            self.check_owners(admission, owner, registration).map_err(|error| error.to_string())?;
             let number = number_of(pair).unwrap_or_default();
             Ok(Application {
                 pair,
@@ -321,7 +321,7 @@ impl Controller {
                 has_reliable_writer: registration.answer_port.is_some(),
                 announces_groups: registration.group.is_some(),
                 // The vendor is unknown, so bandwidth for path probes is reserved.
-                asks_about_paths: true,
+                probes_paths: true,
                 groups: registration.group.into_iter().collect(),
                 stages: PairStages::default(),
             })
@@ -330,7 +330,7 @@ impl Controller {
     }
 
     /// Applies the decision on a registration.
-    pub(super) fn follow_registration(&mut self, now: Instant, outcome: Outcome) {
+    pub(super) fn update_registration(&mut self, now: Instant, outcome: Outcome) {
         let (pair, outcome) = match outcome {
             Outcome::Admitted { pair, bound_ns } => (pair, Ok(bound_ns)),
             Outcome::Refused { pair, reason } => (pair, Err(reason)),
@@ -353,13 +353,13 @@ impl Controller {
 
     /// Ends registrations whose lease has expired, and withdraws those that isolation or discovery
     /// now forbid.
-    pub(super) fn follow_registrations(&mut self, now: Instant) {
+    pub(super) fn update_registrations(&mut self, now: Instant) {
         self.end_registrations(now);
         if !std::mem::take(&mut self.registrations.are_stale) {
             return;
         }
         let forbidden = self.registrations.iter().filter_map(|(_, pair, entry)| {
-            let error = self.judge_addresses(&entry.registration).err()?;
+            let error = self.check_addresses(&entry.registration).err()?;
             Some((pair, entry.registration.importance, error.to_string()))
         });
         let forbidden: Vec<_> = forbidden.collect();
@@ -382,7 +382,7 @@ impl Controller {
 
     fn end_registration(&mut self, id: RegistrationId) {
         let Some(entry) = self.registrations.entries.remove(&id.0) else { return };
-        self.forget_pair(pair_of(id.0, entry.writer));
+        self.remove_pair(pair_of(id.0, entry.writer));
         self.push(Event::RegistrationGone { id, topic: entry.registration.topic });
     }
 

@@ -120,7 +120,7 @@ impl Controller {
         self.restoration = Some(Restoration { until, pairs, deferred });
         self.hosts_kept = hosts;
         self.renew_filters();
-        self.follow_discovery(now);
+        self.handle_discovery_events(now);
     }
 
     /// Restores the hosts of a switch that none of its rules names.
@@ -138,7 +138,7 @@ impl Controller {
 
     /// Admits pairs of the earlier run again, as far as the network permits, and then decides the
     /// deferred ones.
-    pub(super) fn follow_restoration(&mut self, now: Instant, admission: &mut Admission) {
+    pub(super) fn advance_restoration(&mut self, now: Instant, admission: &mut Admission) {
         let Some(mut restoration) = self.restoration.take() else { return };
         restoration.pairs.retain(|(pair, meters)| match self.application(admission, *pair, *pair) {
             Some(Ok(application)) => !admission.admit_again(&application, meters),

@@ -37,7 +37,7 @@ impl Controller {
 
     /// Becomes standby; to be called before the first connection. A replaced leader is replaced by
     /// a new [`Controller`].
-    pub fn stand_by(&mut self) {
+    pub fn become_standby(&mut self) {
         self.standing = Standing::Standby { generation: 0 };
     }
 
@@ -74,7 +74,7 @@ impl Controller {
 
     /// Handles the answer to a role request. A standby that is refused a role remains passive all
     /// the same.
-    pub(super) fn follow_role(&mut self, now: Instant, id: ConnectionId, answer: Result<(), String>) {
+    pub(super) fn apply_role(&mut self, now: Instant, id: ConnectionId, answer: Result<(), String>) {
         let Standing::Leader { .. } = self.standing else { return };
         let begun = match answer {
             Ok(()) => self.sessions.get_mut(&id).map(|session: &mut Session| session.read(now)),

@@ -168,13 +168,13 @@ impl Controller {
     }
 
     /// Handles the counters of a switch.
-    pub(super) fn follow_polled(&mut self, now: Instant, dpid: u64, polled: Polled) {
+    pub(super) fn handle_polled(&mut self, now: Instant, dpid: u64, polled: Polled) {
         match polled {
             Polled::Ports(ports) => self.read_ports(now, dpid, &ports),
             Polled::Queues(queues) => self.read_queues(now, dpid, &queues),
             Polled::Meters(meters) => {
                 self.read_meters(now, dpid, &meters);
-                self.follow_overloads(dpid, &meters);
+                self.update_overloads(dpid, &meters);
             }
             Polled::Failed => self.counters.polls_failed += 1,
         }

@@ -239,7 +239,7 @@ impl Controller {
             hops: samples.map(Hop::all_of).unwrap_or_default(),
             stages: progress.as_ref().map(|progress| self.stage_views(progress)).unwrap_or_default(),
             hosts: progress.as_ref().map(|progress| host_claims(&progress.stages)).unwrap_or_default(),
-            protection: progress.as_ref().and_then(|own| view::Protection::of(&own.protection, &own.second_ways)),
+            protection: progress.as_ref().and_then(|own| view::Protection::of(&own.protection, &own.backup_paths)),
             traffic: self.flow_traffic(pair),
             registration: None,
             measured: self.discovery.observed_ns(pair.reader).map(|worst_ns| view::Measured { worst_ns }),
@@ -289,7 +289,7 @@ impl Controller {
             hops: samples.map(Hop::all_of).unwrap_or_default(),
             stages: progress.as_ref().map(|progress| self.stage_views(progress)).unwrap_or_default(),
             hosts: Vec::new(),
-            protection: progress.as_ref().and_then(|own| view::Protection::of(&own.protection, &own.second_ways)),
+            protection: progress.as_ref().and_then(|own| view::Protection::of(&own.protection, &own.backup_paths)),
             traffic: self.flow_traffic(pair),
             registration: Some(view::Registration {
                 id: id.to_string(),

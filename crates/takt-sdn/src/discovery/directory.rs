@@ -176,7 +176,7 @@ pub(super) fn stream_index(writer: EntityId) -> Option<usize> {
 
 impl Directory {
     /// Reports whether an address may send a discovery frame now. Unknown addresses may.
-    pub(super) fn admit_frame(&mut self, now: Instant, source: IpAddr, limits: &Limits) -> bool {
+    pub(super) fn allow_frame(&mut self, now: Instant, source: IpAddr, limits: &Limits) -> bool {
         let Some(host) = self.hosts.get_mut(&source) else { return true };
         let elapsed = u128::from(now.0.saturating_sub(host.refilled.0));
         let earned = elapsed * u128::from(limits.frames_per_second) / 1_000_000_000;

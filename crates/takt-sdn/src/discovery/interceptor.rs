@@ -198,7 +198,7 @@ impl Interceptor {
             self.counters.passed += 1;
             return Decision::Pass;
         }
-        if !self.directory.admit_frame(now, origin.source.ip(), &self.limits) {
+        if !self.directory.allow_frame(now, origin.source.ip(), &self.limits) {
             self.counters.floods += 1;
             return Decision::Replace(Vec::new());
         }

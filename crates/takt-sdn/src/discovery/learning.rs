@@ -114,7 +114,7 @@ impl Interceptor {
             _ => return Fate::Keep,
         };
         if is_disposal(data) {
-            return self.learn_farewell(source, data, origin);
+            return self.learn_disposal(source, data, origin);
         }
         let Some(Ok(announced)) = data.payload.bytes().map(ParticipantData::parse) else {
             self.counters.malformed += 1;
@@ -166,7 +166,7 @@ impl Interceptor {
         }
     }
 
-    fn learn_farewell(&mut self, source: GuidPrefix, data: &DataSubmessage<'_>, origin: &Origin) -> Fate {
+    fn learn_disposal(&mut self, source: GuidPrefix, data: &DataSubmessage<'_>, origin: &Origin) -> Fate {
         match self.directory.believes(source, origin) {
             None => {
                 self.counters.strangers += 1;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// Maximum number of gaps of unsent numbers below the highest sent one. With more, two adjacent
 /// gaps are merged.
-const HOLES_MAX: usize = 256;
+const GAPS_MAX: usize = 256;
 
 /// A set of positive numbers, stored as its highest member and the missing intervals below it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ impl Passed {
         if first > self.top.saturating_add(1) {
             holes.push((self.top + 1, first - 1));
         }
-        if holes.len() > HOLES_MAX {
+        if holes.len() > GAPS_MAX {
             let (_, to) = holes.remove(1);
             holes[0].1 = to;
         }
@@ -73,7 +73,7 @@ mod tests {
         for number in (2..2_000).step_by(2) {
             passed.add(number, number);
         }
-        assert!(passed.holes.len() <= super::HOLES_MAX);
+        assert!(passed.holes.len() <= super::GAPS_MAX);
         assert!((1..2_000).step_by(2).all(|number| !passed.contains(number)) && passed.contains(1_998));
         passed.add(i64::MAX, i64::MAX);
         assert!(passed.contains(i64::MAX) && !passed.contains(i64::MAX - 1));

@@ -55,7 +55,7 @@ struct EndpointRecord {
 }
 
 #[derive(Serialize, Deserialize)]
-enum StandingRecord {
+enum DecisionRecord {
     Free,
     Released,
     Refused(String),
@@ -127,9 +127,9 @@ impl Interceptor {
             let standing = match &state.standing {
                 // The next run applies its own isolation policy.
                 Standing::Pending(_) | Standing::Denied(_) => continue,
-                Standing::Free => StandingRecord::Free,
-                Standing::Released => StandingRecord::Released,
-                Standing::Refused(reason) => StandingRecord::Refused(reason.clone()),
+                Standing::Free => DecisionRecord::Free,
+                Standing::Released => DecisionRecord::Released,
+                Standing::Refused(reason) => DecisionRecord::Refused(reason.clone()),
             };
             record(into, pair_key("pair", *pair), &standing);
         }
@@ -218,9 +218,9 @@ impl Interceptor {
             }
             let kept = records.get(&pair_key("pair", pair)).and_then(|value| from_slice(value).ok()); // tidy-allow(dropped-cause): then the pair is decided again.
             let standing = match kept.filter(|_| self.denial(pair).is_none()) {
-                Some(StandingRecord::Free) => Standing::Free,
-                Some(StandingRecord::Released) => Standing::Released,
-                Some(StandingRecord::Refused(reason)) => Standing::Refused(reason),
+                Some(DecisionRecord::Free) => Standing::Free,
+                Some(DecisionRecord::Released) => Standing::Released,
+                Some(DecisionRecord::Refused(reason)) => Standing::Refused(reason),
                 None => {
                     self.found(now, pair);
                     continue;

@@ -43,10 +43,10 @@ impl std::error::Error for UnknownPair {}
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Enforcement {
     /// Whether the writer is hidden from the reader's participant.
-    pub at_reader: bool,
+    pub known_to_reader: bool,
     /// Whether the reader is hidden from the writer's participant, so that the writer sends
     /// nothing.
-    pub at_writer: bool,
+    pub known_to_writer: bool,
 }
 
 impl Interceptor {
@@ -61,8 +61,8 @@ impl Interceptor {
         self.settle(now, pair, Standing::Refused(reason.to_owned()))?;
         let is_refused = |guid, to| matches!(self.wanted(guid, to), Wanted::Refused(_));
         Ok(Enforcement {
-            at_reader: is_refused(pair.writer, pair.reader.prefix),
-            at_writer: is_refused(pair.reader, pair.writer.prefix),
+            known_to_reader: is_refused(pair.writer, pair.reader.prefix),
+            known_to_writer: is_refused(pair.reader, pair.writer.prefix),
         })
     }
 

@@ -109,12 +109,12 @@ impl Entry {
     }
 
     /// Reports whether both send frames out in the same way.
-    pub fn does_as(&self, other: &Self) -> bool {
+    pub fn has_same_output(&self, other: &Self) -> bool {
         (&self.flow, &self.group, self.is_branch) == (&other.flow, &other.group, other.is_branch)
     }
 
     /// Adopts the output of another entry.
-    pub fn do_as(&mut self, other: &Self) {
+    pub fn adopt_output(&mut self, other: &Self) {
         (self.flow, self.group, self.is_branch) = (other.flow.clone(), other.group.clone(), other.is_branch);
     }
 }

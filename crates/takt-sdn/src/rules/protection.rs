@@ -21,7 +21,7 @@ use crate::PortRef;
 use crate::controller::FlowKey;
 use crate::forwarding::rules::meter;
 use crate::model::{Egress, Reach, Snapshot};
-use crate::schedule::SecondWay;
+use crate::schedule::BackupPath;
 
 /// Range of the groups of flows. The group of a flow in each switch is the first number plus the
 /// number of the flow's meter.
@@ -48,7 +48,7 @@ impl Leaving {
 }
 
 /// Returns the start of hop `n` of a backup path; `None` if the path does not match `snapshot`.
-fn leaving(snapshot: &Snapshot, way: &SecondWay, n: usize) -> Option<Leaving> {
+fn leaving(snapshot: &Snapshot, way: &BackupPath, n: usize) -> Option<Leaving> {
     let hop = way.route.hops.get(n)?;
     let before = way.route.hops.get(n.checked_sub(1)?)?;
     match (snapshot.link(before.port)?.back, hop.port) {
@@ -63,7 +63,7 @@ fn leaving(snapshot: &Snapshot, way: &SecondWay, n: usize) -> Option<Leaving> {
 pub fn protect(
     snapshot: &Snapshot,
     first: Vec<Entry>,
-    seconds: &[SecondWay],
+    seconds: &[BackupPath],
     selector: &Selector,
     meter: u32,
 ) -> Option<Vec<Entry>> {

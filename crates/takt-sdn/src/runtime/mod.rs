@@ -170,7 +170,7 @@ impl Runtime {
     ///
     /// # Errors
     /// The file cannot be opened, is not a store, or is in use by another controller.
-    pub fn keep_in(&mut self, path: &Path) -> Result<(), StoreError> {
+    pub fn use_store(&mut self, path: &Path) -> Result<(), StoreError> {
         let (store, records) = Store::open(path)?;
         self.controller.restore(self.now(), &records);
         self.store = Some(Keeping { place: Place::File(store), changes: 0, due: Clock::now() });
@@ -178,12 +178,12 @@ impl Runtime {
     }
 
     /// Becomes a member of a cluster, as a standby until it is elected. Must be called before the
-    /// first connection, and instead of [`Self::keep_in`].
+    /// first connection, and instead of [`Self::use_store`].
     ///
     /// # Errors
     /// No thread can be started.
     pub fn join(&mut self, cluster: Cluster, name: String) -> io::Result<()> {
-        self.controller.stand_by();
+        self.controller.become_standby();
         let agent = Agent::start(cluster, name, self.start)?;
         self.store = Some(Keeping { place: Place::Cluster(agent), changes: 0, due: Clock::now() });
         Ok(())
@@ -208,22 +208,22 @@ impl Runtime {
                     *changes = u64::MAX;
                 }
                 election::Event::Follows { generation, .. } => self.controller.follow(*generation),
-                election::Event::Deposed(_) => self.make_way(now)?,
+                election::Event::Deposed(_) => self.step_down(now)?,
                 election::Event::Unreachable(_) => {}
             }
             self.elections.push_back(event);
         }
         let leads = matches!(&self.store, Some(Keeping { place: Place::Cluster(agent), .. }) if agent.leads(now));
-        if leads { Ok(()) } else { self.make_way(now) }
+        if leads { Ok(()) } else { self.step_down(now) }
     }
 
     /// Ends the connections of a leader, and restarts it as a standby without state.
-    fn make_way(&mut self, now: Instant) -> io::Result<()> {
+    fn step_down(&mut self, now: Instant) -> io::Result<()> {
         if !matches!(self.controller.standing(), Standing::Leader { .. }) {
             return Ok(());
         }
         self.controller = Controller::new(now, self.config.clone(), random_key()?);
-        self.controller.stand_by();
+        self.controller.become_standby();
         for (_, mut connection) in std::mem::take(&mut self.connections) {
             // Closing the socket with the connection also ends its registration.
             let _ = self.poll.registry().deregister(connection.stream.socket_mut());

@@ -144,7 +144,7 @@ pub(super) fn place(network: &mut Admission, mut flows: Vec<Flow>, trials: &mut 
     let refused = match trials.admit(network, &flows) {
         Some(Ok(ids)) => return Ok(ids),
         Some(Err(refused)) => refused,
-        None => return stuck(flows, NotPlaced::Other(Refused::TooFar), false),
+        None => return stuck(flows, NotPlaced::Other(Refused::TooManyPorts), false),
     };
     if trials.are_spent() {
         return stuck(flows, NotPlaced::Other(refused), false);
@@ -229,7 +229,7 @@ fn raise(
     mut known: Option<Refused>,
     trials: &mut Trials,
 ) -> Result<Vec<FlowId>, NotPlaced> {
-    let mut last = Refused::TooFar;
+    let mut last = Refused::TooManyPorts;
     // Queues that these flows left because the queues would overflow.
     let mut left: Vec<Hop> = Vec::new();
     loop {

@@ -5,7 +5,7 @@ use std::fmt;
 
 use takt_calculus::network::{self as calculus, QueueFault};
 
-use super::rooms::NoRoom;
+use super::rooms::TableFull;
 use super::scheduler::REQUESTS_MAX;
 use super::streams::Request;
 use super::wire::FormatError;
@@ -94,7 +94,7 @@ pub enum Reason {
     /// A destination is unreachable.
     NoRoute,
     /// A switch has no table capacity for the rules.
-    Room(NoRoom),
+    Room(TableFull),
     /// A queue has no bound, or its depth is too small.
     Queue {
         /// The port.
@@ -118,14 +118,14 @@ pub enum Reason {
         class: usize,
     },
     /// The decision would have to bound too many ports.
-    TooFar,
+    TooManyPorts,
     /// There are already [`REQUESTS_MAX`] requests.
     Full,
     /// No order of the necessary class changes keeps the limits of admitted flows after each of
     /// them.
     NoOrder,
     /// No link of the path has a detour, or the flow has several receivers.
-    NoSecondWay,
+    NoBackupPath,
     /// The named requests do not exist or have other ends, so their flow entries cannot be shared.
     OtherEnds,
 }
@@ -146,7 +146,7 @@ impl fmt::Display for Refused {
             Reason::Nonsense(what) => write!(f, "{own}: {what}"),
             Reason::Format(error) => write!(f, "{own}: {error}"),
             Reason::NoRoute => write!(f, "{own}: no path leads to all its destinations"),
-            Reason::Room(NoRoom { dpid, table, most }) => {
+            Reason::Room(TableFull { dpid, table, most }) => {
                 write!(f, "{own}: switch {dpid:016x} has no free entry among its {most} {table}")
             }
             Reason::Queue { port, class, fault } => write!(f, "{own}: class {class} of {port}: {fault}"),
@@ -154,13 +154,13 @@ impl fmt::Display for Refused {
                 f,
                 "{own}: {flow} would take up to {bound_ns} ns of {limit_ns} ns, most of it in class {class} of {port}"
             ),
-            Reason::TooFar => write!(f, "{own}: {}", calculus::Refused::TooFar),
+            Reason::TooManyPorts => write!(f, "{own}: {}", calculus::Refused::TooManyPorts),
             Reason::Full => write!(f, "{own}: {REQUESTS_MAX} requests are admitted"),
             Reason::NoOrder => write!(
                 f,
                 "{own}: other flows would have to change class, and no order of these changes keeps all limits during the transition"
             ),
-            Reason::NoSecondWay => {
+            Reason::NoBackupPath => {
                 write!(f, "{own}: no link of its path has a detour, or it has several receivers")
             }
             Reason::OtherEnds => write!(f, "{own}: its endpoints differ from those of the requests that it joins"),

@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn refusals_of_a_port_are_bounded() {
-        let refused = Refused::TooFar;
+        let refused = Refused::TooManyPorts;
         let mut full = FullPorts::default();
         for n in 0..100 {
             // Longer frames are less frequent, so that no demand covers another.

@@ -110,7 +110,7 @@ fn place_one(
     for (n, (tree, flows)) in ways.iter().enumerate().chain(again) {
         let moves = if n == ways.len() { stuck.take() } else { None };
         if desk.trials.are_spent() {
-            first.get_or_insert(Reason::TooFar);
+            first.get_or_insert(Reason::TooManyPorts);
             break;
         }
         if let Some(refused) = flows.iter().find_map(|flow| desk.full.refusal(flow)) {
@@ -118,8 +118,8 @@ fn place_one(
             continue;
         }
         let needs = rooms::needs(tree);
-        if let Err(no_room) = desk.rooms.take(desk.snapshot, &needs) {
-            first.get_or_insert(Reason::Room(no_room));
+        if let Err(timeout_text) = desk.rooms.take(desk.snapshot, &needs) {
+            first.get_or_insert(Reason::Room(timeout_text));
             continue;
         }
         let Desk { shared, fresh, trials, .. } = &mut *desk;
@@ -179,7 +179,11 @@ fn extend(
     let new: Vec<Flow> = known.filter(|(_, id)| id.is_none()).map(|(flow, _)| flow.clone()).collect();
     let quick = network.attempt(|network| {
         network.remove_all(&rest);
-        if new.is_empty() { Ok(Vec::new()) } else { desk.trials.admit(network, &new).unwrap_or(Err(Fault::TooFar)) }
+        if new.is_empty() {
+            Ok(Vec::new())
+        } else {
+            desk.trials.admit(network, &new).unwrap_or(Err(Fault::TooManyPorts))
+        }
     });
     let refused = match quick {
         Ok(admitted) => {
@@ -217,7 +221,7 @@ pub(super) fn reason(network: &Admission, ports: &[Egress], own: &str, refused: 
             let flow = network.flow(flow).map_or(own, |flow| &flow.name).to_owned();
             Reason::Late { flow, bound_ns, limit_ns, port: ports[hop.port], class: hop.class }
         }
-        _ => Reason::TooFar,
+        _ => Reason::TooManyPorts,
     }
 }
 

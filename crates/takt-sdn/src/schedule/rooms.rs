@@ -14,7 +14,7 @@ pub(super) struct Rooms {
 
 /// Error of a switch without table capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NoRoom {
+pub struct TableFull {
     /// Datapath id of the switch.
     pub dpid: u64,
     /// Name of the table.
@@ -45,7 +45,7 @@ pub(super) fn needs(tree: &Tree) -> BTreeMap<u64, Tables> {
 
 impl Rooms {
     /// Reserves table entries. An error names the full table and changes nothing.
-    pub(super) fn take(&mut self, snapshot: &Snapshot, needs: &BTreeMap<u64, Tables>) -> Result<(), NoRoom> {
+    pub(super) fn take(&mut self, snapshot: &Snapshot, needs: &BTreeMap<u64, Tables>) -> Result<(), TableFull> {
         for (dpid, need) in needs {
             let most = snapshot.switch(*dpid).map_or(NONE, |model| model.tables);
             let used = self.used.get(dpid).copied().unwrap_or(NONE);
@@ -56,7 +56,7 @@ impl Rooms {
             ];
             let full = tables.into_iter().find(|(_, used, need, most)| used.saturating_add(*need) > *most);
             if let Some((table, _, _, most)) = full {
-                return Err(NoRoom { dpid: *dpid, table, most });
+                return Err(TableFull { dpid: *dpid, table, most });
             }
         }
         for (dpid, need) in needs {

@@ -28,7 +28,7 @@ pub struct Tree {
 
 impl Tree {
     /// Returns the ports on the path to a host.
-    fn way_to(&self, snapshot: &Snapshot, host: HostId) -> Option<Vec<Egress>> {
+    fn path_to(&self, snapshot: &Snapshot, host: HostId) -> Option<Vec<Egress>> {
         let is_last = |port: &Egress| snapshot.link(*port).is_some_and(|link| link.to == Node::Host(host));
         let mut at = Some(self.ports.iter().position(is_last)?);
         let mut way = Vec::new();
@@ -126,7 +126,7 @@ fn grow(snapshot: &Snapshot, from: HostId, paths: &[&Vec<Egress>]) -> Option<Tre
 pub fn extended(snapshot: &Snapshot, base: &Tree, from: HostId, to: &[HostId]) -> Option<Tree> {
     let is_up = |way: &Vec<Egress>| way.iter().all(|port| snapshot.link(*port).is_some_and(|link| link.is_up));
     let (known, new): (Vec<_>, Vec<_>) =
-        to.iter().map(|to| (to, base.way_to(snapshot, *to).filter(is_up))).partition(|(_, way)| way.is_some());
+        to.iter().map(|to| (to, base.path_to(snapshot, *to).filter(is_up))).partition(|(_, way)| way.is_some());
     let mut ways: Vec<Vec<Egress>> = known.into_iter().filter_map(|(_, way)| way).collect();
     for (to, _) in new {
         ways.push(paths(snapshot, from, *to).into_iter().next()?);

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use takt_calculus::network::{self as calculus, Admission, Flow, FlowId, NetworkCertificate};
 
-use self::protection::name_seconds;
+use self::protection::name_backup_flows;
 use super::classes::{Moved, Trials};
 use super::decision::{Admitted, ClassChange, Reason, Refused, RequestId, Rerouted, Route};
 use super::full::FullPorts;
@@ -495,7 +495,7 @@ impl Scheduler {
             let mut all = flows(snapshot, &bundle.streams, &before.tree, &own);
             for ((_, way), first) in before.seconds.ways.iter().zip(firsts) {
                 let own = hops(first).ok_or_else(no_route)?;
-                all.extend(name_seconds(flows(snapshot, &bundle.streams, way, &own)));
+                all.extend(name_backup_flows(flows(snapshot, &bundle.streams, way, &own)));
             }
             let flows = all;
             return Ok(Candidates { bundle, ways: vec![(before.tree.clone(), flows)], before: Some(before) });

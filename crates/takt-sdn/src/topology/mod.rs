@@ -170,7 +170,7 @@ pub struct PortDescription {
 
 /// Maximum number of probes of a port in transit: those sent at the fast interval within the
 /// transit time.
-const ON_THE_WAY: usize = 6;
+const IN_TRANSIT_MAX: usize = 6;
 
 /// Number of consecutive probes that must be missing before a link is lost by silence: a suspended
 /// controller sends none.
@@ -190,7 +190,7 @@ struct Port {
     quiet_until: Instant,
     next_probe: Instant,
     /// Last probes that no switch has received yet.
-    on_the_way: [Option<Sent>; ON_THE_WAY],
+    in_transit: [Option<Sent>; IN_TRANSIT_MAX],
     /// Port at which its probes arrive, and the time of the last arrival.
     seen_by: Option<(PortRef, Instant)>,
     /// Number of probes sent since that arrival.
@@ -282,7 +282,7 @@ impl Topology {
             switch.is_connected = false;
             self.generation += 1;
             self.probes.retain(|(from, _)| from.dpid != dpid);
-            self.forget_if_isolated(dpid);
+            self.remove_if_isolated(dpid);
         }
     }
 
@@ -295,7 +295,7 @@ impl Topology {
     }
 
     /// Forgets a switch that is not connected and has no link.
-    fn forget_if_isolated(&mut self, dpid: u64) {
+    fn remove_if_isolated(&mut self, dpid: u64) {
         let Some(switch) = self.switches.get(&dpid) else { return };
         let has_link = switch.ports.values().any(|port| matches!(port.role, Role::Link(_)));
         if !switch.is_connected && !has_link {
@@ -322,7 +322,7 @@ impl Topology {
             role: Role::Down,
             quiet_until: now,
             next_probe: now,
-            on_the_way: [None; ON_THE_WAY],
+            in_transit: [None; IN_TRANSIT_MAX],
             seen_by: None,
             unanswered: 0,
         });
@@ -347,7 +347,7 @@ impl Topology {
         self.lose_link(now, at, LinkLoss::PortDown);
         self.set_role(at, Role::Down);
         if let Some(port) = self.port_mut(at) {
-            port.on_the_way = [None; ON_THE_WAY];
+            port.in_transit = [None; IN_TRANSIT_MAX];
             port.seen_by = None;
         }
     }
@@ -401,7 +401,7 @@ impl Topology {
         }
         self.push(Event::LinkLost(at.min(peer), at.max(peer), why));
         for dpid in [at.dpid, peer.dpid] {
-            self.forget_if_isolated(dpid);
+            self.remove_if_isolated(dpid);
         }
     }
 
@@ -422,7 +422,7 @@ impl Topology {
         match self.accept(now, at, probe) {
             Ok(()) => {
                 self.counters.accepted += 1;
-                self.show_direction(now, probe.from, at);
+                self.record_direction(now, probe.from, at);
             }
             Err(why) => {
                 if why == Refusal::Loop {
@@ -455,7 +455,7 @@ impl Topology {
         }
         let port = self.port_mut(probe.from).ok_or(Refusal::Repeated)?;
         let is_it = |sent: &&mut Option<Sent>| sent.is_some_and(|sent| sent.sequence == probe.sequence);
-        let sent = port.on_the_way.iter_mut().find(is_it).ok_or(Refusal::Repeated)?;
+        let sent = port.in_transit.iter_mut().find(is_it).ok_or(Refusal::Repeated)?;
         let sent = sent.take().ok_or(Refusal::Repeated)?;
         if now > sent.at.after(transit) {
             return Err(Refusal::Late);
@@ -467,7 +467,7 @@ impl Topology {
     }
 
     /// Records that a probe passed from one port to the other.
-    fn show_direction(&mut self, now: Instant, from: PortRef, at: PortRef) {
+    fn record_direction(&mut self, now: Instant, from: PortRef, at: PortRef) {
         for (end, other) in [(from, at), (at, from)] {
             if let Role::Link(peer) = self.role(end)
                 && peer != other
@@ -543,8 +543,8 @@ impl Topology {
         let is_urgent = port.role == Role::Probing || matches!(port.role, Role::Link(_)) && is_silent;
         port.next_probe = now.after(if is_urgent { fast } else { interval });
         port.unanswered = port.unanswered.saturating_add(1);
-        port.on_the_way.rotate_left(1);
-        port.on_the_way[ON_THE_WAY - 1] = Some(Sent { sequence, at: now });
+        port.in_transit.rotate_left(1);
+        port.in_transit[IN_TRANSIT_MAX - 1] = Some(Sent { sequence, at: now });
         let address = port.description.address;
         let frame = Probe { from: at, sequence }.frame(&self.key, address, ttl);
         self.counters.sent += 1;

@@ -20,7 +20,7 @@ use crate::PortRef;
 use crate::admission::Protection as Admitted;
 use crate::model::Egress;
 pub use crate::registration::State;
-use crate::schedule::{PairStages, Remedies as ScheduledRemedies, Route, SecondWay};
+use crate::schedule::{BackupPath, PairStages, Remedies as ScheduledRemedies, Route};
 
 /// Version of this format: changes when a field changes its meaning or is removed.
 pub const FORMAT: u32 = 1;
@@ -508,12 +508,12 @@ pub struct Protection {
     /// Reason why there is no backup path.
     pub reason: Option<String>,
     /// Queues of each backup path, from the source on: first of samples, then of ACKNACKs.
-    pub second_ways: Vec<Vec<Hop>>,
+    pub backup_paths: Vec<Vec<Hop>>,
 }
 
 impl Protection {
     /// Converts the protection of admission; `None` if protection is not requested.
-    pub fn of(protection: &Admitted, ways: &[SecondWay]) -> Option<Self> {
+    pub fn of(protection: &Admitted, ways: &[BackupPath]) -> Option<Self> {
         let (state, covered, reason) = match protection {
             Admitted::Unasked => return None,
             Admitted::Due => (ProtectionState::Searching, None, None),
@@ -523,8 +523,8 @@ impl Protection {
             Admitted::Covered(covered) => (ProtectionState::Protected, Some(*covered), None),
         };
         let (links, of) = covered.map_or((0, 0), |covered| (covered.links, covered.of));
-        let second_ways = ways.iter().map(|way| Hop::all_of(&way.route)).collect();
-        Some(Self { state, links, of, reason, second_ways })
+        let backup_paths = ways.iter().map(|way| Hop::all_of(&way.route)).collect();
+        Some(Self { state, links, of, reason, backup_paths })
     }
 }
 

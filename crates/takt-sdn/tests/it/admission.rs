@@ -445,7 +445,7 @@ fn latency_above_the_bound_is_an_event_that_names_the_stage() {
         let mut site = Site::new(2, &line(2), Some(NETWORK));
         let (pair, writer) = site.pair_with_stages(20, stages("pub", 500, 700), stages("sub", 30_000, 900));
         assert!(site.is_admitted(pair), "{:?}", site.fabric.events);
-        site.nodes[0].note_write_time(writer, write_us * 1_000).expect("the endpoint exists");
+        site.nodes[0].record_write_time(writer, write_us * 1_000).expect("the endpoint exists");
         let exceeded = |site: &Site| -> Vec<String> {
             let events = site.fabric.events.iter();
             events.filter(|event| matches!(event, Event::BoundExceeded { .. })).map(ToString::to_string).collect()

@@ -186,7 +186,7 @@ fn announcements_from_another_port_or_address_are_dropped_and_reported() {
 fn spoofed_farewell_and_disposal_change_nothing() {
     let (mut interceptor, one, other) = joined(Config::default());
     one.send(&mut interceptor, &other, &one.publication(1, "Topic", 1));
-    assert_eq!(carried_or_pass(&other.send(&mut interceptor, &one, &other.subscription(1, "Topic", 1))), []);
+    assert_eq!(delivered_or_passed(&other.send(&mut interceptor, &one, &other.subscription(1, "Topic", 1))), []);
     let pairs: Vec<_> = interceptor.pairs().collect();
     assert_eq!(pairs.len(), 1);
     let farewell = key_payload(Guid::new(one.prefix, EntityId::PARTICIPANT));
@@ -205,7 +205,7 @@ fn spoofed_farewell_and_disposal_change_nothing() {
     assert_eq!((interceptor.pairs().count(), interceptor.participants().count()), (0, 1));
 }
 
-fn carried_or_pass(decision: &Decision) -> Vec<(i64, i64)> {
+fn delivered_or_passed(decision: &Decision) -> Vec<(i64, i64)> {
     if *decision == Decision::Pass { Vec::new() } else { carried(decision) }
 }
 

@@ -74,7 +74,7 @@ fn refused_pair_does_not_match_and_other_topics_do() {
         let pair = network.pair(writer, reader);
         assert!(network.run_until(10_000, |network| found(network) == [pair]), "{form:?} {order}");
         let enforced = network.interceptor.refuse(network.at(), pair, "link s1:2 is full").expect("the pair is known");
-        assert_eq!(enforced, Enforcement { at_reader: true, at_writer: true });
+        assert_eq!(enforced, Enforcement { known_to_reader: true, known_to_writer: true });
         let other = (0, network.writer(0, "Other", ""));
         let third = (1, network.reader(1, "Other", ""));
         assert!(network.run_until(10_000, |network| network.matched(other, third) == (1, 1)), "{form:?} {order}");

@@ -104,7 +104,7 @@ impl Fabric {
     /// Replaces the controller by a standby of a cluster, or by a leader of this generation.
     pub fn restart_as(&mut self, generation: Option<u64>, records: &Records) {
         self.controller = Controller::new(self.now, Config::default(), Key([9; 16]));
-        self.controller.stand_by();
+        self.controller.become_standby();
         if let Some(generation) = generation {
             self.controller.lead(self.now, generation, records);
         }

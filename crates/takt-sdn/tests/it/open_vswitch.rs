@@ -110,7 +110,7 @@ fn suspended_controller_keeps_switches_and_links() {
     let all = State::settled(3, 2, 3);
     running.wait("three switches in a ring", all);
     // Longer than the silence after which a link is lost.
-    running.stand_still(Duration::from_millis(4500));
+    running.suspend(Duration::from_millis(4500));
     let sockets = ["h1", "h2"].map(|host| socket(&lab, host));
     reaches(&sockets[0], &sockets[1], "10.8.0.2:7000", 1);
     running.wait("forwarding continues", all);

@@ -96,7 +96,7 @@ fn switches_of_a_protected_pair_have_failover_groups_and_backup_entries() {
     let view = site.fabric.controller.view(site.fabric.now);
     let of_pair = view.pairs.iter().find_map(|pair| pair.protection.as_ref()).expect("the pair requests protection");
     assert_eq!((of_pair.state, of_pair.links, of_pair.of), (ProtectionState::Protected, 1, 1));
-    assert_eq!(of_pair.second_ways.len(), 2, "of samples and of ACKNACKs");
+    assert_eq!(of_pair.backup_paths.len(), 2, "of samples and of ACKNACKs");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use takt_sdn::api::questions::Questions;
 use takt_sdn::controller::{Config, Event};
 use takt_sdn::runtime::Runtime;
 use takt_testkit::lab_text::LabText;
-use takt_testkit::waiting::{join, until, until_seen, until_some};
+use takt_testkit::waiting::{join, until, until_ok, until_some};
 
 /// Starts a lab with the name of its test.
 pub fn up(test: &str, network: &LabText) -> Lab {
@@ -94,7 +94,7 @@ impl Running {
 
     /// Waits until the controller has this state.
     pub fn wait(&self, what: &str, expected: State) {
-        until_seen(&format!("{what}: {expected:?}"), || {
+        until_ok(&format!("{what}: {expected:?}"), || {
             let state = *self.state.lock().expect("no panic");
             if state == expected { Ok(()) } else { Err(state) }
         });
@@ -106,7 +106,7 @@ impl Running {
     }
 
     /// Suspends the controller for a while, as if its machine had been suspended.
-    pub fn stand_still(&self, span: Duration) {
+    pub fn suspend(&self, span: Duration) {
         let _shown = self.state.lock().expect("no panic");
         // tidy-allow(sleep): the duration of the suspension.
         std::thread::sleep(span);

@@ -55,8 +55,8 @@ impl Plugin {
     }
 
     /// Removes a participant that has left.
-    pub(super) fn forget_remote(&mut self, prefix: GuidPrefix) {
-        self.forget_keys_of(prefix);
+    pub(super) fn remove_remote(&mut self, prefix: GuidPrefix) {
+        self.remove_keys_of(prefix);
         self.remotes.remove(&prefix);
         self.renewals.settle(prefix);
         self.waiting.retain(|one| *one != prefix);
@@ -67,7 +67,7 @@ impl Plugin {
     /// Begins handshakes of waiting participants while slots are free.
     pub(super) fn start_waiting(&mut self) {
         while let Some(prefix) = self.waiting.front().copied() {
-            if !self.has_place() {
+            if !self.has_free_slot() {
                 return;
             }
             self.waiting.pop_front();
@@ -89,7 +89,7 @@ impl Plugin {
     /// handshake then waits after the others. It is refused once its handshakes have taken the time
     /// of one timeout.
     fn free_slot(&mut self) {
-        if self.waiting.is_empty() || self.has_place() {
+        if self.waiting.is_empty() || self.has_free_slot() {
             return;
         }
         let Some((_, prefix)) = self.next_to_yield().filter(|(at, _)| *at <= self.now.at) else { return };
@@ -107,7 +107,7 @@ impl Plugin {
         self.remotes.iter().filter_map(|(prefix, remote)| Some((remote.yields_at()?, *prefix))).min()
     }
 
-    pub(super) fn has_place(&self) -> bool {
+    pub(super) fn has_free_slot(&self) -> bool {
         self.remotes.values().map(Remote::pending_count).sum::<usize>() < self.handshakes_max
     }
 
@@ -176,7 +176,7 @@ impl Plugin {
             Stage::Refused { .. } => false,
             _ => return Ok(()),
         };
-        if self.now.at.since(remote.began_at) < RENEWAL_PERIOD || !self.has_place() {
+        if self.now.at.since(remote.began_at) < RENEWAL_PERIOD || !self.has_free_slot() {
             return Ok(());
         }
         let handshake = self.new_handshake(from)?;

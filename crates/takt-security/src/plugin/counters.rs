@@ -64,7 +64,7 @@ impl Counters {
             SealError::NoKey => &mut self.seal_without_key,
             SealError::Malformed => &mut self.seal_malformed,
             SealError::Transform(error) => match error {
-                TransformError::NoRoom | TransformError::TooLong => &mut self.seal_without_room,
+                TransformError::TableFull | TransformError::TooLong => &mut self.seal_without_room,
                 TransformError::KeyExhausted => &mut self.seal_without_key,
                 TransformError::Library => &mut self.library_failures,
                 _ => &mut self.seal_malformed,

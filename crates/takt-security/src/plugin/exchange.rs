@@ -83,7 +83,7 @@ impl Plugin {
     }
 
     /// Removes all keys that were exchanged with a participant.
-    pub(super) fn forget_keys_of(&mut self, prefix: GuidPrefix) {
+    pub(super) fn remove_keys_of(&mut self, prefix: GuidPrefix) {
         self.keyring.remove_sender(prefix);
         self.pairs.retain(|(_, remote), _| remote.prefix != prefix);
         self.outgoing.retain(|outgoing| outgoing.message.to != prefix);

@@ -104,7 +104,7 @@ impl Plugin {
             Err(error) => {
                 let why = format!("{}: {error}", describe(prefix, self.remotes.get(&prefix)));
                 self.log(Severity::Notice, why.clone());
-                self.forget_keys_of(prefix);
+                self.remove_keys_of(prefix);
                 self.renewals.settle(prefix);
                 if let Some(remote) = self.remotes.get_mut(&prefix) {
                     remote.stage = Stage::Refused { retry_at: None };

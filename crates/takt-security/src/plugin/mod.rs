@@ -41,7 +41,7 @@
 //! - A participant that was refused after a timeout gets another handshake after [`RETRY_PERIOD`].
 //!   If it opens one itself, it gets one per [`RENEWAL_PERIOD`].
 //! - A remote participant has at most two keys for each matched pair, one for messages, and that of
-//!   the volatile endpoints, some 3 KiB each. Key tokens for at most [`PARKED_MAX`] unmatched pairs
+//!   the volatile endpoints, some 3 KiB each. Key tokens for at most [`EARLY_TOKENS_MAX`] unmatched pairs
 //!   are stored; more displace the oldest.
 //! - The log holds [`LOG_MAX`] entries; more displace the oldest.
 //! - [`Settings::has_replay_windows`]: a window covers 1,024 messages.
@@ -103,7 +103,7 @@ pub const RENEWAL_PERIOD: Duration = Duration::from_secs(10);
 /// Time after which a pending handshake yields its slot to a waiting participant.
 pub const SLOT_TIME: Duration = Duration::from_secs(3);
 /// Maximum number of stored key tokens of one remote participant for unmatched pairs.
-pub const PARKED_MAX: usize = 256;
+pub const EARLY_TOKENS_MAX: usize = 256;
 /// Number of receiver-specific codes for which overheads always reserve room.
 pub const RECEIVERS_RESERVED: usize = 8;
 

@@ -7,7 +7,7 @@ use takt_core::Instant;
 use takt_wire::{GuidPrefix, VendorId};
 
 use super::expiry::Validity;
-use super::{PARKED_MAX, Pair, SLOT_TIME};
+use super::{EARLY_TOKENS_MAX, Pair, SLOT_TIME};
 use crate::documents::Permissions;
 use crate::handshake::{Challenge, Handshake, Progress};
 use crate::identity::Certificate;
@@ -128,7 +128,7 @@ impl Remote {
     /// another pair were displaced.
     pub(super) fn park(&mut self, pair: Pair, materials: Vec<KeyMaterial>) -> bool {
         self.parked.retain(|parked| parked.pair != pair);
-        let is_full = self.parked.len() >= PARKED_MAX;
+        let is_full = self.parked.len() >= EARLY_TOKENS_MAX;
         if is_full {
             self.parked.pop_front();
         }

@@ -51,7 +51,7 @@ struct Slot(Arc<Mutex<Option<Box<Documents>>>>);
 pub(super) struct Renewals {
     slot: Slot,
     /// Participants to which the certificate must still be sent.
-    to_show: VecDeque<GuidPrefix>,
+    to_send: VecDeque<GuidPrefix>,
     /// Participants that have not accepted it, with the times of their next handshakes.
     unaccepted: BTreeMap<GuidPrefix, Instant>,
 }
@@ -60,7 +60,7 @@ impl Renewals {
     /// Marks a participant as done: it has accepted the certificate, or has a new session.
     pub(super) fn settle(&mut self, prefix: GuidPrefix) {
         self.unaccepted.remove(&prefix);
-        self.to_show.retain(|one| *one != prefix);
+        self.to_send.retain(|one| *one != prefix);
     }
 }
 
@@ -110,7 +110,7 @@ impl Plugin {
         (self.local, self.access, self.permissions) = (local, access, permissions);
         self.own_validity = validity;
         let wall = self.wall();
-        self.renewals.to_show.clear();
+        self.renewals.to_send.clear();
         self.renewals.unaccepted.clear();
         let prefixes: Vec<GuidPrefix> = self.remotes.keys().copied().collect();
         for prefix in prefixes {
@@ -136,34 +136,34 @@ impl Plugin {
             Stage::Authenticated(session) if !before.has_ended() => {
                 session.validity.check_at = wall;
                 if session.knows_renewals() {
-                    self.renewals.to_show.push_back(prefix);
+                    self.renewals.to_send.push_back(prefix);
                 }
             }
             Stage::Authenticated(_) | Stage::Authenticating | Stage::Refused { .. } => {
                 remote.stage = Stage::Waiting;
                 (remote.handshake, remote.tried_since) = (None, None);
-                self.forget_keys_of(prefix);
+                self.remove_keys_of(prefix);
                 self.refused.remove(&prefix);
                 self.waiting.push_back(prefix);
             }
         }
     }
 
-    /// Returns the time at which [`Self::show_renewal`] is due.
+    /// Returns the time at which [`Self::send_next_renewal`] is due.
     pub(super) fn renewal_due(&self) -> Option<Instant> {
-        if !self.renewals.to_show.is_empty() {
+        if !self.renewals.to_send.is_empty() {
             return Some(self.now.at);
         }
-        self.renewals.unaccepted.values().min().copied().filter(|_| self.has_place())
+        self.renewals.unaccepted.values().min().copied().filter(|_| self.has_free_slot())
     }
 
     /// Sends the certificate to one participant, or begins a handshake with one that has not
     /// accepted it.
-    pub(super) fn show_renewal(&mut self) {
+    pub(super) fn send_next_renewal(&mut self) {
         if self.renewal_due().is_none_or(|due| due > self.now.at) {
             return;
         }
-        let next = self.renewals.to_show.pop_front();
+        let next = self.renewals.to_send.pop_front();
         let late = || self.renewals.unaccepted.iter().find(|(_, due)| **due <= self.now.at).map(|(prefix, _)| *prefix);
         let Some(prefix) = next.or_else(late) else { return };
         let shown = match next {

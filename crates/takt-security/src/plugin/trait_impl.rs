@@ -91,7 +91,7 @@ impl Security for Plugin {
     }
 
     fn participant_lost(&mut self, participant: GuidPrefix) {
-        self.forget_remote(participant);
+        self.remove_remote(participant);
     }
 
     fn handle_message(&mut self, now: Clocks, channel: SecurityChannel, from: GuidPrefix, payload: &[u8]) {
@@ -131,7 +131,7 @@ impl Security for Plugin {
         self.now = now;
         self.take_renewal();
         self.run_handshakes();
-        self.show_renewal();
+        self.send_next_renewal();
         self.prepare_rollovers();
         self.check_validity();
     }

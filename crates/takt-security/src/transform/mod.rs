@@ -50,7 +50,7 @@ pub enum TransformError {
     /// The message was received before, or is older than the replay window.
     Replay,
     /// The buffer has too little room before or after the plain octets.
-    NoRoom,
+    TableFull,
     /// The plain octets exceed [`BODY_LEN_MAX`].
     TooLong,
     /// Every session of the master key is exhausted.
@@ -67,7 +67,7 @@ impl fmt::Display for TransformError {
             Self::Authentication => "authentication code does not match",
             Self::ReceiverCode => "no valid authentication code for this receiver",
             Self::Replay => "seen before, or older than the replay window",
-            Self::NoRoom => "no room in the buffer for protection",
+            Self::TableFull => "no room in the buffer for protection",
             Self::TooLong => "too long for an encrypted submessage",
             Self::KeyExhausted => "all sessions of the master key are used",
             Self::Library => "OpenSSL failed",

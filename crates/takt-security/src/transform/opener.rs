@@ -116,9 +116,9 @@ impl Opener {
         check: impl FnOnce(&[u8]) -> Result<()>,
     ) -> Result<Opened> {
         let is_decrypted = protection.header.kind.is_encrypted();
-        let content = octets.get(plain.clone()).ok_or(TransformError::NoRoom)?;
+        let content = octets.get(plain.clone()).ok_or(TransformError::TableFull)?;
         let memory = match is_decrypted {
-            true => memory.get_mut(plain.clone()).ok_or(TransformError::NoRoom)?,
+            true => memory.get_mut(plain.clone()).ok_or(TransformError::TableFull)?,
             false => &mut [],
         };
         self.open_content(protection, content, memory, check)?;

@@ -72,7 +72,7 @@ impl Checker {
         endpoint.altered.push(self.now);
         if let Some(filter) = qos.filter.filter(|_| qos.filter != before.filter) {
             let of_reader = self.pairs.iter_mut().filter(|((_, reader), _)| *reader == id);
-            of_reader.for_each(|(_, pair)| pair.wants_too(filter));
+            of_reader.for_each(|(_, pair)| pair.add_filter(filter));
         }
         if before.partition != qos.partition && !endpoint.is_writer {
             // A match that persists is now in other partitions.
@@ -102,7 +102,7 @@ impl Checker {
         };
         let mut writers = self.pairs.keys().filter(|(_, to)| *to == reader);
         let is_plain = is_untouched(reader) && writers.all(|(writer, _)| is_untouched(*writer));
-        self.calm || self.sound && is_plain && !self.ignores_others(reader)
+        self.calm || self.sound && is_plain && !self.ignores_any(reader)
     }
 
     /// Reports whether policies of an endpoint that decide its matches were altered, or a match is
@@ -110,7 +110,7 @@ impl Checker {
     pub(super) fn may_unmatch(&self, id: EndpointId) -> bool {
         let of = &self.endpoints[id as usize];
         let decides = |qos: &QosPlan| (qos.partition, qos.deadline, qos.budget);
-        of.past.iter().any(|past| decides(past) != decides(&of.qos)) || self.is_ignored(id) || self.ignores_others(id)
+        of.past.iter().any(|past| decides(past) != decides(&of.qos)) || self.is_ignored(id) || self.ignores_any(id)
     }
 
     /// Reports whether alterations end matches of a reader, so that its instances may be forgotten
@@ -118,7 +118,7 @@ impl Checker {
     pub(super) fn loses_writers(&self, reader: EndpointId) -> bool {
         let altered = |(writer, _): &(EndpointId, EndpointId)| !self.endpoints[*writer as usize].past.is_empty();
         let mut of_reader = self.pairs.keys().filter(|(_, to)| *to == reader);
-        !self.endpoints[reader as usize].past.is_empty() || of_reader.any(altered) || self.ignores_others(reader)
+        !self.endpoints[reader as usize].past.is_empty() || of_reader.any(altered) || self.ignores_any(reader)
     }
 
     /// Reports whether the endpoints must match in the end.
@@ -137,7 +137,7 @@ impl Checker {
     /// Checks in the end that an endpoint knows the current USER_DATA of the endpoints matched with
     /// it.
     pub fn finish_user_data(&mut self, at: Nanos, id: EndpointId, peer: Guid, known: Option<&UserData>) {
-        let Some(&of) = self.by_guid.get(&peer).filter(|_| !self.hears_nothing_from(id, peer)) else { return };
+        let Some(&of) = self.by_guid.get(&peer).filter(|_| !self.receives_nothing_from(id, peer)) else { return };
         let expected = user_data(&self.endpoints[of as usize].qos);
         if known.is_some_and(|known| *known != expected) {
             let text = format!("endpoint {id} knows {known:?} of endpoint {of}, which has {expected:?}");

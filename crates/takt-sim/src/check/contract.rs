@@ -25,21 +25,21 @@ impl Checker {
     }
 
     /// Reports whether no policy except the history keeps a sample of this writer from the reader.
-    pub(super) fn is_heard_out(&self, writer: EndpointId, reader: EndpointId) -> bool {
-        self.endpoints[reader as usize].qos.separation.is_none() && self.is_heard_last(writer, reader)
+    pub(super) fn shows_all(&self, writer: EndpointId, reader: EndpointId) -> bool {
+        self.endpoints[reader as usize].qos.separation.is_none() && self.shows_last(writer, reader)
     }
 
     /// Reports whether no policy keeps the last sample of each instance of this writer from the
     /// reader.
-    pub(super) fn is_heard_last(&self, writer: EndpointId, reader: EndpointId) -> bool {
+    pub(super) fn shows_last(&self, writer: EndpointId, reader: EndpointId) -> bool {
         self.owns_for_certain(writer, reader)
-            && self.lives_long_enough(writer, reader)
+            && self.outlives_takes(writer, reader)
             && self.takes_in_time(reader)
-            && !self.may_come_late(writer, reader)
+            && !self.may_be_overtaken(writer, reader)
     }
 
     /// Checks that a taken sample is from the owner of its instance.
-    pub(super) fn judge_owner(
+    pub(super) fn check_owner(
         &mut self,
         writer: EndpointId,
         reader: EndpointId,
@@ -70,7 +70,7 @@ impl Checker {
     /// Checks a REQUESTED_DEADLINE_MISSED status of a reader.
     pub fn requested_deadline_missed(&mut self, at: Nanos, reader: EndpointId, status: &DeadlineMissedStatus) {
         self.late.insert(reader);
-        self.told_of_misses(at, reader, status.total_count);
+        self.record_deadline_status(at, reader, status.total_count);
         let to = &self.endpoints[reader as usize];
         let instance = status.last_instance.and_then(|handle| sample::instance_of(&handle.0));
         let (Some(instance), Some(period)) = (instance, shortest(to)) else {
@@ -91,7 +91,7 @@ impl Checker {
 
     /// Checks an OFFERED_DEADLINE_MISSED status of a writer.
     pub fn offered_deadline_missed(&mut self, at: Nanos, writer: EndpointId, status: &DeadlineMissedStatus) {
-        self.told_of_misses(at, writer, status.total_count);
+        self.record_deadline_status(at, writer, status.total_count);
         let from = &self.endpoints[writer as usize];
         let instance = status.last_instance.and_then(|handle| sample::instance_of(&handle.0));
         let (Some(instance), Some(period)) = (instance, shortest(from)) else {
@@ -145,7 +145,7 @@ impl Checker {
 
     /// Checks a LIVELINESS_LOST status of a writer.
     pub fn liveliness_lost(&mut self, at: Nanos, writer: EndpointId) {
-        self.told_of_lapse(at, writer);
+        self.record_liveliness_lost(at, writer);
         let from = &self.endpoints[writer as usize];
         let lease = from.qos.liveliness.map_or(Nanos::MAX, |liveliness| liveliness.lease);
         let silent = at - from.written_at.last().copied().unwrap_or(0);

@@ -15,14 +15,14 @@ impl Checker {
     pub fn took(&mut self, at: Nanos, wall: Timestamp, reader: EndpointId, found: &SampleRef<'_>) {
         self.taken += 1;
         self.endpoints[reader as usize].took_at = at;
-        self.saw_state(at, reader, found);
-        let verdict = self.judge_view(reader, &found.info);
+        self.record_state(at, reader, found);
+        let verdict = self.check_view(reader, &found.info);
         let verdict = verdict.and_then(|()| {
             if found.info.valid_data {
                 self.judge(at, wall, reader, found)
                     .map(|identity| self.recover(at, identity.writer, reader, identity.number))
             } else {
-                self.judge_news(wall, reader, found)
+                self.check_state_change(wall, reader, found)
             }
         });
         if let Err((rule, text)) = verdict {
@@ -60,7 +60,7 @@ impl Checker {
         if found.info.instance_handle.0 != sample::key_hash(identity.instance) {
             return Err(invented(format!("{identity:?} as one of {:?}", found.info.instance_handle)));
         }
-        self.judge_grants(writer, reader)?;
+        self.check_grants(writer, reader)?;
         if from.topic != to.topic || !ever_matched(from, to) || !self.is_in_reach(from, to, identity.number) {
             return Err(invented(format!("{identity:?} is not for this reader")));
         }
@@ -83,19 +83,18 @@ impl Checker {
         };
         let precedes = |number: &u32| !by_instance || from.written[*number as usize - 1].instance == identity.instance;
         let skipped = (last + 1..number).filter(precedes).find(|number| pair.is_promised(from, *number));
-        let complete =
-            model::is_complete(&from.qos, &to.qos) && self.is_heard_out(writer, reader) && !self.drops_sets();
+        let complete = model::is_complete(&from.qos, &to.qos) && self.shows_all(writer, reader) && !self.drops_sets();
         if let Some(skipped) = skipped.filter(|_| complete) {
             return Err((Rule::Gap, format!("{identity:?} where number {skipped} must come")));
         }
         self.saw(reader, writer, number);
-        self.judge_order(reader, identity.instance, &found.info)?;
-        self.judge_separation(at, reader, identity.instance, &found.info)?;
-        self.judge_lifespan(wall, writer, &found.info)?;
-        self.judge_stamps(wall, writer, reader, number, &found.info)?;
-        self.judge_time(at, writer, reader, number)?;
-        self.judge_owner(writer, reader, &identity)?;
-        self.judge_ignored(writer, reader, number)?;
+        self.check_order(reader, identity.instance, &found.info)?;
+        self.check_separation(at, reader, identity.instance, &found.info)?;
+        self.check_lifespan(wall, writer, &found.info)?;
+        self.check_timestamps(wall, writer, reader, number, &found.info)?;
+        self.check_time(at, writer, reader, number)?;
+        self.check_owner(writer, reader, &identity)?;
+        self.check_ignored(writer, reader, number)?;
         Ok(identity)
     }
 

@@ -16,7 +16,7 @@ use crate::model;
 use crate::process::LEASE;
 
 /// Maximum transit time of a sample, apart from its writer's LATENCY_BUDGET.
-const IN_TIME: Nanos = 5 * MILLISECOND;
+const SAMPLE_TRANSIT_MAX: Nanos = 5 * MILLISECOND;
 
 /// Time after a match until new samples are sent to the reader immediately, and its history has
 /// arrived.
@@ -29,10 +29,10 @@ const SENT_BEFORE: Nanos = 200 * MILLISECOND;
 pub(super) const DRIFT_PARTS: Nanos = 1_000;
 
 /// Time from the death of a process until the lease of its participant has ended for all others.
-pub const FORGOTTEN_AFTER: Nanos = LEASE + LEASE / DRIFT_PARTS + 300 * MILLISECOND;
+pub const LEASE_END_MAX: Nanos = LEASE + LEASE / DRIFT_PARTS + 300 * MILLISECOND;
 
 /// Time from a farewell, or the deletion of an endpoint, until all other participants know of it.
-pub const FAREWELL_TIME: Nanos = SECOND;
+pub const DISPOSAL_MAX: Nanos = SECOND;
 
 /// Missed deadlines of an endpoint.
 #[derive(Debug, Default)]
@@ -81,13 +81,13 @@ pub(super) struct Exact {
 
 impl Checker {
     /// Records that an instance was written, taken, or ended.
-    pub(super) fn keep_time(&mut self, at: Nanos, id: EndpointId, instance: u8, is_alive: bool) {
+    pub(super) fn record_time(&mut self, at: Nanos, id: EndpointId, instance: u8, is_alive: bool) {
         let Some(period) = self.endpoints[id as usize].qos.deadline.filter(|_| self.exact) else { return };
         self.exactly.misses.entry(id).or_default().update(at, period, instance, is_alive);
     }
 
     /// Records the count of missed deadlines in a status.
-    pub(super) fn told_of_misses(&mut self, at: Nanos, id: EndpointId, told: u64) {
+    pub(super) fn record_deadline_status(&mut self, at: Nanos, id: EndpointId, told: u64) {
         self.exactly.misses.entry(id).or_default().told = told;
         self.count_misses(at, id);
     }
@@ -115,26 +115,26 @@ impl Checker {
     }
 
     /// Records the number of alive writers in a status of a reader.
-    pub(super) fn told_of_writers(&mut self, reader: EndpointId, alive: u32, not_alive: u32) {
+    pub(super) fn record_liveliness_status(&mut self, reader: EndpointId, alive: u32, not_alive: u32) {
         self.exactly.lively.insert(reader, (alive, not_alive));
     }
 
     /// Records LIVELINESS_LOST of a writer.
-    pub(super) fn told_of_lapse(&mut self, at: Nanos, writer: EndpointId) {
+    pub(super) fn record_liveliness_lost(&mut self, at: Nanos, writer: EndpointId) {
         self.exactly.lapsed_at.insert(writer, at);
     }
 
     /// Checks that all statuses that are due have been notified.
-    pub(super) fn look_exactly(&mut self, at: Nanos) {
+    pub(super) fn check_due_statuses(&mut self, at: Nanos) {
         if !(self.exact && self.calm) {
             return;
         }
         for id in 0..self.endpoints.len() as EndpointId {
             self.count_misses(at, id);
             if self.endpoints[id as usize].is_writer {
-                self.must_know_of_its_lapse(at, id);
+                self.check_liveliness_lost(at, id);
             } else {
-                self.must_know_who_lives(at, id);
+                self.check_alive_writers(at, id);
             }
         }
     }
@@ -160,7 +160,7 @@ impl Checker {
     pub(super) fn arrived_last(&self, writer: EndpointId, reader: EndpointId, at: Nanos) -> Nanos {
         let (from, to) = (&self.endpoints[writer as usize], &self.endpoints[reader as usize]);
         let budget = from.policies().map(|qos| qos.budget).max().unwrap_or(0);
-        let under_way = IN_TIME + budget + budget / DRIFT_PARTS;
+        let under_way = SAMPLE_TRANSIT_MAX + budget + budget / DRIFT_PARTS;
         let by_participant = from.qos.liveliness.filter(|it| it.kind == LivelinessKind::ManualByParticipant);
         let pause = by_participant.map_or(0, |it| it.lease / 3);
         let ended_at = from.ended_at.unwrap_or(Nanos::MAX);
@@ -176,7 +176,7 @@ impl Checker {
         arrived.map(sign).max().unwrap_or(0)
     }
 
-    fn must_know_of_its_lapse(&mut self, at: Nanos, writer: EndpointId) {
+    fn check_liveliness_lost(&mut self, at: Nanos, writer: EndpointId) {
         let of = &self.endpoints[writer as usize];
         let manual = of.qos.liveliness.filter(|it| it.kind != LivelinessKind::Automatic && of.alive);
         let Some(liveliness) = manual else { return };
@@ -191,7 +191,7 @@ impl Checker {
         }
     }
 
-    fn must_know_who_lives(&mut self, at: Nanos, reader: EndpointId) {
+    fn check_alive_writers(&mut self, at: Nanos, reader: EndpointId) {
         let Some(&(alive, not_alive)) = self.exactly.lively.get(&reader) else { return };
         if !self.endpoints[reader as usize].alive {
             return;
@@ -208,8 +208,10 @@ impl Checker {
             let own = self.arrived_last(*writer, reader, at).max(pair.since);
             // Other writers of the participant assert this one within a third of the lease.
             let is_shared = liveliness.kind == LivelinessKind::ManualByParticipant;
-            let late =
-                if is_shared { lease / 3 } else { 0 } + from.qos.budget + from.qos.budget / DRIFT_PARTS + IN_TIME;
+            let late = if is_shared { lease / 3 } else { 0 }
+                + from.qos.budget
+                + from.qos.budget / DRIFT_PARTS
+                + SAMPLE_TRANSIT_MAX;
             let sign = (self.last_sign(*writer) + late).max(pair.since);
             living += u32::from(from.alive && at < own + lease - lease / DRIFT_PARTS);
             dead += u32::from(at > sign + lease + lease / DRIFT_PARTS + MILLISECOND);
@@ -223,7 +225,7 @@ impl Checker {
     }
 
     /// Checks that a taken sample arrived in time and was guaranteed.
-    pub(super) fn judge_time(
+    pub(super) fn check_time(
         &self,
         at: Nanos,
         writer: EndpointId,
@@ -235,7 +237,7 @@ impl Checker {
         };
         let (from, to) = (&self.endpoints[writer as usize], &self.endpoints[reader as usize]);
         let (written, free) = (from.written_at[number as usize - 1], from.free_at(number));
-        let due = free.saturating_add(from.qos.budget + from.qos.budget / DRIFT_PARTS + IN_TIME);
+        let due = free.saturating_add(from.qos.budget + from.qos.budget / DRIFT_PARTS + SAMPLE_TRANSIT_MAX);
         let is_at_once = self.take_period(reader) == 0 && to.qos.separation.is_none();
         if is_at_once && is_wanted_around(from, to, number) && written > pair.since + SETTLED && at > due {
             let text = format!("number {number} of writer {writer} took {} ns: {:?}", at - written, from.qos);
@@ -314,11 +316,11 @@ impl Checker {
         });
         from.qos.strength.is_none()
             || rivals.into_iter().all(|other| {
-                let has_gone = other.forgotten_at.is_some_and(|forgotten| forgotten < at);
+                let has_ended = other.unmatched_by.is_some_and(|forgotten| forgotten < at);
                 let mut changes = other.written.iter().zip(&other.written_at);
                 let last = changes.rfind(|(change, _)| change.instance == instance).map(|(_, written)| *written);
                 let is_late = to.qos.deadline.zip(last).is_some_and(|(period, last)| last + period + SETTLED < at);
-                has_gone
+                has_ended
                     || is_late
                     || last.is_none()
                     || model::outranks((&from.qos, from.guid), (&other.qos, other.guid))
@@ -360,7 +362,7 @@ mod tests {
         checker.wrote(WRITTEN, Timestamp::ZERO, writer, sample);
         if let Some(at) = ended_at {
             checker.now = at;
-            checker.gone(writer, FORGOTTEN_AFTER);
+            checker.gone(writer, LEASE_END_MAX);
         }
         checker.arrived_last(writer, reader, WRITTEN + LEASE)
     }

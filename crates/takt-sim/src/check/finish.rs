@@ -69,7 +69,7 @@ impl Checker {
     /// Checks in the end that an endpoint is not matched with endpoints that have ended.
     pub fn finish_peers(&mut self, at: Nanos, id: EndpointId, peers: &[Guid]) {
         self.must_not_be_ignored(at, id, peers);
-        for guid in peers.iter().filter(|guid| !self.hears_nothing_from(id, **guid)).copied().collect::<Vec<_>>() {
+        for guid in peers.iter().filter(|guid| !self.receives_nothing_from(id, **guid)).copied().collect::<Vec<_>>() {
             let alive = self.by_guid.get(&guid).is_some_and(|peer| self.endpoints[*peer as usize].alive);
             if !alive {
                 self.report(at, Rule::Matching, format!("endpoint {id} believes in {guid:?}, which has gone"));
@@ -86,7 +86,7 @@ impl Checker {
             return self.report(at, Rule::Matching, text);
         }
         let Some(pair) = pair else { return };
-        let heard = self.is_heard_last(writer, reader);
+        let heard = self.shows_last(writer, reader);
         if !heard || !model::is_reliable(&from.qos, &to.qos) || self.shares_instances(writer, reader) {
             return;
         }

@@ -65,7 +65,7 @@ impl Checker {
     }
 
     /// Checks that a writer and a reader that matched, or exchanged a sample, are entitled.
-    pub(super) fn judge_grants(&self, writer: EndpointId, reader: EndpointId) -> Result<(), (Rule, String)> {
+    pub(super) fn check_grants(&self, writer: EndpointId, reader: EndpointId) -> Result<(), (Rule, String)> {
         let (from, to) = (&self.endpoints[writer as usize], &self.endpoints[reader as usize]);
         match from.is_entitled {
             _ if from.may_match(to) => Ok(()),

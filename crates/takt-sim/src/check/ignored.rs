@@ -65,7 +65,7 @@ impl Checker {
     }
 
     /// Reports whether the participant of this endpoint ignores anything.
-    pub(super) fn ignores_others(&self, id: EndpointId) -> bool {
+    pub(super) fn ignores_any(&self, id: EndpointId) -> bool {
         let prefix = self.endpoints[id as usize].guid.prefix;
         self.ignorance.0.keys().any(|(by, _)| *by == prefix)
     }
@@ -78,7 +78,7 @@ impl Checker {
 
     /// Reports whether the participant of a peer ignores that of an endpoint, and therefore
     /// announces nothing to it.
-    pub(super) fn hears_nothing_from(&self, id: EndpointId, peer: Guid) -> bool {
+    pub(super) fn receives_nothing_from(&self, id: EndpointId, peer: Guid) -> bool {
         let prefix = self.endpoints[id as usize].guid.prefix;
         self.ignorance.0.contains_key(&(peer.prefix, Ignored::Participant(prefix)))
     }
@@ -95,7 +95,7 @@ impl Checker {
 
     /// Checks that the reader's participant did not ignore the writer when a taken sample was
     /// written.
-    pub(super) fn judge_ignored(
+    pub(super) fn check_ignored(
         &self,
         writer: EndpointId,
         reader: EndpointId,
@@ -160,8 +160,8 @@ mod tests {
                 let change = Change { instance: 0, kind: ChangeKind::Alive, to: None, len: 8 };
                 checker.wrote(at, Timestamp::ZERO, writer, change);
             }
-            assert!(checker.judge_ignored(writer, reader, 1).is_ok());
-            assert!(checker.judge_ignored(writer, reader, 2).is_err(), "{:?}", what());
+            assert!(checker.check_ignored(writer, reader, 1).is_ok());
+            assert!(checker.check_ignored(writer, reader, 2).is_err(), "{:?}", what());
         }
     }
 

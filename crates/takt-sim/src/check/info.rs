@@ -26,7 +26,7 @@ pub(super) struct Sight {
 
 impl Checker {
     /// Checks the source timestamp of a taken sample.
-    pub(super) fn judge_stamps(
+    pub(super) fn check_timestamps(
         &self,
         wall: Timestamp,
         writer: EndpointId,
@@ -52,7 +52,7 @@ impl Checker {
     }
 
     /// Checks that an instance is NEW exactly if its current generation has not been seen before.
-    pub(super) fn judge_view(&mut self, reader: EndpointId, info: &SampleInfo) -> Result<(), (Rule, String)> {
+    pub(super) fn check_view(&mut self, reader: EndpointId, info: &SampleInfo) -> Result<(), (Rule, String)> {
         let Some(instance) = sample::instance_of(&info.instance_handle.0) else { return Ok(()) };
         let qos = &self.endpoints[reader as usize].qos;
         // Reads and checks of limits see instances too, a purge forgets them, and an expired or

@@ -16,16 +16,16 @@ use crate::sample;
 const LEASE_SLACK: Nanos = 70 * MILLISECOND;
 
 impl Checker {
-    pub(super) fn saw_state(&mut self, at: Nanos, reader: EndpointId, found: &SampleRef<'_>) {
+    pub(super) fn record_state(&mut self, at: Nanos, reader: EndpointId, found: &SampleRef<'_>) {
         if let Some(instance) = sample::instance_of(&found.info.instance_handle.0) {
             let is_alive = found.info.instance_state == InstanceState::Alive;
-            self.keep_time(at, reader, instance, is_alive);
+            self.record_time(at, reader, instance, is_alive);
             self.states.insert((reader, instance), found.info.instance_state);
         }
     }
 
     /// Checks an instance state change without data.
-    pub(super) fn judge_news(
+    pub(super) fn check_state_change(
         &mut self,
         wall: Timestamp,
         reader: EndpointId,
@@ -35,7 +35,7 @@ impl Checker {
         let Some(&writer) = self.by_guid.get(&info.publication) else {
             return Err((Rule::Invented, format!("{info:?}")));
         };
-        self.judge_purge(wall, reader, info)?;
+        self.check_purge(wall, reader, info)?;
         if info.sequence_number.0 == 0 {
             // The writer has ended, or is not alive.
             return Ok(());
@@ -65,7 +65,7 @@ impl Checker {
 
     /// Checks a LIVELINESS_CHANGED status of a reader.
     pub fn liveliness_changed(&mut self, at: Nanos, reader: EndpointId, status: &LivelinessChangedStatus) {
-        self.told_of_writers(reader, status.alive_count, status.not_alive_count);
+        self.record_liveliness_status(reader, status.alive_count, status.not_alive_count);
         if status.not_alive_count == 0 && status.not_alive_count_change == 0 {
             return;
         }
@@ -129,7 +129,8 @@ impl Checker {
         // An ignored reader does not learn that it is ignored, nor that a writer of the ignoring
         // participant is deleted.
         let is_ignored = self.is_ignored(reader);
-        let ends_unheard = |writer: EndpointId| self.hears_nothing_from(reader, self.endpoints[writer as usize].guid);
+        let ends_unheard =
+            |writer: EndpointId| self.receives_nothing_from(reader, self.endpoints[writer as usize].guid);
         let lives = |((writer, _), pair): (&(EndpointId, EndpointId), &Pair)| {
             pair.is_matched() || (is_ignored && (pair.is_known_to_reader() || ends_unheard(*writer)))
         };
@@ -161,7 +162,7 @@ impl Checker {
         }
         let arrives = model::is_reliable(&from.qos, &to.qos) && pair.floor.is_some_and(|floor| last > floor);
         let is_alive = model::is_alive_at_rest(&from.qos);
-        if !arrives || !self.is_heard_last(*writer, reader) || (is_alive && self.lapsed.contains(&reader)) {
+        if !arrives || !self.shows_last(*writer, reader) || (is_alive && self.lapsed.contains(&reader)) {
             return true;
         }
         // The history does not contain the instances that had ended before.
@@ -176,7 +177,7 @@ impl Checker {
     /// Checks that an endpoint is no longer matched with endpoints that have ended, after a time
     /// without faults; `peers` are the matched endpoints of `id`.
     pub fn must_have_forgotten(&mut self, at: Nanos, id: EndpointId, peers: &[Guid], gone: &[Guid]) {
-        let mut told = peers.iter().filter(|guid| !self.hears_nothing_from(id, **guid));
+        let mut told = peers.iter().filter(|guid| !self.receives_nothing_from(id, **guid));
         if let Some(guid) = told.find(|guid| gone.contains(guid)).copied().filter(|_| self.sound) {
             self.report(at, Rule::Farewell, format!("endpoint {id} believes in {guid:?}"));
         }

@@ -175,7 +175,7 @@ struct Endpoint {
     /// Time of its deletion, or of the end of its process.
     ended_at: Option<Nanos>,
     /// Time at which all other participants know of its end.
-    forgotten_at: Option<Nanos>,
+    unmatched_by: Option<Nanos>,
     /// Written changes, in order of their numbers, from 1.
     written: Vec<Change>,
     /// Time of each write. The next two fields are the wall clock of the writer at that time and
@@ -296,7 +296,7 @@ impl Checker {
             alive: true,
             created_at: self.now,
             ended_at: None,
-            forgotten_at: None,
+            unmatched_by: None,
             written: Vec::new(),
             written_at: Vec::new(),
             walls: Vec::new(),
@@ -314,7 +314,7 @@ impl Checker {
         let endpoint = &mut self.endpoints[id as usize];
         endpoint.alive = false;
         endpoint.ended_at = Some(self.now);
-        endpoint.forgotten_at = Some(self.now + time);
+        endpoint.unmatched_by = Some(self.now + time);
         self.waiting.remove(&id);
         for (_, pair) in self.pairs.iter_mut().filter(|((writer, reader), _)| *writer == id || *reader == id) {
             pair.unmatch(true);
@@ -329,7 +329,7 @@ impl Checker {
 
     /// Reports whether a participant has ended.
     #[must_use]
-    pub fn has_gone(&self, prefix: GuidPrefix) -> bool {
+    pub fn has_ended(&self, prefix: GuidPrefix) -> bool {
         self.left.contains(&prefix)
     }
 
@@ -349,7 +349,7 @@ impl Checker {
         let last = endpoint.stamps.last().copied().unwrap_or(Timestamp::ZERO);
         endpoint.walls.push(wall);
         endpoint.stamps.push(last.max(wall));
-        self.keep_time(at, writer, change.instance, change.kind == ChangeKind::Alive);
+        self.record_time(at, writer, change.instance, change.kind == ChangeKind::Alive);
     }
 
     /// Returns the endpoint with a GUID.

@@ -16,8 +16,8 @@ use crate::scenario::FilterPlan;
 /// A writer and a reader of which at least one has known the other.
 #[derive(Debug, Default)]
 pub(super) struct Pair {
-    at_writer: bool,
-    at_reader: bool,
+    known_to_writer: bool,
+    known_to_reader: bool,
     /// Number up to which samples need not arrive, since they are older than the match. `None`
     /// until both sides know of it.
     pub(super) floor: Option<u32>,
@@ -82,12 +82,12 @@ impl Numbers {
 
 impl Pair {
     pub(super) fn is_matched(&self) -> bool {
-        self.at_writer && self.at_reader
+        self.known_to_writer && self.known_to_reader
     }
 
     /// Reports whether the reader considers the writer as matched; the writer may not know of it.
     pub(super) fn is_known_to_reader(&self) -> bool {
-        self.at_reader
+        self.known_to_reader
     }
 
     /// Reports whether this sample of the writer arrives in a complete match. Excludes samples
@@ -100,8 +100,8 @@ impl Pair {
         };
         let is_wanted = self.filters.iter().all(|filter| filter.passes(number, change(number).instance));
         let is_for_it = change(number).to.is_none_or(|only| only == self.reader);
-        let is_here = partitions::meet(writer.written_in[number as usize - 1], self.partition);
-        let is_data = change(number).kind == ChangeKind::Alive && is_wanted && is_for_it && is_here;
+        let is_on_this_host = partitions::meet(writer.written_in[number as usize - 1], self.partition);
+        let is_data = change(number).kind == ChangeKind::Alive && is_wanted && is_for_it && is_on_this_host;
         let is_after = |floor: Option<u32>| floor.is_some_and(|floor| number > floor);
         is_data && (is_after(self.floor) || is_after(self.first)) && !(number + 1..=self.joined).any(ends)
     }
@@ -123,7 +123,7 @@ impl Pair {
 
     /// Adds a filter of the reader. Only samples that pass all filters are then guaranteed, since
     /// the writer uses a former one for a while.
-    pub(super) fn wants_too(&mut self, filter: FilterPlan) {
+    pub(super) fn add_filter(&mut self, filter: FilterPlan) {
         self.filters.push(filter);
     }
 
@@ -141,10 +141,10 @@ impl Pair {
         if !by_writer {
             self.reached = 0;
         }
-        let side = if by_writer { &mut self.at_writer } else { &mut self.at_reader };
+        let side = if by_writer { &mut self.known_to_writer } else { &mut self.known_to_reader };
         if std::mem::take(side) {
             self.rejoins |= !by_writer;
-            self.is_parted = by_writer && self.at_reader;
+            self.is_parted = by_writer && self.known_to_reader;
             self.floor = None;
             self.first = None;
             if !self.is_parted {
@@ -171,7 +171,7 @@ impl Checker {
             }
         }
         let key = |peer: EndpointId| if is_writer { (id, peer) } else { (peer, id) };
-        let side = |pair: &Pair| if is_writer { pair.at_writer } else { pair.at_reader };
+        let side = |pair: &Pair| if is_writer { pair.known_to_writer } else { pair.known_to_reader };
         let mine = |(writer, reader): &(EndpointId, EndpointId)| if is_writer { *writer == id } else { *reader == id };
         let fresh = now.iter().filter(|&&peer| !self.pairs.get(&key(peer)).is_some_and(side)).count();
         // An endpoint that disappeared and reappeared between two calls is a new match too, and the
@@ -199,7 +199,7 @@ impl Checker {
     }
 
     fn match_with(&mut self, at: Nanos, key: (EndpointId, EndpointId), is_writer: bool) {
-        if let Err((rule, text)) = self.judge_grants(key.0, key.1) {
+        if let Err((rule, text)) = self.check_grants(key.0, key.1) {
             return self.report(at, rule, text);
         }
         let (writer, reader) = (&self.endpoints[key.0 as usize], &self.endpoints[key.1 as usize]);
@@ -209,7 +209,7 @@ impl Checker {
             return;
         }
         let pair = self.pairs.entry(key).or_default();
-        let side = if is_writer { &mut pair.at_writer } else { &mut pair.at_reader };
+        let side = if is_writer { &mut pair.known_to_writer } else { &mut pair.known_to_reader };
         let is_news = !std::mem::replace(side, true);
         if is_news && !is_writer {
             self.begun.begins(at, key);

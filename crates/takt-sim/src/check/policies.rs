@@ -18,7 +18,7 @@ const PURGE_SLACK: Nanos = 20 * MILLISECOND;
 
 impl Checker {
     /// Reports whether no sample of the writer expires before the reader has taken it.
-    pub(super) fn lives_long_enough(&self, writer: EndpointId, reader: EndpointId) -> bool {
+    pub(super) fn outlives_takes(&self, writer: EndpointId, reader: EndpointId) -> bool {
         let certain = || self.is_calm_at(reader) && self.light && self.steady && self.take_period(reader) == 0;
         let mut lifespans = self.endpoints[writer as usize].policies().filter_map(|qos| qos.lifespan);
         lifespans.all(|lifespan| lifespan >= LIFESPAN_ENOUGH && certain())
@@ -31,7 +31,7 @@ impl Checker {
     }
 
     /// Checks that a sample had not expired when it was taken at the reader's wall clock `wall`.
-    pub(super) fn judge_lifespan(
+    pub(super) fn check_lifespan(
         &self,
         wall: Timestamp,
         writer: EndpointId,
@@ -51,24 +51,24 @@ impl Checker {
 
     /// Reports whether samples of the writer may be dropped because a sample of another writer
     /// overtook them.
-    pub(super) fn may_come_late(&self, writer: EndpointId, reader: EndpointId) -> bool {
+    pub(super) fn may_be_overtaken(&self, writer: EndpointId, reader: EndpointId) -> bool {
         let others = || self.pairs.keys().filter(|(other, to)| *to == reader && *other != writer);
-        self.goes_by_source(reader) && others().next().is_some()
+        self.orders_by_source(reader) && others().next().is_some()
     }
 
-    fn goes_by_source(&self, reader: EndpointId) -> bool {
+    fn orders_by_source(&self, reader: EndpointId) -> bool {
         let qos = &self.endpoints[reader as usize].qos;
         qos.by_source && qos.strength.is_none()
     }
 
     /// Checks that no later sample of the instance was taken before.
-    pub(super) fn judge_order(
+    pub(super) fn check_order(
         &mut self,
         reader: EndpointId,
         instance: u8,
         info: &SampleInfo,
     ) -> Result<(), (Rule, String)> {
-        if !self.goes_by_source(reader) {
+        if !self.orders_by_source(reader) {
             return Ok(());
         }
         let (written, writer) = (info.source_timestamp, info.publication);
@@ -79,14 +79,17 @@ impl Checker {
         }
         // An instance without writers is forgotten, and the next sample is then the first one
         // known.
-        if self.is_calm_at(reader) && info.no_writers_generation_count == 0 && !self.some_end(reader, instance) {
+        if self.is_calm_at(reader)
+            && info.no_writers_generation_count == 0
+            && !self.has_instance_ended(reader, instance)
+        {
             return Err((Rule::SourceOrder, format!("a sample of {written} follows one of {latest}")));
         }
         Ok(())
     }
 
     /// Reports whether any writer of the reader has ended the instance, or has itself ended.
-    fn some_end(&self, reader: EndpointId, instance: u8) -> bool {
+    fn has_instance_ended(&self, reader: EndpointId, instance: u8) -> bool {
         let ends = |writer: &Endpoint| {
             writer.written.iter().any(|change| change.instance == instance && change.kind != ChangeKind::Alive)
         };
@@ -102,7 +105,7 @@ impl Checker {
     /// retransmits.
     pub(super) fn finish_order(&mut self, at: Nanos) {
         let mut lost = None;
-        for reader in (0..self.endpoints.len() as EndpointId).filter(|reader| self.goes_by_source(*reader)) {
+        for reader in (0..self.endpoints.len() as EndpointId).filter(|reader| self.orders_by_source(*reader)) {
             for instance in 0..=u8::MAX {
                 let Some((_, _, writer, number)) = self.last_of(reader, instance) else { continue };
                 let (from, to) = (&self.endpoints[writer as usize], &self.endpoints[reader as usize]);
@@ -110,7 +113,7 @@ impl Checker {
                 let owed = from.alive
                     && to.alive
                     && model::is_reliable(&from.qos, &to.qos)
-                    && self.lives_long_enough(writer, reader)
+                    && self.outlives_takes(writer, reader)
                     && self.takes_in_time(reader)
                     && pair.is_promised(from, number);
                 if owed && !pair.arrived.contains(number) {
@@ -140,7 +143,7 @@ impl Checker {
 
     /// Checks that the previous sample of the instance was shown at least the minimum separation
     /// before.
-    pub(super) fn judge_separation(
+    pub(super) fn check_separation(
         &mut self,
         at: Nanos,
         reader: EndpointId,
@@ -155,7 +158,11 @@ impl Checker {
         let before = self.shown.insert((reader, instance), (at, births));
         let Some((last, _)) = before.filter(|(_, before)| *before == births) else { return Ok(()) };
         let soon = at - last < separation - separation / DRIFT_PARTS;
-        if soon && self.take_period(reader) == 0 && self.is_calm_at(reader) && !self.some_end(reader, instance) {
+        if soon
+            && self.take_period(reader) == 0
+            && self.is_calm_at(reader)
+            && !self.has_instance_ended(reader, instance)
+        {
             let text = format!("instance {instance} after {} ns, the separation is {separation} ns", at - last);
             return Err((Rule::Separation, text));
         }
@@ -170,7 +177,7 @@ impl Checker {
     }
 
     /// Checks that an instance state change was taken before it had to be purged.
-    pub(super) fn judge_purge(
+    pub(super) fn check_purge(
         &self,
         wall: Timestamp,
         reader: EndpointId,

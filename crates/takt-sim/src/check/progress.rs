@@ -83,8 +83,8 @@ impl Checker {
 
     /// Checks progress. No fault has been active since `quiet_since`; `None` if one is.
     pub fn look(&mut self, at: Nanos, quiet_since: Option<Nanos>) {
-        self.look_exactly(at);
-        self.look_at_waiting(at, quiet_since);
+        self.check_due_statuses(at);
+        self.check_blocked_writers(at, quiet_since);
         self.index_topics();
         let mut seen = std::mem::take(&mut self.progress.seen);
         let arrived = self.is_seen_by_group().then(|| self.arrived_between_participants());
@@ -193,7 +193,7 @@ impl Checker {
     pub(super) fn newest_owed(&self, key: (EndpointId, EndpointId)) -> Option<u32> {
         let pair = self.pairs.get(&key).filter(|pair| pair.is_matched())?;
         let (from, to) = (&self.endpoints[key.0 as usize], &self.endpoints[key.1 as usize]);
-        if self.drops_sets() || !model::is_reliable(&from.qos, &to.qos) || !self.is_heard_out(key.0, key.1) {
+        if self.drops_sets() || !model::is_reliable(&from.qos, &to.qos) || !self.shows_all(key.0, key.1) {
             return None;
         }
         let missing = newest(from, model::depth(&from.qos, &to.qos)).take_while(|number| *number > pair.last);

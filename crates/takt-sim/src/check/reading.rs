@@ -60,7 +60,7 @@ impl Checker {
     /// Checks and records the result of a read or take, in its order.
     pub fn passed(&mut self, at: Nanos, reader: EndpointId, pass: Pass, found: &[SampleInfo]) {
         let shelf = self.shelves.entry(reader).or_default();
-        let verdict = judge_ranks(found).and_then(|()| shelf.judge(pass, found));
+        let verdict = check_ranks(found).and_then(|()| shelf.judge(pass, found));
         shelf.note(pass, found);
         if let Err(text) = verdict {
             self.report(at, Rule::Reading, format!("reader {reader}, {pass:?}: {text}"));
@@ -92,10 +92,10 @@ impl Shelf {
         if let Some(info) = samples().skip(expected.len()).find(is_again) {
             return Err(format!("was read before: {info:?}"));
         }
-        self.judge_views(found)
+        self.check_views(found)
     }
 
-    fn judge_views(&self, found: &[SampleInfo]) -> Result<(), String> {
+    fn check_views(&self, found: &[SampleInfo]) -> Result<(), String> {
         let mut states = BTreeMap::new();
         for info in found {
             let state = (info.view_state, info.instance_state);
@@ -133,7 +133,7 @@ fn generation_now(info: &SampleInfo) -> u32 {
 
 /// Checks that both generation ranks agree. The collection contains at least the newest sample that
 /// the reader has of each instance.
-fn judge_ranks(found: &[SampleInfo]) -> Result<(), String> {
+fn check_ranks(found: &[SampleInfo]) -> Result<(), String> {
     let mut newest: BTreeMap<InstanceHandle, (u32, u32)> = BTreeMap::new();
     for info in found.iter().rev() {
         let (count, generation) = newest.entry(info.instance_handle).or_insert((0, info.generation()));
@@ -187,10 +187,10 @@ mod tests {
             ..info
         };
         let [first, second] = [sample(1, 0, SampleState::NotRead), sample(2, 2, SampleState::NotRead)];
-        assert_eq!(judge_ranks(&[ranked(1, 2, first), second]), Ok(()));
-        assert!(judge_ranks(&[ranked(0, 2, first), second]).is_err());
-        assert!(judge_ranks(&[ranked(1, 1, first), second]).is_err());
-        assert!(judge_ranks(&[first, ranked(1, 0, second)]).is_err(), "nothing follows");
+        assert_eq!(check_ranks(&[ranked(1, 2, first), second]), Ok(()));
+        assert!(check_ranks(&[ranked(0, 2, first), second]).is_err());
+        assert!(check_ranks(&[ranked(1, 1, first), second]).is_err());
+        assert!(check_ranks(&[first, ranked(1, 0, second)]).is_err(), "nothing follows");
     }
 
     #[test]

@@ -120,17 +120,17 @@ impl Checker {
         let Presentation { access_scope, coherent_access, .. } = self.sets.presentation;
         let mut verdict = Ok(());
         if coherent_access {
-            verdict = self.judge_sets(access_scope, &seen);
+            verdict = self.check_sets(access_scope, &seen);
         }
         if self.is_seen_by_group() {
-            verdict = verdict.and_then(|()| self.judge_group_order(&seen));
+            verdict = verdict.and_then(|()| self.check_group_order(&seen));
         }
         if let Err((rule, text)) = verdict {
             self.report(at, rule, text);
         }
     }
 
-    fn judge_sets(&self, scope: AccessScope, seen: &[Sight]) -> Result<(), (Rule, String)> {
+    fn check_sets(&self, scope: AccessScope, seen: &[Sight]) -> Result<(), (Rule, String)> {
         let mut judged = BTreeSet::new();
         for &(reader, writer, number) in seen {
             let Some(set) = self.place(writer, number).0 else { continue };
@@ -174,7 +174,7 @@ impl Checker {
         })
     }
 
-    fn judge_group_order(&mut self, seen: &[Sight]) -> Result<(), (Rule, String)> {
+    fn check_group_order(&mut self, seen: &[Sight]) -> Result<(), (Rule, String)> {
         for &(reader, writer, number) in seen {
             let (to, from) = (&self.endpoints[reader as usize], &self.endpoints[writer as usize]);
             let (_, order) = self.place(writer, number);

@@ -18,7 +18,7 @@ const DATAGRAMS_MAX: u64 = 8;
 
 /// Maximum time from the last new sample to the last probe of multicast reception: two rounds of
 /// 0.75 s, and the pause of 2 s between them.
-const LAST_QUESTION: Nanos = 4 * SECOND;
+const LAST_PROBE: Nanos = 4 * SECOND;
 
 /// Time after which an idle participant probes again.
 const RENEWAL: Nanos = 64 * SECOND;
@@ -41,7 +41,7 @@ pub struct LastSecond {
 
 impl Checker {
     /// Runs the check at the end of the world, after a time `rest` without writes and faults.
-    pub fn must_be_silent(&mut self, end: Nanos, rest: Nanos, last: &[LastSecond]) {
+    pub fn check_idle_traffic(&mut self, end: Nanos, rest: Nanos, last: &[LastSecond]) {
         let begin = end - SILENCE;
         let questions: u64 = last.iter().map(|one| one.asked).sum();
         // An ignored or refused participant requests acknowledgments that do not arrive.
@@ -54,7 +54,7 @@ impl Checker {
                 let text = format!("process {} sent {} datagrams in the last second", one.process, one.sent);
                 self.report(end, Rule::Silence, text);
             }
-            if one.asked > 0 && rest < RENEWAL && !self.is_at_work(one.prefix, begin - LAST_QUESTION) {
+            if one.asked > 0 && rest < RENEWAL && !self.is_at_work(one.prefix, begin - LAST_PROBE) {
                 let text = format!("process {} asked who hears it, and has nothing to say", one.process);
                 self.report(end, Rule::Silence, text);
             }
@@ -72,7 +72,7 @@ mod tests {
             LastSecond { process, prefix, sent, asked, assertions: 0 }
         };
         let mut checker = Checker::default();
-        checker.must_be_silent(100 * SECOND, rest, &[one(0, sent[0], asked), one(1, sent[1], 0)]);
+        checker.check_idle_traffic(100 * SECOND, rest, &[one(0, sent[0], asked), one(1, sent[1], 0)]);
         checker.violation().map(|violation| violation.text.clone())
     }
 

@@ -22,7 +22,7 @@ impl Checker {
 
     /// Checks that no writer has waited too long. No fault has been active since `quiet_since`;
     /// `None` if one is.
-    pub(super) fn look_at_waiting(&mut self, at: Nanos, quiet_since: Option<Nanos>) {
+    pub(super) fn check_blocked_writers(&mut self, at: Nanos, quiet_since: Option<Nanos>) {
         let Some(quiet_since) = quiet_since else { return };
         let patience = DELIVERY_PERIODS * HEARTBEAT_PERIOD;
         let is_late = |(writer, since): &(&EndpointId, &Nanos)| {
@@ -80,7 +80,7 @@ mod tests {
         checker.matched(0, reader, &[guid(1)], 1);
         checker.waits(writer);
         for at in (1..=10).map(|look| look * HEARTBEAT_PERIOD) {
-            checker.look_at_waiting(at, (at >= quiet_since).then_some(quiet_since));
+            checker.check_blocked_writers(at, (at >= quiet_since).then_some(quiet_since));
         }
         checker.violation().is_some()
     }

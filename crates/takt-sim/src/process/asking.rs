@@ -10,7 +10,7 @@ use crate::clock::{Nanos, SECOND};
 use crate::lookup::{self, Asked};
 
 /// Time within which a reply arrives without faults.
-const ANSWERED_WITHIN: Nanos = SECOND;
+const REPLY_MAX: Nanos = SECOND;
 
 impl Process {
     /// Registers the types that the process offers.
@@ -54,10 +54,10 @@ impl Process {
         let Some(core) = &mut self.core else { return };
         let answer = core.take_type_answer(id);
         let asked = self.asked.take_if(|(asked, _)| *asked == id);
-        let is_gone = |asked: &Asked| !checker.sound || checker.has_gone(asked.whom);
+        let is_gone = |asked: &Asked| !checker.sound || checker.has_ended(asked.whom);
         let verdict = match asked {
             Some((_, asked)) => asked.judge(answer, is_gone(&asked)).and_then(|()| {
-                let is_late = now - asked.at > ANSWERED_WITHIN && !is_gone(&asked);
+                let is_late = now - asked.at > REPLY_MAX && !is_gone(&asked);
                 if is_late { Err(format!("{asked:?} was answered late")) } else { Ok(()) }
             }),
             None => Err(format!("no request is {id:?}, which was answered by {answer:?}")),
@@ -68,7 +68,7 @@ impl Process {
     }
 
     /// Checks at rest that no request is pending.
-    pub(super) fn finish_asking(&self, now: Nanos, checker: &mut Checker) {
+    pub(super) fn check_no_request_pending(&self, now: Nanos, checker: &mut Checker) {
         if let Some((_, asked)) = self.asked.as_ref().filter(|_| self.core.is_some()) {
             checker.report(now, Rule::Lookup, format!("process {}: {asked:?} was never answered", self.index));
         }

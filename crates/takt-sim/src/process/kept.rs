@@ -14,7 +14,7 @@ use takt_wire::qos::{
 
 use super::{Moment, Process, prefix_of, process_of};
 use crate::check::{Checker, Rule};
-use crate::keeping::{Keeping, KeptChange, Part, payload_of};
+use crate::keeping::{Keeping, Part, StoredChange, payload_of};
 
 /// Topic name.
 const TOPIC: &str = "kept";
@@ -85,7 +85,7 @@ fn writer_spec(user_data: &[u8]) -> WriterSpec {
     }
 }
 
-fn change_of(payload: &[u8], kept: Option<&KeptChange>) -> NewChange<'static> {
+fn change_of(payload: &[u8], kept: Option<&StoredChange>) -> NewChange<'static> {
     NewChange {
         kind: ChangeKind::Alive,
         key_hash: [0; 16],
@@ -98,15 +98,17 @@ fn change_of(payload: &[u8], kept: Option<&KeptChange>) -> NewChange<'static> {
 impl Process {
     /// Creates the endpoint on the topic. A service starts with the content of its store.
     pub fn begin_keeping(&mut self, keeping: &mut Keeping, clock: Moment<'_>, checker: &mut Checker) {
-        let (Some(core), Some(part)) = (&mut self.core, keeping.plan.part_of(self.index)) else { return };
+        let (Some(core), Some(part)) = (&mut self.core, keeping.plan.role_of(self.index)) else { return };
         let created = match part {
             Part::Writes => core.create_writer(clock.local(), writer_spec(&[])).and_then(|writer| {
                 let guid = core.writer_guid(writer)?;
                 keeping.lives(self.index, guid);
                 Ok(Kept::Writer(writer, guid))
             }),
-            Part::Hears(service) => begin_hearing(core, (keeping.plan.serving(service), self.incarnation), clock)
-                .map(|reader| Kept::Hearing(reader, service)),
+            Part::Hears(service) => {
+                create_service_reader(core, (keeping.plan.serving(service), self.incarnation), clock)
+                    .map(|reader| Kept::Hearing(reader, service))
+            }
             Part::Serves(service) => {
                 let store = keeping.store(service);
                 relay_writer(core, store, clock).map(|writer| Kept::Serving(writer, service, store.len()))
@@ -123,7 +125,7 @@ impl Process {
     }
 
     /// Writes the next sample. Waits if the history is full.
-    pub fn write_kept(&mut self, keeping: &mut Keeping, clock: Moment<'_>) {
+    pub fn write_durable(&mut self, keeping: &mut Keeping, clock: Moment<'_>) {
         let (Some(core), Some(Kept::Writer(writer, guid))) = (&mut self.core, &self.kept) else { return };
         let payload = payload_of(*guid, keeping.next_number(*guid));
         let written = core.write(clock.local(), *writer, &change_of(&payload, None), |slot| {
@@ -142,19 +144,19 @@ impl Process {
             Kept::Writer(writer, guid) => {
                 let services = core.durability_services(*writer).unwrap_or_default();
                 for (reader, acknowledged) in &services {
-                    if let Err(text) = keeping.judge_safe(process_of(reader.prefix), *guid, acknowledged.0) {
+                    if let Err(text) = keeping.check_stored(process_of(reader.prefix), *guid, acknowledged.0) {
                         checker.report(clock.now, Rule::Missing, text);
                     }
                 }
                 if let Some(safe) = services.iter().map(|(_, acknowledged)| acknowledged.0).min() {
-                    keeping.is_safe(*guid, safe);
+                    keeping.is_stored(*guid, safe);
                 }
             }
             // A service also keeps changes that another service relays, in worlds without a forger.
             Kept::Hearing(reader, service) => take(core, *reader, clock, |found| {
                 let is_true = found.info.publication == found.info.origin.writer || !keeping.plan.forges;
                 if found.info.valid_data && is_true {
-                    let change = KeptChange {
+                    let change = StoredChange {
                         origin: found.info.origin,
                         source_timestamp: found.info.source_timestamp,
                         payload: found.payload.to_vec(),
@@ -182,14 +184,14 @@ impl Process {
     }
 
     /// Acknowledges the stored changes to their writers.
-    pub fn acknowledge_kept(&mut self) {
+    pub fn acknowledge_durable(&mut self) {
         if let (Some(core), Some(Kept::Hearing(reader, _))) = (&mut self.core, &self.kept) {
             core.acknowledge_taken(*reader).expect("the reader lives as long as its process");
         }
     }
 
     /// Relays the changes that were added to the store.
-    pub fn serve_kept(&mut self, keeping: &Keeping, clock: Moment<'_>, checker: &mut Checker) {
+    pub fn relay_durable(&mut self, keeping: &Keeping, clock: Moment<'_>, checker: &mut Checker) {
         let (Some(core), Some(Kept::Serving(writer, service, served))) = (&mut self.core, &mut self.kept) else {
             return;
         };
@@ -201,7 +203,7 @@ impl Process {
     }
 
     /// Checks at rest that a reader has received all changes that it must.
-    pub fn finish_keeping(&self, now: crate::clock::Nanos, keeping: &Keeping, checker: &mut Checker) {
+    pub fn check_durable(&self, now: crate::clock::Nanos, keeping: &Keeping, checker: &mut Checker) {
         if let Some(Kept::Reader(_, taken)) = &self.kept
             && let Some(missing) = keeping.missing(taken)
         {
@@ -216,7 +218,7 @@ impl Process {
 }
 
 /// Creates the reader of the service, which ignores the service's own writer.
-fn begin_hearing(
+fn create_service_reader(
     core: &mut Participant,
     (serving, incarnation): (usize, u32),
     clock: Moment<'_>,
@@ -231,7 +233,7 @@ fn begin_hearing(
 /// Creates a writer of a service, with all changes in the store.
 fn relay_writer(
     core: &mut Participant,
-    store: &[KeptChange],
+    store: &[StoredChange],
     clock: Moment<'_>,
 ) -> Result<WriterHandle, takt_core::Error> {
     let writer = core.prepare_writer(clock.local(), writer_spec(DURABILITY_SERVICE))?;
@@ -244,7 +246,7 @@ fn relay_writer(
 fn relay(
     core: &mut Participant,
     writer: WriterHandle,
-    changes: &[KeptChange],
+    changes: &[StoredChange],
     clock: Moment<'_>,
 ) -> Result<(), String> {
     for change in changes {

@@ -127,7 +127,7 @@ impl Process {
 
     /// Checks after the session of the recorded participant that both pairs are matched, all its
     /// changes have been taken, and it has acknowledged all samples written for it.
-    pub fn must_know(&mut self, recording: &Recording, clock: Moment<'_>, checker: &mut Checker) {
+    pub fn check_session(&mut self, recording: &Recording, clock: Moment<'_>, checker: &mut Checker) {
         let (Some(core), Some(partner)) = (&mut self.core, self.partner) else { return };
         let writers = core.matched_publications(partner.reader).unwrap_or_default();
         let readers = core.matched_subscriptions(partner.writer).unwrap_or_default();
@@ -153,7 +153,7 @@ impl Process {
     }
 
     /// Checks the state after the recorded participant has ended.
-    pub fn must_have_parted(&mut self, clock: Moment<'_>, checker: &mut Checker) {
+    pub fn check_end(&mut self, clock: Moment<'_>, checker: &mut Checker) {
         let (Some(core), Some(partner)) = (&mut self.core, self.partner) else { return };
         let writers = core.matched_publications(partner.reader).unwrap_or_default();
         let readers = core.matched_subscriptions(partner.writer).unwrap_or_default();

@@ -34,7 +34,7 @@ const THEMES: [Theme; 7] =
 
 /// Chance in a million that an exact world is a crowd instead. The next constant is that of
 /// coherent sets.
-const CROWD_CHANCE: u32 = 150_000;
+const READER_CROWD_CHANCE: u32 = 150_000;
 const SETS_CHANCE: u32 = 200_000;
 
 impl Scenario {
@@ -44,7 +44,7 @@ impl Scenario {
         let mut rng = Rng::new(seed ^ 0x6578_6163_746c_7921);
         let active = rng.between(3 * SECOND, 5 * SECOND);
         let hosts: Vec<_> = (0..rng.between(1, 3)).map(|_| host(&mut rng)).collect();
-        let (is_crowd, has_sets) = (rng.chance(CROWD_CHANCE), rng.chance(SETS_CHANCE));
+        let (is_crowd, has_sets) = (rng.chance(READER_CROWD_CHANCE), rng.chance(SETS_CHANCE));
         let themes: Vec<_> = (0..rng.between(1, 3)).map(|_| *rng.pick(&THEMES)).collect();
         let mut processes: Vec<_> =
             (0..rng.between(2, 4) as usize).map(|index| process(&mut rng, index % hosts.len(), active)).collect();

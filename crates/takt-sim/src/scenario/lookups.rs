@@ -7,7 +7,7 @@ use crate::rng::Rng;
 impl Scenario {
     /// Creates a world of participants that request types from each other, including killed ones
     /// until their lease ends. In every second world links lose datagrams.
-    pub(super) fn ask_for_types(&mut self, rng: &mut Rng) {
+    pub(super) fn add_type_requests(&mut self, rng: &mut Rng) {
         self.services.lookup_period = Some(rng.between(5, 50) * MILLISECOND);
         for _ in 0..rng.between(0, 2) {
             let host = rng.below(self.hosts.len() as u64) as usize;

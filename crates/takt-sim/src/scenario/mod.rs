@@ -409,7 +409,7 @@ impl Scenario {
 
     /// Reports whether falsified datagrams may be accepted, so that only the safety rules hold.
     #[must_use]
-    pub fn has_lies(&self) -> bool {
+    pub fn has_falsified(&self) -> bool {
         let flips = |fault: &Fault| matches!(fault.kind, FaultKind::Link { trouble: Trouble::Flips(_), .. });
         self.hostile.is_some_and(|plan| plan.impostor) || self.faults.iter().any(flips)
     }

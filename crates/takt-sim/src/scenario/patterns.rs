@@ -7,7 +7,7 @@ use crate::rng::Rng;
 
 impl Scenario {
     /// Creates a world of endpoints in partitions of all kinds.
-    pub(super) fn meet_by_pattern(&mut self, rng: &mut Rng) {
+    pub(super) fn match_by_pattern(&mut self, rng: &mut Rng) {
         for topic in 0..rng.between(1, 2) as usize {
             self.topics.push(TopicPlan { instances: rng.below(3) as u8, sizes: (24, 200) });
             for index in 0..rng.between(3, 8) {

@@ -115,7 +115,7 @@ impl Scenario {
         for topic in 0..self.topics.len() {
             let transient_local = rng.chance(300_000);
             for number in 0..rng.between(1, 3) {
-                let process = if topic == 0 && number == 0 { 0 } else { self.some_process(rng) };
+                let process = if topic == 0 && number == 0 { 0 } else { self.random_process(rng) };
                 let qos = QosPlan { reliable: rng.chance(750_000), transient_local, ..QosPlan::default() };
                 let period = rng.between(4, 20) * MILLISECOND;
                 let role = Role::Writer { period, burst: rng.between(1, 3) as u32, samples: 400, endings: 0 };
@@ -123,7 +123,7 @@ impl Scenario {
                 self.add(process, topic, qos, role, create);
             }
             for number in 0..rng.between(1, 3) {
-                let process = if topic == 0 && number == 0 { 1 } else { self.some_process(rng) };
+                let process = if topic == 0 && number == 0 { 1 } else { self.random_process(rng) };
                 let reliable = rng.chance(750_000);
                 let transient_local = transient_local && reliable && rng.chance(700_000);
                 let qos = QosPlan { reliable, transient_local, ..QosPlan::default() };
@@ -133,7 +133,7 @@ impl Scenario {
         }
     }
 
-    fn some_process(&self, rng: &mut Rng) -> usize {
+    fn random_process(&self, rng: &mut Rng) -> usize {
         rng.below(self.processes.len() as u64) as usize
     }
 

@@ -105,7 +105,7 @@ impl Scenario {
             domain: None,
         };
         add_moves(&mut moving, &mut scenario);
-        add_lives(&mut later, &mut scenario);
+        add_instance_ends(&mut later, &mut scenario);
         add_contracts(&mut last, &mut scenario);
         add_orders(&mut Rng::new(seed ^ 0x6f72_6465), &mut scenario);
         add_budgets(&mut Rng::new(seed ^ 0x6275_6467), &mut scenario);
@@ -233,7 +233,7 @@ fn fault(rng: &mut Rng, hosts: usize, active: Nanos) -> Fault {
 
 /// Adds farewells, disposals and leases, with separate random numbers, so that the rest of a world
 /// stays unchanged.
-fn add_lives(rng: &mut Rng, scenario: &mut Scenario) {
+fn add_instance_ends(rng: &mut Rng, scenario: &mut Scenario) {
     for process in &mut scenario.processes {
         for end in &mut process.ends {
             end.farewell = rng.chance(500_000);

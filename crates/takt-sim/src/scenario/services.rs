@@ -5,7 +5,7 @@ use super::{Boundaries, Scenario, TopicPlan, Trouble};
 use super::{Direction, EndPlan, EndpointPlan, Fault, FaultKind, HostPlan, NetworkPlan, ProcessPlan, QosPlan, Role};
 use crate::check::progress::HEARTBEAT_PERIOD;
 use crate::clock::{MILLISECOND, Nanos, SECOND};
-use crate::keeping::KeepingPlan;
+use crate::keeping::DurabilityPlan;
 use crate::process::LEASE;
 use crate::recorded::RecordedPlan;
 use crate::recording::Product;
@@ -23,7 +23,7 @@ pub struct Services {
     /// know only the server.
     pub discovery_server: Option<usize>,
     /// Durability services, with their writers and readers.
-    pub durability: Option<KeepingPlan>,
+    pub durability: Option<DurabilityPlan>,
     /// Period with which each process requests types from another one.
     pub lookup_period: Option<Nanos>,
 }
@@ -116,7 +116,7 @@ impl Scenario {
             let (at, pause) = (rng.between(early, latest), rng.between(MILLISECOND, SECOND));
             server.ends.push(EndPlan { at, pause, farewell: rng.chance(200_000) });
             if self.network.is_routed {
-                self.add_strangers(&mut subnets, at + LEASE + 500 * MILLISECOND);
+                self.add_unacquainted_processes(&mut subnets, at + LEASE + 500 * MILLISECOND);
             }
         }
         self.hosts.iter_mut().for_each(|host| host.hears_multicast = false);
@@ -127,7 +127,7 @@ impl Scenario {
     /// Adds two processes on different hosts that know the server since its first life, and share a
     /// topic from `met_at` on. By then the lease of the first server has ended for them, and its
     /// successor must introduce them to each other.
-    fn add_strangers(&mut self, rng: &mut Rng, met_at: Nanos) {
+    fn add_unacquainted_processes(&mut self, rng: &mut Rng, met_at: Nanos) {
         let topic = self.topics.len();
         self.topics.push(TopicPlan { instances: 0, sizes: (24, 1_000) });
         let role = Role::Writer { period: 10 * MILLISECOND, burst: 1, samples: 50, endings: 0 };
@@ -144,7 +144,7 @@ impl Scenario {
     /// of which join late.
     fn add_durability(&mut self, rng: &mut Rng, services: usize) {
         let (active, hosts) = (self.active, self.hosts.len() as u64);
-        let plan = KeepingPlan {
+        let plan = DurabilityPlan {
             first: self.processes.len(),
             writers: rng.between(1, 2) as usize,
             services,

@@ -18,7 +18,7 @@ impl Scenario {
 
     /// Creates a world of static endpoints in which processes end and restart, and datagrams are
     /// lost.
-    pub(super) fn meet_by_list(&mut self, rng: &mut Rng) {
+    pub(super) fn match_by_list(&mut self, rng: &mut Rng) {
         for topic in 0..rng.between(1, 3) as usize {
             self.topics.push(TopicPlan { instances: rng.below(3) as u8, sizes: (24, 1_000) });
             for index in 0..rng.between(2, 5) {

@@ -2,7 +2,7 @@
 //! alterations.
 
 use super::{Event, World};
-use crate::check::exact::FAREWELL_TIME;
+use crate::check::exact::DISPOSAL_MAX;
 use crate::clock::Nanos;
 use crate::process::{Endpoint, Moment, TAKES_EVERY};
 use crate::scenario::{Alteration, Role};
@@ -48,7 +48,7 @@ impl World<'_> {
         self.timeline.note(self.now, process, &format!("deletes endpoint {at}"));
         let moment = Moment { now: self.now, clock: &self.clocks[self.processes[process].host] };
         let gone = self.processes[process].delete(at, moment, &mut self.checker);
-        self.at(self.now + FAREWELL_TIME, Event::Forgotten(gone.into_iter().collect()));
+        self.at(self.now + DISPOSAL_MAX, Event::Forgotten(gone.into_iter().collect()));
     }
 
     pub(super) fn write(&mut self, process: usize, at: usize, left: u32) {
@@ -115,7 +115,7 @@ impl World<'_> {
         let moment = Moment { now: self.now, clock: &self.clocks[self.processes[process].host] };
         if self.processes[process].take(at, most, moment, &mut self.checker) {
             let life = self.processes[process].incarnation;
-            self.at(self.now + BETWEEN_TAKES, Event::TakeRest(process, life, at));
+            self.at(self.now + BETWEEN_TAKES, Event::ContinueTake(process, life, at));
         }
     }
 

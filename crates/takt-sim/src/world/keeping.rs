@@ -11,30 +11,30 @@ impl World<'_> {
         let process = &mut self.processes[index];
         let moment = Moment { now: self.now, clock: &self.clocks[process.host] };
         process.begin_keeping(keeping, moment, &mut self.checker);
-        if matches!(keeping.plan.part_of(index), Some(Part::Writes | Part::Forges)) {
+        if matches!(keeping.plan.role_of(index), Some(Part::Writes | Part::Forges)) {
             let (at, life) = (self.now + keeping.plan.period, process.incarnation);
-            self.at(at, Event::WriteKept(index, life));
+            self.at(at, Event::WriteDurable(index, life));
         }
     }
 
     /// Ends a process that uses the topic.
-    pub(super) fn end_keeping(&mut self, index: usize) {
+    pub(super) fn end_durable(&mut self, index: usize) {
         let Some(keeping) = &mut self.keeping else { return };
         keeping.ends(index);
-        if let Some(Part::Hears(service)) = keeping.plan.part_of(index) {
+        if let Some(Part::Hears(service)) = keeping.plan.role_of(index) {
             keeping.crash(service);
         }
     }
 
     /// Makes a writer write its next sample, or a forger the next ones in the names of all writers.
-    pub(super) fn write_kept(&mut self, index: usize, life: u32) {
+    pub(super) fn write_durable(&mut self, index: usize, life: u32) {
         let Some(keeping) = self.keeping.as_mut().filter(|_| !self.resting) else { return };
         let process = &mut self.processes[index];
         let moment = Moment { now: self.now, clock: &self.clocks[process.host] };
-        process.write_kept(keeping, moment);
+        process.write_durable(keeping, moment);
         process.forge(keeping, moment, &mut self.checker);
         let at = self.now + keeping.plan.period;
-        self.at(at, Event::WriteKept(index, life));
+        self.at(at, Event::WriteDurable(index, life));
     }
 
     /// Makes a process take the received changes. A service schedules their commit.
@@ -42,7 +42,7 @@ impl World<'_> {
         let Some(keeping) = &mut self.keeping else { return };
         let process = &mut self.processes[index];
         process.keep(keeping, Moment { now: self.now, clock: &self.clocks[process.host] }, &mut self.checker);
-        if let Some(Part::Hears(service)) = keeping.plan.part_of(index)
+        if let Some(Part::Hears(service)) = keeping.plan.role_of(index)
             && keeping.begins_transaction(service)
         {
             let (at, life) = (self.now + keeping.plan.commit_time, process.incarnation);
@@ -51,19 +51,19 @@ impl World<'_> {
     }
 
     /// Makes a service commit the received changes, acknowledge and relay them.
-    pub(super) fn commit_kept(&mut self, service: usize, life: u32, event: Event) {
+    pub(super) fn commit_durable(&mut self, service: usize, life: u32, event: Event) {
         let Some(plan) = self.keeping.as_ref().map(|keeping| keeping.plan) else { return };
         let (hearing, serving) = (plan.hearing(service), plan.serving(service));
         self.act(hearing, life, event, |world| {
             if let Some(keeping) = &mut world.keeping {
                 keeping.commit(service);
             }
-            world.processes[hearing].acknowledge_kept();
+            world.processes[hearing].acknowledge_durable();
         });
         if let Some(keeping) = &self.keeping {
             let process = &mut self.processes[serving];
             let moment = Moment { now: self.now, clock: &self.clocks[process.host] };
-            process.serve_kept(keeping, moment, &mut self.checker);
+            process.relay_durable(keeping, moment, &mut self.checker);
         }
         self.settle(serving);
     }

@@ -27,16 +27,16 @@ impl World<'_> {
     pub(super) fn send_recorded(&mut self) {
         let Some(recorded) = self.recorded.as_mut() else { return };
         let from = recorded.plan.host;
-        for (source, to, bytes) in recorded.take_shots() {
+        for (source, to, bytes) in recorded.take_datagrams() {
             let head = Head { source, from, to, host: None, priority: 0, bytes, hostile: false };
             self.send(self.processes.len(), head);
         }
         self.schedule_steps();
-        self.call_recorded();
+        self.schedule_recorded();
     }
 
     /// Schedules the next call of the recorded participant.
-    pub(super) fn call_recorded(&mut self) {
+    pub(super) fn schedule_recorded(&mut self) {
         let Some(recorded) = self.recorded.as_mut() else { return };
         if let Some(due) = recorded.due().filter(|due| *due < recorded.timer) {
             recorded.timer = due;
@@ -51,8 +51,8 @@ impl World<'_> {
         for process in &mut self.processes {
             let moment = Moment { now: self.now, clock: &self.clocks[process.host] };
             match is_over {
-                false => process.must_know(recorded.recording(), moment, &mut self.checker),
-                true => process.must_have_parted(moment, &mut self.checker),
+                false => process.check_session(recorded.recording(), moment, &mut self.checker),
+                true => process.check_end(moment, &mut self.checker),
             }
         }
     }
@@ -83,7 +83,7 @@ impl World<'_> {
     }
 
     /// Returns the octets received from the hostile host and those sent to its victim.
-    pub(super) fn harm_done(&self) -> (u64, u64) {
+    pub(super) fn hostile_octets(&self) -> (u64, u64) {
         let harm = self.processes.iter().map(|process| process.meter.harm());
         harm.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
     }
@@ -91,7 +91,7 @@ impl World<'_> {
     pub(super) fn shoot(&mut self) {
         let Some(hostile) = self.hostile.as_mut().filter(|_| !self.resting) else { return };
         let from = hostile.plan.host;
-        let shots = hostile.take_shots();
+        let shots = hostile.take_datagrams();
         for (source, to, bytes) in shots {
             let head = Head { source, from, to, host: None, priority: 0, bytes, hostile: true };
             self.send(self.processes.len(), head);

@@ -41,7 +41,7 @@ impl TransportFactory for Udp {
 
     fn open(&self, request: &Request<'_>) -> Result<Opened, TransportError> {
         request.options(&[])?;
-        UdpTransport::open(&request.udp_there()).map(Opened::plain)
+        UdpTransport::open(&request.udp_config()).map(Opened::plain)
     }
 }
 
@@ -66,7 +66,7 @@ impl TransportFactory for Tcp {
 
     fn open(&self, request: &Request<'_>) -> Result<Opened, TransportError> {
         request.options(&[])?;
-        let config = TcpConfig { interfaces: request.udp_there().interfaces, ..request.tcp.clone() };
+        let config = TcpConfig { interfaces: request.udp_config().interfaces, ..request.tcp.clone() };
         TcpTransport::open(&config).map(Opened::plain)
     }
 }

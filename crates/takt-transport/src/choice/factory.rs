@@ -49,7 +49,7 @@ impl Request<'_> {
     }
 
     /// Returns the UDP settings, restricted to the requested interface if there is one.
-    pub fn udp_there(&self) -> UdpConfig {
+    pub fn udp_config(&self) -> UdpConfig {
         match &self.spec.target {
             None => self.udp.clone(),
             Some(name) => UdpConfig { interfaces: InterfaceSelection::Named(vec![name.clone()]), ..self.udp.clone() },

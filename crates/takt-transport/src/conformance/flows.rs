@@ -9,7 +9,7 @@ use crate::{FlowId, FlowSpec, Scan, Transport};
 const OWN_PORT: FlowSpec = FlowSpec { own_port: true, transport_priority: 0 };
 
 /// A flow with its own port sends from it and receives at it.
-pub fn a_flow_has_its_own_port<T: Transport>(open: impl Fn() -> T) {
+pub fn flow_has_its_own_port<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     b.name_sources();
     let at_b = first(&b.locators().default_unicast);
@@ -33,7 +33,7 @@ pub fn a_flow_has_its_own_port<T: Transport>(open: impl Fn() -> T) {
 }
 
 /// A flow without own port and priority is the default flow, however often it is opened.
-pub fn a_flow_without_demands_is_the_default_one<T: Transport>(open: impl Fn() -> T) {
+pub fn flow_without_requirements_is_the_default_flow<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     for transport_priority in [0, -1, i32::MIN] {
         let spec = FlowSpec { own_port: false, transport_priority };
@@ -49,7 +49,7 @@ pub fn a_flow_without_demands_is_the_default_one<T: Transport>(open: impl Fn() -
 }
 
 /// Closing a flow sends what is queued; afterwards the flow is unknown.
-pub fn a_closed_flow_is_no_more<T: Transport>(open: impl Fn() -> T) {
+pub fn closed_flow_is_removed<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     let to = first(&b.locators().default_unicast);
     let back = first(&a.locators().default_unicast);
@@ -70,7 +70,7 @@ pub fn a_closed_flow_is_no_more<T: Transport>(open: impl Fn() -> T) {
 }
 
 /// A priority does not change delivery; a flow that was opened twice must be closed twice.
-pub fn urgent_flows_are_carried<T: Transport>(open: impl Fn() -> T) {
+pub fn urgent_flows_are_delivered<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     let to = first(&b.locators().default_unicast);
     for (n, transport_priority) in (0..).zip([1, 46, 63, i32::MAX]) {
@@ -86,12 +86,12 @@ pub fn urgent_flows_are_carried<T: Transport>(open: impl Fn() -> T) {
         assert!(a.close_flow(flow).is_err(), "closed as often as opened");
     }
     drop((a, b));
-    what_is_urgent_comes_first(open);
+    urgent_datagrams_come_first(open);
 }
 
 /// Urgent datagrams that arrive behind a flood are returned first, by urgency and FIFO within a
 /// flow. No datagram of the flood is lost or duplicated.
-fn what_is_urgent_comes_first<T: Transport>(open: impl Fn() -> T) {
+fn urgent_datagrams_come_first<T: Transport>(open: impl Fn() -> T) {
     const FLOOD: u32 = 100;
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     let mut open_flow = |own_port, transport_priority| {
@@ -152,7 +152,7 @@ fn receive_urgent(transport: &mut impl Transport, marked: &Marked, above: i32) -
 }
 
 /// Both scans receive the datagrams of many flows.
-pub fn many_flows_are_all_heard<T: Transport>(open: impl Fn() -> T) {
+pub fn datagrams_of_many_flows_are_all_received<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     let flows: Vec<_> = (0..40).map(|_| b.open_flow(&OWN_PORT).expect("a port is free")).collect();
     for scan in [Scan::All, Scan::Hot] {

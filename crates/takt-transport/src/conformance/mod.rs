@@ -57,28 +57,28 @@ macro_rules! conformance_cases {
     ($which:ident $then:tt $arguments:tt) => {
         $crate::conformance_cases!(@ $which $then $arguments
             {
-                0 a_datagram_is_answered_to_its_sender,
+                0 reply_reaches_the_sender_of_a_datagram,
                 1 every_announced_unicast_locator_is_reached,
                 2 multicast_reaches_all_members_and_oneself,
-                3 every_size_is_carried,
-                4 more_than_a_batch_is_carried,
-                5 one_frame_goes_to_many,
-                6 a_bad_destination_costs_the_others_nothing,
-                7 a_frame_is_kept_until_it_is_committed,
+                3 every_size_is_delivered,
+                4 more_datagrams_than_a_batch_are_delivered,
+                5 one_frame_reaches_all_its_destinations,
+                6 unreachable_destination_does_not_affect_the_others,
+                7 frame_is_kept_until_it_is_committed,
                 8 misuse_of_frames_is_an_error,
-                10 a_flow_without_demands_is_the_default_one,
-                14 what_is_carried_is_counted,
-                16 a_hot_scan_finds_everything_in_the_end,
-                17 a_received_frame_is_lent_until_the_next,
-                18 what_is_not_taken_yet_makes_a_descriptor_readable,
-                19 whoever_sleeps_is_woken,
+                10 flow_without_requirements_is_the_default_flow,
+                14 sent_and_received_datagrams_are_counted,
+                16 hot_scan_finds_every_datagram_eventually,
+                17 received_frame_is_valid_until_the_next_receive,
+                18 queued_datagram_makes_a_descriptor_readable,
+                19 sleeping_receiver_is_woken_by_every_datagram,
             }
             {
-                9 a_flow_has_its_own_port,
-                11 a_closed_flow_is_no_more,
-                12 urgent_flows_are_carried,
-                13 many_flows_are_all_heard,
-                15 descriptors_tell_when_to_look,
+                9 flow_has_its_own_port,
+                11 closed_flow_is_removed,
+                12 urgent_flows_are_delivered,
+                13 datagrams_of_many_flows_are_all_received,
+                15 descriptors_are_readable_when_datagrams_arrive,
             }
         );
     };

@@ -6,7 +6,7 @@ use super::{Marked, PATIENCE, commit, first, receive, send};
 use crate::{FlowId, FlowSpec, Scan, Transport, readiness};
 
 /// The sender and the receiver count datagrams and bytes.
-pub fn what_is_carried_is_counted<T: Transport>(open: impl Fn() -> T) {
+pub fn sent_and_received_datagrams_are_counted<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     let to = first(&b.locators().default_unicast);
     for n in 0..50 {
@@ -26,7 +26,7 @@ pub fn what_is_carried_is_counted<T: Transport>(open: impl Fn() -> T) {
 
 /// The descriptors, if there are any, are readable while a datagram is queued at any port, and no
 /// longer after a full scan found nothing.
-pub fn descriptors_tell_when_to_look<T: Transport>(open: impl Fn() -> T) {
+pub fn descriptors_are_readable_when_datagrams_arrive<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     let spec = FlowSpec { own_port: true, transport_priority: 0 };
     let (_, own) = b.open_flow(&spec).expect("a port is free");
@@ -46,7 +46,7 @@ pub fn descriptors_tell_when_to_look<T: Transport>(open: impl Fn() -> T) {
 
 /// A scan of datagrams already received makes no system call; datagrams that it leaves make a
 /// descriptor readable.
-pub fn what_is_not_taken_yet_makes_a_descriptor_readable<T: Transport>(open: impl Fn() -> T) {
+pub fn queued_datagram_makes_a_descriptor_readable<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     let to = first(&b.locators().default_unicast);
     let mut expected = 0;
@@ -75,7 +75,7 @@ pub fn what_is_not_taken_yet_makes_a_descriptor_readable<T: Transport>(open: imp
 }
 
 /// Two threads that sleep whenever no datagram is pending keep answering each other.
-pub fn whoever_sleeps_is_woken<T: Transport>(open: impl Fn() -> T) {
+pub fn sleeping_receiver_is_woken_by_every_datagram<T: Transport>(open: impl Fn() -> T) {
     const ROUNDS: u32 = 2_000;
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     let (at_a, at_b) = (first(&a.locators().default_unicast), first(&b.locators().default_unicast));
@@ -110,7 +110,7 @@ pub fn whoever_sleeps_is_woken<T: Transport>(open: impl Fn() -> T) {
 }
 
 /// Hot scans alone find datagrams at every port.
-pub fn a_hot_scan_finds_everything_in_the_end<T: Transport>(open: impl Fn() -> T) {
+pub fn hot_scan_finds_every_datagram_eventually<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     let announced = b.locators().clone();
     let kinds = [
@@ -134,7 +134,7 @@ pub fn a_hot_scan_finds_everything_in_the_end<T: Transport>(open: impl Fn() -> T
 }
 
 /// A received frame stays unchanged until the next call.
-pub fn a_received_frame_is_lent_until_the_next<T: Transport>(open: impl Fn() -> T) {
+pub fn received_frame_is_valid_until_the_next_receive<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     let to = first(&b.locators().default_unicast);
     send(&mut a, &marked, 0, to);

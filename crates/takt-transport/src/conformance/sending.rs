@@ -9,7 +9,7 @@ use super::{Marked, assert_nothing_before, commit, first, receive, send};
 use crate::{FlowId, Scan, Transport};
 
 /// One flush sends more datagrams than any batch holds, and all arrive.
-pub fn more_than_a_batch_is_carried<T: Transport>(open: impl Fn() -> T) {
+pub fn more_datagrams_than_a_batch_are_delivered<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     let to = first(&b.locators().default_unicast);
     for count in [2, 31, 32, 33, 64, 65, 200] {
@@ -24,7 +24,7 @@ pub fn more_than_a_batch_is_carried<T: Transport>(open: impl Fn() -> T) {
 }
 
 /// A datagram with a part in separate memory arrives whole and in order at every destination.
-pub(super) fn a_datagram_in_two_parts_is_carried_whole<T: Transport>(open: impl Fn() -> T) {
+pub(super) fn gathered_datagram_arrives_whole<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, mut c, marked) = (open(), open(), open(), Marked::new());
     let (to_b, to_c) = (first(&b.locators().default_unicast), first(&c.locators().default_unicast));
     let longest = a.max_message_len().min(60_000);
@@ -50,7 +50,7 @@ pub(super) fn a_datagram_in_two_parts_is_carried_whole<T: Transport>(open: impl 
 }
 
 /// One frame with several destinations reaches each of them once.
-pub fn one_frame_goes_to_many<T: Transport>(open: impl Fn() -> T) {
+pub fn one_frame_reaches_all_its_destinations<T: Transport>(open: impl Fn() -> T) {
     let (mut a, marked) = (open(), Marked::new());
     let mut others: Vec<T> = (0..5).map(|_| open()).collect();
     let to: Vec<Locator> = others.iter().map(|t| first(&t.locators().default_unicast)).collect();
@@ -68,7 +68,7 @@ pub fn one_frame_goes_to_many<T: Transport>(open: impl Fn() -> T) {
 
 /// Destinations that the transport does not serve, or that the machine refuses, are counted. The
 /// other destinations are reached.
-pub fn a_bad_destination_costs_the_others_nothing<T: Transport>(open: impl Fn() -> T) {
+pub fn unreachable_destination_does_not_affect_the_others<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     let to = first(&b.locators().default_unicast);
     let unknown = Locator { kind: 0x7fff_0001, port: 1, address: [1; 16] };
@@ -93,7 +93,7 @@ pub fn a_bad_destination_costs_the_others_nothing<T: Transport>(open: impl Fn() 
 }
 
 /// A loaned frame keeps its content through a second loan and a flush.
-pub fn a_frame_is_kept_until_it_is_committed<T: Transport>(open: impl Fn() -> T) {
+pub fn frame_is_kept_until_it_is_committed<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     let to = first(&b.locators().default_unicast);
     for before in 0..3 {

@@ -4,13 +4,13 @@ use std::time::Instant;
 
 use takt_wire::Locator;
 
-use super::sending::a_datagram_in_two_parts_is_carried_whole;
+use super::sending::gathered_datagram_arrives_whole;
 use super::{Marked, PATIENCE, assert_nothing_before, commit, first, receive, send};
 use crate::{FlowId, Scan, Transport};
 
 /// The source of a datagram is an address of the sender, at any port. A datagram sent to the
 /// sender's announced locator arrives there by the default flow.
-pub fn a_datagram_is_answered_to_its_sender<T: Transport>(open: impl Fn() -> T) {
+pub fn reply_reaches_the_sender_of_a_datagram<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     let (at_a, at_b) = (first(&a.locators().default_unicast), first(&b.locators().default_unicast));
     assert_ne!(at_a, at_b);
@@ -71,7 +71,7 @@ pub fn multicast_reaches_all_members_and_oneself<T: Transport>(open: impl Fn() -
 }
 
 /// Datagrams of one byte up to the maximum length arrive.
-pub fn every_size_is_carried<T: Transport>(open: impl Fn() -> T) {
+pub fn every_size_is_delivered<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     let to = first(&b.locators().default_unicast);
     let most = a.max_message_len();
@@ -94,7 +94,7 @@ pub fn every_size_is_carried<T: Transport>(open: impl Fn() -> T) {
     let stats = b.stats();
     assert_eq!((stats.truncated, stats.kernel_drops), (0, 0));
     drop((a, b));
-    a_datagram_in_two_parts_is_carried_whole(open);
+    gathered_datagram_arrives_whole(open);
 }
 
 /// A datagram of `size` equal bytes arrives, and then the marked one.

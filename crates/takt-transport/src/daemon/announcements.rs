@@ -13,7 +13,7 @@ pub(super) const HEARD_MAX: usize = 1024;
 /// Maximum size of a stored announcement, in octets.
 pub(super) const LEN_MAX: usize = 8192;
 /// Time for which an announcement of another host is repeated to applications that join.
-const HEARD_TIME: Duration = Duration::from_secs(30);
+const REMOTE_LIFETIME: Duration = Duration::from_secs(30);
 
 /// Last announcement of an application.
 #[derive(Debug)]
@@ -68,9 +68,9 @@ struct Heard {
 
 /// Announcements of participants on other hosts in one domain.
 #[derive(Debug, Default)]
-pub(super) struct HeardAll(BTreeMap<GuidPrefix, Heard>);
+pub(super) struct RemoteAnnouncements(BTreeMap<GuidPrefix, Heard>);
 
-impl HeardAll {
+impl RemoteAnnouncements {
     /// Stores the announcement of a participant on another host.
     pub(super) fn note(&mut self, now: Duration, prefix: GuidPrefix, header: Inbound, message: &[u8]) {
         if message.len() > LEN_MAX {
@@ -97,7 +97,7 @@ impl HeardAll {
 
     /// Returns the recent announcements.
     pub(super) fn recent(&self, now: Duration) -> impl Iterator<Item = (&Inbound, &[u8])> {
-        let recent = self.0.values().filter(move |heard| now.saturating_sub(heard.at) < HEARD_TIME);
+        let recent = self.0.values().filter(move |heard| now.saturating_sub(heard.at) < REMOTE_LIFETIME);
         recent.map(|heard| (&heard.header, &heard.message[..]))
     }
 }
@@ -129,7 +129,7 @@ mod tests {
     fn announcements_of_others_are_bounded_and_expire() {
         let nowhere = Inbound { source: Locator::INVALID, local: Locator::INVALID, is_multicast: true };
         let prefix = |n: usize| GuidPrefix(std::array::from_fn(|at| (n >> (8 * at.min(3))) as u8));
-        let mut all = HeardAll::default();
+        let mut all = RemoteAnnouncements::default();
         for n in 0..=HEARD_MAX {
             all.note(Duration::from_millis(n as u64), prefix(n), nowhere, b"data");
         }

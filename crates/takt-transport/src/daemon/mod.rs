@@ -51,9 +51,9 @@ pub use router::{ApplicationCounters, Bundling, DomainCounters};
 pub use server::{Daemon, DaemonConfig, DaemonEvent};
 
 /// Size of a ring of a daemon in each direction, in bytes.
-const LANE_BYTES: usize = 8 << 20;
+const RING_BYTES: usize = 8 << 20;
 /// Maximum number of rings of an application: to and from its daemon, and those of lost daemons.
-const APPLICATION_LANES: usize = 8;
+const APPLICATION_CONNECTIONS_MAX: usize = 8;
 
 /// Message without submessages; replaces a frame that is for the transport alone.
 const EMPTY: [u8; HEADER_LEN] = {
@@ -70,7 +70,7 @@ const EMPTY: [u8; HEADER_LEN] = {
 /// Makes the settings of shared memory between an application and its daemon.
 fn shm_config(lanes_max: usize) -> ShmConfig {
     let (segment_bytes, segment_slots) = (*ShmConfig::SEGMENT_BYTES.start(), *ShmConfig::SEGMENT_SLOTS.start());
-    ShmConfig { lane_bytes: LANE_BYTES, lanes_max, segment_bytes, segment_slots }
+    ShmConfig { ring_bytes: RING_BYTES, lanes_max, segment_bytes, segment_slots }
 }
 
 /// Returns the status of a daemon as lines of text: first the daemon, then its domains and
@@ -111,7 +111,7 @@ impl DaemonTransport {
     /// # Errors
     /// No such daemon runs, it does not answer within a second, or it refuses, with its reason.
     pub fn open(name: Option<&str>, domain: u32, multicast: bool) -> Result<Self, TransportError> {
-        let shm = ShmTransport::open(&shm_config(APPLICATION_LANES))?;
+        let shm = ShmTransport::open(&shm_config(APPLICATION_CONNECTIONS_MAX))?;
         let target = format!("the daemon {:?}", name.unwrap_or("default"));
         let failed = |source| TransportError::new("connect to", &target, source);
         let [own, ..] = shm.locators().default_unicast[..] else {
@@ -133,7 +133,7 @@ impl DaemonTransport {
             stats: TransportStats::default(),
         };
         transport.adopt(welcome);
-        if !transport.reach_daemon() {
+        if !transport.open_ring() {
             return Err(failed(io::Error::other("the shared memory of the daemon cannot be attached")));
         }
         transport.stats.connections.opened = 1;
@@ -155,7 +155,7 @@ impl DaemonTransport {
     }
 
     /// Opens the ring to the daemon.
-    fn reach_daemon(&mut self) -> bool {
+    fn open_ring(&mut self) -> bool {
         let Link::Up { inbox } = self.link else { return false };
         let is_reached = self.shm.reach(&inbox);
         if !is_reached {
@@ -250,7 +250,7 @@ impl Transport for DaemonTransport {
             self.adopt(news);
         }
         if let Some(welcome) = self.link.advance(&self.question, self.prefix)
-            && self.reach_daemon()
+            && self.open_ring()
         {
             self.adopt(welcome);
             self.stats.connections.opened += 1;

@@ -16,7 +16,7 @@ const PRIORITIES_MAX: usize = 16;
 /// Minimum size in octets of a message that is sent from the ring without a copy.
 const GATHERED_MIN: usize = 16 << 10;
 /// Octets at the start of such a message that are copied.
-const GATHERED_HEAD: usize = 64;
+const GATHERED_HEADER_LEN: usize = 64;
 
 /// Sockets of a domain.
 #[derive(Debug)]
@@ -51,11 +51,11 @@ impl Sockets {
     fn send(&mut self, priority: i32, to: &Locator, pieces: &[&[u8]]) -> Result<(), TransportError> {
         let flow = self.flow(priority);
         if let [whole] = pieces
-            && let Some((head, rest)) = whole.split_at_checked(GATHERED_HEAD)
+            && let Some((head, rest)) = whole.split_at_checked(GATHERED_HEADER_LEN)
             && whole.len() >= GATHERED_MIN
         {
-            self.udp.loan()?[..GATHERED_HEAD].copy_from_slice(head);
-            return self.udp.commit_gathered(GATHERED_HEAD, rest, flow, &[*to]);
+            self.udp.loan()?[..GATHERED_HEADER_LEN].copy_from_slice(head);
+            return self.udp.commit_gathered(GATHERED_HEADER_LEN, rest, flow, &[*to]);
         }
         let len = write(self.udp.loan()?, pieces);
         self.udp.commit(len, flow, &[*to])

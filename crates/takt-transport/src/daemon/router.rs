@@ -14,7 +14,7 @@ use takt_wire::inline_qos::{InlineQosBuilder, STATUS_INFO_DISPOSED, STATUS_INFO_
 use takt_wire::message::{HEADER_LEN, MessageView, Payload};
 use takt_wire::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber};
 
-use super::announcements::{HeardAll, LEN_MAX, Own};
+use super::announcements::{LEN_MAX, Own, RemoteAnnouncements};
 use super::bundle::{Bundler, Target};
 use super::frame::Inbound;
 use super::message::{Kind, Mark, Parts, Summary, header_of};
@@ -113,7 +113,7 @@ struct Domain {
     applications: Vec<Locator>,
     /// GUID prefixes of the applications that have sent a message.
     prefixes: BTreeMap<GuidPrefix, Locator>,
-    heard: HeardAll,
+    heard: RemoteAnnouncements,
     daemons: BTreeMap<Locator, Duration>,
     bundler: Bundler,
     counters: DomainCounters,
@@ -141,7 +141,7 @@ impl Domain {
     }
 
     /// Records that a daemon sends from this address.
-    fn note_daemon(&mut self, now: Duration, source: &Locator, mark: &Mark) {
+    fn record_daemon(&mut self, now: Duration, source: &Locator, mark: &Mark) {
         for port in [mark.metatraffic_port, mark.user_port] {
             let locator = Locator { port: port.into(), ..*source };
             if !self.daemons.contains_key(&locator)
@@ -252,7 +252,7 @@ impl Router {
         if let Some(prefix) = gone.prefix {
             domain.prefixes.remove(&prefix);
         }
-        let mut frame = [0; FAREWELL_LEN_MAX];
+        let mut frame = [0; DISPOSE_LEN_MAX];
         let last = gone.announcement.as_ref().zip(gone.prefix);
         let built = last.and_then(|(own, prefix)| Some((own, farewell(prefix, own.sn, &mut frame)?)));
         if let Some((own, len)) = built {
@@ -415,7 +415,7 @@ impl Router {
         let Some(mark) = Mark::of(datagram, &view.header()) else {
             return self.route(now, domain_id, header, datagram, out);
         };
-        domain.note_daemon(now, &header.source, &mark);
+        domain.record_daemon(now, &header.source, &mark);
         if mark.is_bundle {
             domain.counters.bundles_in += 1;
         }
@@ -469,7 +469,7 @@ impl Router {
 }
 
 /// Maximum length of the message that a participant leaves, in octets.
-const FAREWELL_LEN_MAX: usize = 128;
+const DISPOSE_LEN_MAX: usize = 128;
 
 /// Writes the message that a participant leaves, whose last announcement has this number
 /// (RTPS 2.5 §8.5.3).

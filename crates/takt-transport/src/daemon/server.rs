@@ -1,6 +1,6 @@
 //! Event loop of the daemon over its sockets and rings.
 //!
-//! The daemon has a single thread. A pass takes at most [`PASS_MAX`] frames of applications and as
+//! The daemon has a single thread. A pass takes at most [`DATAGRAMS_PER_PASS`] frames of applications and as
 //! many datagrams of each domain, and sends the resulting messages. It never waits for an
 //! application: a full ring loses messages of that application alone, which are counted.
 
@@ -23,7 +23,7 @@ use crate::udp::{UdpConfig, UdpTransport};
 use crate::{FlowId, Scan, Transport, TransportError};
 
 /// Maximum number of frames of applications, and of datagrams of a domain, in one pass.
-const PASS_MAX: usize = 64;
+const DATAGRAMS_PER_PASS: usize = 64;
 /// Maximum number of passes in one call.
 const PASSES_PER_CALL: usize = 64;
 /// Maximum number of connections without a complete request; a further one closes the oldest.
@@ -216,10 +216,10 @@ impl Daemon {
             // ended.
             self.outputs.outbox.shm.recv(Scan::All)?;
         }
-        self.note_departures()?;
+        self.remove_ended_applications()?;
         let callers = (2_u64 << (self.callers.len() + 1)) - 2;
         if ready & callers != 0 {
-            self.meet_callers();
+            self.accept_callers();
         }
         self.follow_interfaces();
         Ok(())
@@ -269,7 +269,7 @@ impl Daemon {
         let now = self.now();
         let Self { inbox, outputs, router, .. } = self;
         let mut is_busy = false;
-        for _ in 0..PASS_MAX {
+        for _ in 0..DATAGRAMS_PER_PASS {
             let Some(frame) = inbox.recv(scan)? else { break };
             is_busy = true;
             let from = frame.meta.source;
@@ -281,7 +281,7 @@ impl Daemon {
             }
         }
         for (domain, Sockets { udp, .. }) in &mut outputs.sockets {
-            for _ in 0..PASS_MAX {
+            for _ in 0..DATAGRAMS_PER_PASS {
                 let Some(frame) = udp.recv(scan)? else { break };
                 is_busy = true;
                 let meta = frame.meta;
@@ -297,7 +297,7 @@ impl Daemon {
     }
 
     /// Removes applications that have ended, after all their messages were handled.
-    fn note_departures(&mut self) -> Result<(), TransportError> {
+    fn remove_ended_applications(&mut self) -> Result<(), TransportError> {
         while let Some(lost) = self.outputs.outbox.shm.poll_lost() {
             for _ in 0..PASSES_PER_CALL {
                 if !self.pass(Scan::All)? {
@@ -320,7 +320,7 @@ impl Daemon {
     }
 
     /// Accepts connections, and answers complete requests.
-    fn meet_callers(&mut self) {
+    fn accept_callers(&mut self) {
         for _ in 0..ACCEPTED_MAX {
             let Ok((stream, _)) = self.listener.accept() else { break };
             if stream.set_nonblocking(true).is_err() {
@@ -427,13 +427,13 @@ impl Daemon {
         udp.name_sources();
         let locators = udp.locators().default_unicast.clone();
         self.outputs.sockets.insert(domain, Sockets::new(udp));
-        self.tell_router(domain);
+        self.update_router(domain);
         self.note(DaemonEvent::Opened { domain, locators });
         self.standing = None;
         Ok(())
     }
 
-    fn tell_router(&mut self, domain: u32) {
+    fn update_router(&mut self, domain: u32) {
         let Some(Sockets { udp, .. }) = self.outputs.sockets.get(&domain) else { return };
         let mtus = udp.interfaces().iter().filter(|interface| !interface.loopback).map(|interface| interface.mtu);
         self.router.set_own(domain, udp.locators(), mtus.min().unwrap_or(MTU_DEFAULT));
@@ -456,7 +456,7 @@ impl Daemon {
             }
         }
         for domain in moved {
-            self.tell_router(domain);
+            self.update_router(domain);
             let text = self.welcome(domain).to_text();
             let applications = self.known.iter().filter(|(_, known)| known.domain == domain).map(|(at, _)| *at);
             for at in applications.collect::<Vec<_>>() {

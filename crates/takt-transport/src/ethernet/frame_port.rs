@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::RawFd;
 
 use takt_packet::MacAddress;
-use takt_wire::LentFrame;
+use takt_wire::SharedFrame;
 
 use crate::{Interface, Scan, Warning};
 
@@ -60,7 +60,7 @@ pub trait FramePort: Send {
     fn received(&self) -> &[u8];
 
     /// Returns the same frame as a loan that can outlast the next call, if that is supported.
-    fn lent_frame(&self) -> Option<LentFrame<'_>> {
+    fn lent_frame(&self) -> Option<SharedFrame<'_>> {
         None
     }
 

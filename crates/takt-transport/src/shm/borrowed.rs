@@ -15,7 +15,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Arc, OnceLock};
 
-use takt_wire::{LENT_PREFIX_LEN, Lent, LentMemory, Piece};
+use takt_wire::{Lent, PAYLOAD_PREFIX_LEN, Piece, SharedPayloadMemory};
 
 use super::mapping::Mapping;
 
@@ -49,7 +49,7 @@ impl Lender {
         let start = (piece.grain as usize).checked_mul(Piece::GRAIN)?;
         let end = start.checked_add(piece.len as usize)?;
         let is_inside = start >= self.slots() * 8 && end <= self.segment.len() * 8;
-        let is_sound = is_inside && piece.len as usize >= LENT_PREFIX_LEN && self.is_intact(&piece);
+        let is_sound = is_inside && piece.len as usize >= PAYLOAD_PREFIX_LEN && self.is_intact(&piece);
         (is_sound && hold.load(Ordering::Relaxed) != 0).then(|| Lent::new(Arc::clone(self) as _, piece))
     }
 
@@ -63,7 +63,7 @@ impl Lender {
     }
 }
 
-impl LentMemory for Lender {
+impl SharedPayloadMemory for Lender {
     fn bytes(&self, _: &Piece) -> Option<&[u8]> {
         None
     }

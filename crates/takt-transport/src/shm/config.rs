@@ -7,14 +7,14 @@ use super::segment::{SLOTS_MAX, SLOTS_STEP};
 /// Configuration of a [`ShmTransport`](super::ShmTransport).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShmConfig {
-    /// Size of the ring to another participant in bytes: within [`LANE_BYTES`](Self::LANE_BYTES),
+    /// Size of the ring to another participant in bytes: within [`RING_BYTES`](Self::LANE_BYTES),
     /// rounded up to a power of two. Address space; pages become resident when a reader is that far
     /// behind. A sample that is copied and larger than the ring loses fragments, which are repaired
     /// slowly. Flows with a priority above 0 have a separate ring, an eighth of this size and at
     /// least 256 KiB.
-    pub lane_bytes: usize,
+    pub ring_bytes: usize,
     /// Maximum number of rings to other participants, and from them; within
-    /// [`LANES_MAX`](Self::LANES_MAX). Each costs a descriptor. Further participants are reached by
+    /// [`CONNECTIONS_MAX`](Self::LANES_MAX). Each costs a descriptor. Further participants are reached by
     /// other transports.
     pub lanes_max: usize,
     /// Total size of the payloads that are on loan at once, in bytes: within
@@ -28,15 +28,15 @@ pub struct ShmConfig {
 
 impl Default for ShmConfig {
     fn default() -> Self {
-        Self { lane_bytes: 32 << 20, lanes_max: 512, segment_bytes: 256 << 20, segment_slots: 1024 }
+        Self { ring_bytes: 32 << 20, lanes_max: 512, segment_bytes: 256 << 20, segment_slots: 1024 }
     }
 }
 
 impl ShmConfig {
-    /// Bounds of `lane_bytes`: 256 KiB to 64 MiB.
-    pub const LANE_BYTES: RangeInclusive<usize> = 256 << 10..=64 << 20;
+    /// Bounds of `ring_bytes`: 256 KiB to 64 MiB.
+    pub const RING_BYTES: RangeInclusive<usize> = 256 << 10..=64 << 20;
     /// Bounds of `lanes_max`: 0 to 65,536.
-    pub const LANES_MAX: RangeInclusive<usize> = 0..=1 << 16;
+    pub const CONNECTIONS_MAX: RangeInclusive<usize> = 0..=1 << 16;
     /// Bounds of `segment_bytes`: 64 KiB to 15 GiB.
     pub const SEGMENT_BYTES: RangeInclusive<usize> = 64 << 10..=15 << 30;
     /// Bounds of `segment_slots`: 1 to 65,536.
@@ -48,8 +48,8 @@ impl ShmConfig {
     /// Describes the value that is out of bounds, and its bounds, in words.
     pub fn check(&self) -> Result<(), String> {
         let bounds = [
-            ("lane_bytes", self.lane_bytes, Self::LANE_BYTES),
-            ("lanes_max", self.lanes_max, Self::LANES_MAX),
+            ("lane_bytes", self.ring_bytes, Self::RING_BYTES),
+            ("lanes_max", self.lanes_max, Self::CONNECTIONS_MAX),
             ("segment_bytes", self.segment_bytes, Self::SEGMENT_BYTES),
             ("segment_slots", self.segment_slots, Self::SEGMENT_SLOTS),
         ];
@@ -73,8 +73,8 @@ impl ShmConfig {
     /// Returns the words of the records in both rings, by [bands](super::ports::Band): the urgent
     /// ring has an eighth of the common one, and room for some datagrams of the maximum length.
     pub(super) fn lane_words(&self) -> [usize; 2] {
-        let common = self.lane_bytes.next_power_of_two() / 8;
-        [common, (common / 8).max(*Self::LANE_BYTES.start() / 8)]
+        let common = self.ring_bytes.next_power_of_two() / 8;
+        [common, (common / 8).max(*Self::RING_BYTES.start() / 8)]
     }
 }
 
@@ -87,13 +87,13 @@ mod tests {
         let sound = ShmConfig::default();
         assert_eq!(sound.check(), Ok(()));
         let largest =
-            ShmConfig { lane_bytes: 64 << 20, lanes_max: 1 << 16, segment_bytes: 15 << 30, segment_slots: 65_536 };
-        let smallest = ShmConfig { lane_bytes: 256 << 10, lanes_max: 0, segment_bytes: 64 << 10, segment_slots: 1 };
+            ShmConfig { ring_bytes: 64 << 20, lanes_max: 1 << 16, segment_bytes: 15 << 30, segment_slots: 65_536 };
+        let smallest = ShmConfig { ring_bytes: 256 << 10, lanes_max: 0, segment_bytes: 64 << 10, segment_slots: 1 };
         assert_eq!((largest.check(), smallest.check()), (Ok(()), Ok(())));
         assert_eq!((smallest.lane_words(), smallest.segment_slots()), ([32_768; 2], 512));
         assert_eq!((largest.lane_words(), largest.segment_slots()), ([8 << 20, 1 << 20], 65_536));
         for (wrong, name) in [
-            (ShmConfig { lane_bytes: (64 << 20) + 1, ..sound.clone() }, "lane_bytes"),
+            (ShmConfig { ring_bytes: (64 << 20) + 1, ..sound.clone() }, "lane_bytes"),
             (ShmConfig { lanes_max: 65_537, ..sound.clone() }, "lanes_max"),
             (ShmConfig { segment_bytes: 65_535, ..sound.clone() }, "segment_bytes"),
             (ShmConfig { segment_slots: 0, ..sound.clone() }, "segment_slots"),

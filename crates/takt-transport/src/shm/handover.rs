@@ -16,7 +16,7 @@ use takt_wire::{Lent, Piece};
 pub(super) const OBJECT: u32 = u32::MAX;
 
 /// Initial capacity of a queue, in objects.
-const ROOM_AT_FIRST: usize = 64;
+const INITIAL_CAPACITY: usize = 64;
 
 /// Names of the writer and the reader.
 type Names = (u64, u64);
@@ -47,7 +47,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl HandOver {
     fn new() -> Self {
-        Self(Mutex::new(Queue { objects: VecDeque::with_capacity(ROOM_AT_FIRST), gone: 0 }))
+        Self(Mutex::new(Queue { objects: VecDeque::with_capacity(INITIAL_CAPACITY), gone: 0 }))
     }
 
     /// Adds an object and returns the piece that identifies it. Allocates when more objects are
@@ -100,12 +100,12 @@ pub(super) fn withdraw(from: u64, to: u64) {
 mod tests {
     use super::*;
     use std::any::Any;
-    use takt_wire::LentMemory;
+    use takt_wire::SharedPayloadMemory;
 
     #[derive(Debug)]
     struct Object(Arc<dyn Any + Send + Sync>);
 
-    impl LentMemory for Object {
+    impl SharedPayloadMemory for Object {
         fn bytes(&self, _: &Piece) -> Option<&[u8]> {
             None
         }

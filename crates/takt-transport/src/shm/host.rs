@@ -53,8 +53,8 @@ impl Host {
     /// Returns the name in a locator, if the locator belongs to this host.
     pub(super) fn name(&self, locator: &Locator) -> Option<u64> {
         let (tag, name) = locator.address.split_first_chunk::<8>()?;
-        let is_here = locator.kind == Locator::KIND_TAKT_SHM && *tag == self.tag && locator.port != 0;
-        is_here.then_some(u64::from_be_bytes(name.try_into().ok()?))
+        let is_on_this_host = locator.kind == Locator::KIND_TAKT_SHM && *tag == self.tag && locator.port != 0;
+        is_on_this_host.then_some(u64::from_be_bytes(name.try_into().ok()?))
     }
 }
 

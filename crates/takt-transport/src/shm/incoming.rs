@@ -27,7 +27,7 @@ pub(super) const LISTENER: u64 = 0;
 pub(super) const TOKENS: u64 = 16;
 
 /// Maximum number of connections that one poll accepts, and of messages that it receives.
-const ACCEPTED_PER_LOOK: usize = 64;
+const ACCEPTED_PER_CALL: usize = 64;
 
 /// Maximum number of connections without a hello message; a further one replaces the oldest.
 pub(super) const SILENT_MAX: usize = 16;
@@ -169,7 +169,7 @@ impl Incoming {
     #[inline]
     pub(super) fn pop(&mut self) -> Option<Arrival> {
         for turn in 0..self.connections.len() {
-            let at = self.in_turn(turn);
+            let at = self.round_robin_index(turn);
             let Some(lane) = &mut self.connections[at].lane else { continue };
             match lane.pop(&mut self.buffer) {
                 Ok(None) => {}
@@ -194,7 +194,7 @@ impl Incoming {
     pub(super) fn pop_urgent(&mut self, above: i32, ports: &ports::Ports) -> Option<Result<Arrival, Broken>> {
         let mut most: Option<(usize, i32)> = None;
         for turn in 0..self.connections.len() {
-            let at = self.in_turn(turn);
+            let at = self.round_robin_index(turn);
             let Some(lane) = &mut self.connections[at].lane else { continue };
             match lane.choose(|record| ports.urgency(record.to & !LENDS)) {
                 Ok(Some(rank)) if rank > most.map_or(above, |(_, most)| most) => most = Some((at, rank)),
@@ -209,7 +209,7 @@ impl Incoming {
     }
 
     /// Returns the index of the connection that is `turn` places after the next one.
-    fn in_turn(&self, turn: usize) -> usize {
+    fn round_robin_index(&self, turn: usize) -> usize {
         let (at, count) = (self.next + turn, self.connections.len());
         if at < count { at } else { at - count }
     }
@@ -233,7 +233,7 @@ impl Incoming {
         self.refused += 1;
         self.has_ended = true;
         self.connections[at].lane = None;
-        self.connections[at].socket.take().inspect(say_farewell);
+        self.connections[at].socket.take().inspect(send_close);
     }
 
     /// Reports whether all datagrams that a participant wrote before its end have been read.
@@ -305,7 +305,7 @@ impl Incoming {
     }
 
     fn accept(&mut self, epoll: BorrowedFd<'_>) {
-        for _ in 0..ACCEPTED_PER_LOOK {
+        for _ in 0..ACCEPTED_PER_CALL {
             let Ok(socket) = syscall::accept(self.listener.as_fd()) else { return };
             let is_ours = syscall::peer(socket.as_fd()).is_ok_and(|peer| peer.user == self.host.user());
             let token = self.next_token;
@@ -313,19 +313,19 @@ impl Incoming {
             let may_have = is_ours && has_room && epoll_add(epoll, socket.as_fd(), token).is_ok();
             let Some(descriptor) = may_have.then(Descriptor::reserve).and_then(Result::ok) else {
                 self.refused += 1;
-                say_farewell(&socket);
+                send_close(&socket);
                 continue;
             };
             self.next_token += 1;
             let (socket, accepted) = (Some(socket), Instant::now());
             self.connections.push(Connection { token, socket, _descriptor: descriptor, lane: None, accepted });
             self.read(self.connections.len() - 1);
-            self.bound_silence();
+            self.limit_silent();
         }
     }
 
     /// Closes the oldest silent connection if there are more than [`SILENT_MAX`].
-    fn bound_silence(&mut self) {
+    fn limit_silent(&mut self) {
         self.silent = self.connections.iter().filter(|connection| connection.is_silent()).count();
         if self.silent > SILENT_MAX
             && let Some(oldest) = self.connections.iter().position(Connection::is_silent)
@@ -358,16 +358,16 @@ impl Incoming {
                 let [common, urgent, segment_words, slots] = [common, urgent, hello.segment, hello.slots]
                     .map(|count| usize::try_from(count).unwrap_or(usize::MAX));
                 let lane = Mapping::adopt(lane.as_fd(), [common, urgent], slots).ok()?;
-                let segment = Mapping::adopt_segment(segment.as_fd(), segment_words, slots).ok()?;
-                let is_here = syscall::peer(socket.as_fd()).is_ok_and(|peer| peer.is_this_process());
-                let handovers = if is_here { handover::accept(hello.name, self.own_name) } else { None };
+                let segment = Mapping::map_remote_segment(segment.as_fd(), segment_words, slots).ok()?;
+                let is_on_this_host = syscall::peer(socket.as_fd()).is_ok_and(|peer| peer.is_this_process());
+                let handovers = if is_on_this_host { handover::accept(hello.name, self.own_name) } else { None };
                 let lender = Arc::new(Lender::new(lane, segment));
                 Some(Lane { from: hello.name, lender, handovers, heads: [Head::default(), Head::choosing()] })
             });
             if lane.is_none() {
                 self.refused += 1;
                 self.has_ended = true;
-                connection.socket.take().inspect(say_farewell);
+                connection.socket.take().inspect(send_close);
             }
             connection.lane = lane;
             // The new rings are not marked as those of a sleeping reader yet.
@@ -380,13 +380,13 @@ impl Drop for Incoming {
     /// Loans that are still held stay valid. All writers are notified that this is not the end of
     /// the process.
     fn drop(&mut self) {
-        let refuses = syscall::refuse_others(self.listener.as_fd());
+        let refuses = syscall::set_owner_only(self.listener.as_fd());
         debug_assert!(refuses.is_ok(), "a socket that listens can be shut down");
         while let Ok(socket) = syscall::accept(self.listener.as_fd()) {
-            say_farewell(&socket);
+            send_close(&socket);
         }
         for connection in self.connections.drain(..) {
-            connection.socket.iter().for_each(say_farewell);
+            connection.socket.iter().for_each(send_close);
             if let (Some(socket), Some(lane)) = (connection.socket, connection.lane)
                 && Arc::strong_count(&lane.lender) > 1
             {
@@ -398,6 +398,6 @@ impl Drop for Incoming {
 
 /// Notifies the writer that its rings are no longer read, though the process continues. The socket
 /// has room, since nothing else is sent in this direction. If it has none, the writer is gone.
-fn say_farewell(socket: &OwnedFd) {
+fn send_close(socket: &OwnedFd) {
     drop(syscall::send(socket.as_fd(), &FAREWELL, &[]));
 }

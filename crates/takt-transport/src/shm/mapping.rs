@@ -27,7 +27,7 @@ use super::syscall;
 const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
 
 /// Maximum number of words in a ring of another process: 64 MiB and its first words.
-const ADOPTED_WORDS_MAX: usize = (64 << 20) / 8 + ring::RECORDS;
+const REMOTE_WORDS_MAX: usize = (64 << 20) / 8 + ring::RECORDS;
 
 /// Also prevents new writable mappings and writes to the file.
 const SEGMENT_SEALS: libc::c_int = SEALS | libc::F_SEAL_FUTURE_WRITE;
@@ -53,7 +53,7 @@ impl Mapping {
     pub(super) fn create(rings: [usize; 2], slots: usize) -> io::Result<(Self, OwnedFd)> {
         let file = anonymous_file(c"takt-shm", lane_words(rings, slots))?;
         seal(file.as_fd(), SEALS)?;
-        Ok((Self::map_lane(file.as_fd(), rings, slots)?, file))
+        Ok((Self::map_rings(file.as_fd(), rings, slots)?, file))
     }
 
     /// Creates a segment of so many words, all 0, and returns it with the file to pass on. No other
@@ -87,17 +87,17 @@ impl Mapping {
     /// Refuses memory that could fault later: it must have this size, ordinary pages, and the
     /// seals.
     pub(super) fn adopt(file: BorrowedFd<'_>, rings: [usize; 2], slots: usize) -> io::Result<Self> {
-        let are_rings = rings.iter().all(|words| ring::is_ring(*words) && *words <= ADOPTED_WORDS_MAX);
+        let are_rings = rings.iter().all(|words| ring::is_ring(*words) && *words <= REMOTE_WORDS_MAX);
         if !are_rings || !segment::are_slots(slots) {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "invalid size of a ring"));
         }
         examine(file, lane_words(rings, slots), SEALS)?;
-        Self::map_lane(file, rings, slots)
+        Self::map_rings(file, rings, slots)
     }
 
     /// Maps the segment of another process with so many words and slots, read-only. Refuses it
     /// under the same conditions as a lane.
-    pub(super) fn adopt_segment(file: BorrowedFd<'_>, words: usize, slots: usize) -> io::Result<Self> {
+    pub(super) fn map_remote_segment(file: BorrowedFd<'_>, words: usize, slots: usize) -> io::Result<Self> {
         if !segment::is_segment(words, slots) {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "invalid size of a segment"));
         }
@@ -115,7 +115,7 @@ impl Mapping {
         Ok(Self { words: words_at, len: words, holds: 0, urgent: 0 })
     }
 
-    fn map_lane(file: BorrowedFd<'_>, rings: [usize; 2], slots: usize) -> io::Result<Self> {
+    fn map_rings(file: BorrowedFd<'_>, rings: [usize; 2], slots: usize) -> io::Result<Self> {
         let mut lane = Self::map(file, lane_words(rings, slots), READ_WRITE)?;
         (lane.holds, lane.urgent) = (slots, rings[1]);
         Ok(lane)
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn lane_cannot_be_shrunk() {
+    fn rings_cannot_be_shrunk() {
         let (_ours, file) = Mapping::create(RINGS, SLOTS).expect("memory");
         let file = File::from(file);
         assert!(file.set_len(0).is_err() && file.set_len(1 << 20).is_err());
@@ -301,7 +301,7 @@ mod tests {
     #[test]
     fn segment_is_writable_by_its_creator_alone() {
         let (ours, file) = Mapping::create_segment(SEGMENT).expect("memory");
-        let theirs = Mapping::adopt_segment(file.as_fd(), SEGMENT, SLOTS).expect("a segment");
+        let theirs = Mapping::map_remote_segment(file.as_fd(), SEGMENT, SLOTS).expect("a segment");
         assert!(Mapping::map(file.as_fd(), SEGMENT, READ_WRITE).is_err(), "a second writable mapping is refused");
         ours.words(0..1)[0].store(7, Ordering::Relaxed);
         let file = File::from(file);
@@ -314,14 +314,14 @@ mod tests {
     fn segment_without_the_seals_is_refused() {
         let (_ours, sound) = Mapping::create_segment(SEGMENT).expect("memory");
         for words in [0, SLOTS, SEGMENT - 1, SEGMENT + 512, usize::MAX] {
-            assert!(Mapping::adopt_segment(sound.as_fd(), words, SLOTS).is_err(), "{words}");
+            assert!(Mapping::map_remote_segment(sound.as_fd(), words, SLOTS).is_err(), "{words}");
         }
         for slots in [0, SLOTS - 1, SLOTS + 512, usize::MAX] {
-            assert!(Mapping::adopt_segment(sound.as_fd(), SEGMENT, slots).is_err(), "{slots} slots");
+            assert!(Mapping::map_remote_segment(sound.as_fd(), SEGMENT, slots).is_err(), "{slots} slots");
         }
         let writable = anonymous_file(c"takt-segment", SEGMENT).expect("memory");
-        assert!(Mapping::adopt_segment(writable.as_fd(), SEGMENT, SLOTS).is_err());
+        assert!(Mapping::map_remote_segment(writable.as_fd(), SEGMENT, SLOTS).is_err());
         seal(writable.as_fd(), SEALS).expect("the file can be sealed");
-        assert!(Mapping::adopt_segment(writable.as_fd(), SEGMENT, SLOTS).is_err());
+        assert!(Mapping::map_remote_segment(writable.as_fd(), SEGMENT, SLOTS).is_err());
     }
 }

@@ -97,13 +97,13 @@ use crate::{
 };
 
 /// Number of empty hot scans between two polls of the connections, which are system calls.
-const SCANS_PER_LOOK: u32 = 1024;
+const SCANS_PER_POLL: u32 = 1024;
 
 /// Maximum number of attempts to find a free name.
 const NAMES_TRIED: usize = 8;
 
 /// Maximum number of datagrams to closed ports that one call skips.
-const STRAYS_PER_CALL: usize = 64;
+const CLOSED_PORT_SKIPS_MAX: usize = 64;
 
 /// Maximum number of attempts of one call to drain the rings before sleep, while others keep
 /// sending to closed ports.
@@ -203,7 +203,7 @@ impl ShmTransport {
 
     /// Takes the most urgent datagram for an open port, if its urgency exceeds `above`.
     fn pop_urgent(&mut self, above: i32) -> Option<(Arrival, FlowId)> {
-        for _ in 0..STRAYS_PER_CALL {
+        for _ in 0..CLOSED_PORT_SKIPS_MAX {
             let Ok(arrival) = self.incoming.pop_urgent(above, &self.ports)? else { continue };
             if let Some(flow) = self.ports.flow(arrival.ports.to) {
                 return Some((arrival, flow));
@@ -224,13 +224,13 @@ impl ShmTransport {
             return Some(urgent);
         }
         self.urgent_in_row = 0;
-        let common = self.pop_common();
+        let common = self.pop_not_urgent();
         if has_urgent { common.or_else(|| self.pop_urgent(i32::MIN)) } else { common }
     }
 
     /// Takes the next datagram that is not urgent.
-    fn pop_common(&mut self) -> Option<(Arrival, FlowId)> {
-        for _ in 0..STRAYS_PER_CALL {
+    fn pop_not_urgent(&mut self) -> Option<(Arrival, FlowId)> {
+        for _ in 0..CLOSED_PORT_SKIPS_MAX {
             let arrival = self.incoming.pop()?;
             if let Some(flow) = self.ports.flow(arrival.ports.to) {
                 return Some((arrival, flow));
@@ -239,7 +239,7 @@ impl ShmTransport {
         None
     }
 
-    /// Takes the next datagram by [`pop`](Self::pop) or [`pop_common`](Self::pop_common). If there
+    /// Takes the next datagram by [`pop`](Self::pop) or [`pop_not_urgent`](Self::pop_common). If there
     /// is none, writers send wake-ups from now on. See [`Scan`].
     fn find(
         &mut self,
@@ -252,7 +252,7 @@ impl ShmTransport {
         match scan {
             Scan::Hot => {
                 self.scans += 1;
-                if self.scans < SCANS_PER_LOOK {
+                if self.scans < SCANS_PER_POLL {
                     return Ok(None);
                 }
                 self.scans = 0;
@@ -277,7 +277,7 @@ impl ShmTransport {
 
 impl ShmTransport {
     /// Makes the frame of a datagram that was taken.
-    fn lend_out(&mut self, (arrival, flow): (Arrival, FlowId)) -> RxFrame<'_> {
+    fn make_frame(&mut self, (arrival, flow): (Arrival, FlowId)) -> RxFrame<'_> {
         self.stats.datagrams_in += 1;
         self.stats.bytes_in += arrival.len as u64;
         let meta = RxMeta {
@@ -287,7 +287,7 @@ impl ShmTransport {
             multicast: false,
         };
         self.lent = arrival.lent;
-        RxFrame::new(&self.incoming.buffer()[..arrival.len], meta).with_lent(self.lent.as_ref())
+        RxFrame::new(&self.incoming.buffer()[..arrival.len], meta).with_loan(self.lent.as_ref())
     }
 
     /// Sends the first bytes of the frame, and a loan whose piece follows them.
@@ -311,7 +311,7 @@ impl ShmTransport {
                 continue;
             };
             let mut lent = lent;
-            if let Some(object) = lent.filter(|lent| lent.object().is_some() && !self.outgoing.stays_here(name)) {
+            if let Some(object) = lent.filter(|lent| lent.object().is_some() && !self.outgoing.is_in_process(name)) {
                 copy = copy.or_else(|| self.outgoing.copy(object));
                 lent = copy.as_ref();
                 if lent.is_none() {
@@ -347,11 +347,11 @@ impl Transport for ShmTransport {
     }
 
     fn serves(&self, locator: &Locator) -> bool {
-        self.host.name(locator).is_some_and(|name| self.outgoing.may_reach(name))
+        self.host.name(locator).is_some_and(|name| self.outgoing.is_reachable(name))
     }
 
     fn stays_in_process(&self, locator: &Locator) -> bool {
-        self.host.name(locator).is_some_and(|name| self.outgoing.stays_here(name))
+        self.host.name(locator).is_some_and(|name| self.outgoing.is_in_process(name))
     }
 
     fn reach(&mut self, locator: &Locator) -> bool {
@@ -416,26 +416,26 @@ impl Transport for ShmTransport {
     }
 
     fn flush(&mut self) -> Result<(), TransportError> {
-        self.outgoing.ring_bells();
+        self.outgoing.wake_readers();
         Ok(())
     }
 
     fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
         self.lent = None;
         let found = self.find(scan, Self::pop)?;
-        Ok(found.map(|found| self.lend_out(found)))
+        Ok(found.map(|found| self.make_frame(found)))
     }
 
     fn recv_common(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
         self.lent = None;
-        let found = self.find(scan, Self::pop_common)?;
-        Ok(found.map(|found| self.lend_out(found)))
+        let found = self.find(scan, Self::pop_not_urgent)?;
+        Ok(found.map(|found| self.make_frame(found)))
     }
 
     fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>, TransportError> {
         self.lent = None;
         let found = if self.incoming.has_urgent() { self.pop_urgent(above) } else { None };
-        Ok(found.map(|found| self.lend_out(found)))
+        Ok(found.map(|found| self.make_frame(found)))
     }
 
     fn descriptors(&self) -> &[RawFd] {

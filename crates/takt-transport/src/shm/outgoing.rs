@@ -21,7 +21,7 @@ use crate::TransportStats;
 use crate::udp::syscall::epoll_add;
 
 /// Maximum number of participants remembered as gone or unreachable; the oldest is evicted.
-const GONE_MAX: usize = 1024;
+const UNREACHABLE_MAX: usize = 1024;
 
 /// Epoll token bit of outgoing connections; tokens of incoming ones have it clear.
 pub(super) const OUTGOING: u64 = 1 << 63;
@@ -47,9 +47,9 @@ struct Lane {
     /// Write positions, by band.
     tails: [Tail; 2],
     /// A datagram was written since the last wake-up.
-    is_fresh: bool,
+    needs_wakeup: bool,
     /// The peer has sent a farewell: it no longer reads, but may still hold loans.
-    is_left: bool,
+    is_closed_by_peer: bool,
 }
 
 /// Lanes to all participants.
@@ -83,15 +83,15 @@ impl Outgoing {
             lanes: Vec::with_capacity(config.lanes_max),
             last: 0,
             fresh: 0,
-            gone: VecDeque::with_capacity(GONE_MAX),
+            gone: VecDeque::with_capacity(UNREACHABLE_MAX),
             lost: Vec::with_capacity(config.lanes_max),
             next_token: OUTGOING,
         }
     }
 
     /// Reports whether the participant is not known to be gone.
-    pub(super) fn may_reach(&self, name: u64) -> bool {
-        self.find(name).map_or_else(|_| !self.gone.contains(&name), |at| !self.lanes[at].is_left)
+    pub(super) fn is_reachable(&self, name: u64) -> bool {
+        self.find(name).map_or_else(|_| !self.gone.contains(&name), |at| !self.lanes[at].is_closed_by_peer)
     }
 
     fn find(&self, name: u64) -> Result<usize, usize> {
@@ -104,7 +104,7 @@ impl Outgoing {
     /// Opens the lane to a participant, if there is none. Reports whether there is one now.
     pub(super) fn open(&mut self, name: u64, epoll: BorrowedFd<'_>) -> bool {
         match self.find(name) {
-            Ok(at) => !self.lanes[at].is_left,
+            Ok(at) => !self.lanes[at].is_closed_by_peer,
             Err(at) => self.connect(at, name, epoll).is_ok(),
         }
     }
@@ -131,7 +131,7 @@ impl Outgoing {
     }
 
     /// Reports whether the lane to a participant stays in this process.
-    pub(super) fn stays_here(&self, name: u64) -> bool {
+    pub(super) fn is_in_process(&self, name: u64) -> bool {
         self.find(name).is_ok_and(|at| self.lanes[at].handovers.is_some())
     }
 
@@ -143,7 +143,7 @@ impl Outgoing {
         Some(loan.finish(bytes.len()))
     }
 
-    /// Writes a datagram for a participant, which [`ring_bells`](Self::ring_bells) notifies at the
+    /// Writes a datagram for a participant, which [`wake_readers`](Self::ring_bells) notifies at the
     /// latest. The `lent` payload goes with it: its piece takes the last bytes of the frame, and
     /// the participant holds the payload from now on.
     pub(super) fn send(
@@ -177,12 +177,12 @@ impl Outgoing {
         };
         let result = lane.tails[band as usize].push(lane.memory.ring(band), ports, frame);
         if let Some(lent) = lent.filter(|_| result.is_err()) {
-            lane.let_go(lent, band);
+            lane.release_hold(lent, band);
         }
         match result {
             Ok(()) => {
-                if !lane.is_fresh {
-                    lane.is_fresh = true;
+                if !lane.needs_wakeup {
+                    lane.needs_wakeup = true;
                     self.fresh += 1;
                 }
                 stats.datagrams_out += 1;
@@ -238,12 +238,22 @@ impl Outgoing {
         let token = self.next_token;
         epoll_add(epoll, socket.as_fd(), token)?;
         self.next_token = OUTGOING | (token + 1);
-        let (tails, is_fresh, is_left) = ([Tail::default(), Tail::default()], false, false);
-        Ok(Lane { name, token, socket, _descriptor: descriptor, memory, handovers, tails, is_fresh, is_left })
+        let (tails, needs_wakeup, is_closed_by_peer) = ([Tail::default(), Tail::default()], false, false);
+        Ok(Lane {
+            name,
+            token,
+            socket,
+            _descriptor: descriptor,
+            memory,
+            handovers,
+            tails,
+            needs_wakeup,
+            is_closed_by_peer,
+        })
     }
 
     fn forget(&mut self, name: u64) {
-        if self.gone.len() == GONE_MAX {
+        if self.gone.len() == UNREACHABLE_MAX {
             self.gone.pop_front();
         }
         self.gone.push_back(name);
@@ -252,9 +262,9 @@ impl Outgoing {
     /// Closes a lane. If its participant has sent a farewell, it was reported as lost then.
     fn close(&mut self, at: usize, has_ended: bool) {
         let lane = self.lanes.remove(at);
-        self.fresh -= usize::from(lane.is_fresh);
+        self.fresh -= usize::from(lane.needs_wakeup);
         lane.withdraw(self.own_name);
-        if !lane.is_left {
+        if !lane.is_closed_by_peer {
             self.lose(lane.name, has_ended);
         }
     }
@@ -287,8 +297,8 @@ impl Outgoing {
         if received.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::ConnectionReset) {
             received = receive();
         }
-        if received.as_ref().is_ok_and(|len| message[..*len] == FAREWELL) && !lane.is_left {
-            lane.is_left = true;
+        if received.as_ref().is_ok_and(|len| message[..*len] == FAREWELL) && !lane.is_closed_by_peer {
+            lane.is_closed_by_peer = true;
             received = syscall::receive(lane.socket.as_fd(), &mut message).map(|received| received.len);
             self.lose(name, false);
         }
@@ -298,18 +308,18 @@ impl Outgoing {
     }
 
     /// Wakes sleeping readers for which datagrams were written.
-    pub(super) fn ring_bells(&mut self) {
+    pub(super) fn wake_readers(&mut self) {
         if self.fresh == 0 {
             return;
         }
         AtomicU64::fence();
         if self.fresh == 1
             && let Some(lane) = self.lanes.get_mut(self.last)
-            && lane.is_fresh
+            && lane.needs_wakeup
         {
-            lane.ring_bell();
+            lane.wake_reader();
         } else {
-            self.lanes.iter_mut().filter(|lane| lane.is_fresh).for_each(Lane::ring_bell);
+            self.lanes.iter_mut().filter(|lane| lane.needs_wakeup).for_each(Lane::wake_reader);
         }
         self.fresh = 0;
     }
@@ -334,7 +344,7 @@ impl Lane {
     }
 
     /// Removes the last hold, because its datagram was not written.
-    fn let_go(&self, lent: &Lent, band: Band) {
+    fn release_hold(&self, lent: &Lent, band: Band) {
         match self.handover(lent, band) {
             Some(handover) => handover.take_back(),
             None => drop(self.holds(lent.piece().slot).fetch_sub(1, Ordering::Relaxed)),
@@ -354,9 +364,9 @@ impl Lane {
         }
     }
 
-    fn ring_bell(&mut self) {
-        self.is_fresh = false;
-        if ring::needs_bell(self.memory.ring(Band::Common)) {
+    fn wake_reader(&mut self) {
+        self.needs_wakeup = false;
+        if ring::needs_wakeup(self.memory.ring(Band::Common)) {
             // A failure means that the socket is full of wake-ups, or that the peer is gone, which
             // is detected elsewhere.
             drop(syscall::send(self.socket.as_fd(), &BELL, &[]));

@@ -155,7 +155,7 @@ pub(super) struct Tail {
 
 impl Tail {
     /// Writes one record of at most [`RECORD_LEN_MAX`] bytes. The caller sends the wake-up:
-    /// [`needs_bell`].
+    /// [`needs_wakeup`].
     pub(super) fn push<W: Word>(&mut self, lane: &[W], ports: Ports, bytes: &[u8]) -> Result<(), Refusal> {
         let words = record_words(bytes.len());
         let start = self.start(lane, words)?;
@@ -186,10 +186,10 @@ impl Tail {
                 return Ok(next);
             }
         }
-        let mut start = self.beside_hole(words, size);
+        let mut start = self.skip_gap(words, size);
         if !self.has_room(start + words, size) || start != self.position {
             self.look(lane)?;
-            start = self.beside_hole(words, size);
+            start = self.skip_gap(words, size);
             if !self.has_room(start + words, size) {
                 return Err(Refusal::Full);
             }
@@ -199,7 +199,7 @@ impl Tail {
 
     /// Returns the next position where neither the hole nor the end of the ring interrupts a record
     /// of this size.
-    fn beside_hole(&self, words: u64, size: u64) -> u64 {
+    fn skip_gap(&self, words: u64, size: u64) -> u64 {
         let mut start = self.position;
         if let Some(Hole { at, .. }) = self.hole
             && start <= at + size
@@ -454,7 +454,7 @@ pub(super) fn wake_up<W: Word>(lane: &[W]) {
 
 /// Reports whether the caller must wake the reader, and clears the mark. The writer calls
 /// [`Word::fence`] first, after its records.
-pub(super) fn needs_bell<W: Word>(lane: &[W]) -> bool {
+pub(super) fn needs_wakeup<W: Word>(lane: &[W]) -> bool {
     lane[ASLEEP].load(Ordering::Relaxed) != 0 && lane[ASLEEP].swap(0, Ordering::Relaxed) != 0
 }
 

@@ -28,7 +28,7 @@ use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-use takt_wire::{Lent, LentMemory, Piece};
+use takt_wire::{Lent, Piece, SharedPayloadMemory};
 
 use super::mapping::Mapping;
 
@@ -45,7 +45,7 @@ const SLOT_LEN_MIN: usize = 4096;
 const SEGMENT_WORDS_MAX: usize = (16 << 30) / 8;
 
 /// Maximum number of slots that one call checks for release.
-const LOOKS_PER_LOAN: usize = 4;
+const CHECKS_PER_LOAN: usize = 4;
 
 /// Reports whether a segment can have this number of slots.
 pub(super) fn are_slots(slots: usize) -> bool {
@@ -97,7 +97,7 @@ impl Slot {
 
 /// A slot becomes visible in this form only after its loan was finished, and no loan of it is made
 /// until all users are gone.
-impl LentMemory for Slot {
+impl SharedPayloadMemory for Slot {
     fn bytes(&self, piece: &Piece) -> Option<&[u8]> {
         // SAFETY: see above.
         Some(unsafe { self.bytes(piece.len as usize) })
@@ -215,7 +215,7 @@ impl Segment {
         }
         let size = slot_len(len);
         let found =
-            self.find(size, &is_held).or_else(|| self.cut_anew(&is_held).then(|| self.find(size, &is_held))?)?;
+            self.find(size, &is_held).or_else(|| self.repartition(&is_held).then(|| self.find(size, &is_held))?)?;
         let slot = Arc::clone(&self.slots[found as usize]);
         let word = &self.memory.words(0..self.slots_max)[found as usize];
         // Never 0, even after 2^32 loans.
@@ -233,18 +233,18 @@ impl Segment {
     fn find(&mut self, size: usize, is_held: &impl Fn(u32) -> bool) -> Option<u32> {
         let first = self.classes.partition_point(|class| class.len < size);
         let fits = self.classes.get(first).is_some_and(|class| class.len == size);
-        if fits && let Some(slot) = self.take_from(first, is_held) {
+        if fits && let Some(slot) = self.take_free_slot(first, is_held) {
             return Some(slot);
         }
         if self.cut < self.slots_max && self.fresh + size <= self.memory.len() * 8 {
-            return Some(self.cut_one(first, size));
+            return Some(self.allocate_slot(first, size));
         }
-        (first + usize::from(fits)..self.classes.len()).find_map(|larger| self.take_from(larger, is_held))
+        (first + usize::from(fits)..self.classes.len()).find_map(|larger| self.take_free_slot(larger, is_held))
     }
 
     /// Makes a new slot of an existing or a new class.
     #[cold]
-    fn cut_one(&mut self, class: usize, size: usize) -> u32 {
+    fn allocate_slot(&mut self, class: usize, size: usize) -> u32 {
         if self.slots.is_empty() {
             let slot = || Arc::new(Slot { memory: Arc::clone(&self.memory), start: self.fresh, len: 0 });
             self.slots = std::iter::repeat_with(slot).take(self.slots_max).collect();
@@ -261,11 +261,11 @@ impl Segment {
         self.cut as u32 - 1
     }
 
-    /// Returns a free slot of a class. Checks [`LOOKS_PER_LOAN`] of the lent ones for release.
-    fn take_from(&mut self, class: usize, is_held: &impl Fn(u32) -> bool) -> Option<u32> {
+    /// Returns a free slot of a class. Checks [`CHECKS_PER_LOAN`] of the lent ones for release.
+    fn take_free_slot(&mut self, class: usize, is_held: &impl Fn(u32) -> bool) -> Option<u32> {
         let Self { classes, slots, .. } = self;
         let class = &mut classes[class];
-        for _ in 0..LOOKS_PER_LOAN.min(class.out.len()) {
+        for _ in 0..CHECKS_PER_LOAN.min(class.out.len()) {
             let slot = class.out.pop_front()?;
             if Arc::get_mut(&mut slots[slot as usize]).is_some() && !is_held(slot) {
                 class.free.push(slot);
@@ -280,7 +280,7 @@ impl Segment {
 
     /// Removes all slots if all are free. Reports whether it did.
     #[cold]
-    fn cut_anew(&mut self, is_held: &impl Fn(u32) -> bool) -> bool {
+    fn repartition(&mut self, is_held: &impl Fn(u32) -> bool) -> bool {
         let mut cut = (0..).zip(&mut self.slots[..self.cut]);
         let are_free = cut.all(|(at, slot)| Arc::get_mut(slot).is_some() && !is_held(at));
         if are_free {
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn slot_is_free_when_neither_process_nor_lane_holds_it() {
+    fn slot_is_free_when_neither_process_nor_connection_holds_it() {
         let mut segment = segment();
         let lent = segment.loan(1 << 20, NOBODY).expect("the whole segment is free").finish(5);
         let first = lent.piece();

@@ -82,7 +82,7 @@ pub(super) fn connect_to(name: u64) -> io::Result<OwnedFd> {
 
 /// Refuses all further connections, even if another process has the descriptor: a child has it
 /// between `fork` and `exec`.
-pub(super) fn refuse_others(listener: BorrowedFd<'_>) -> io::Result<()> {
+pub(super) fn set_owner_only(listener: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: no pointers.
     check(unsafe { libc::shutdown(listener.as_raw_fd(), libc::SHUT_RDWR) })?;
     Ok(())

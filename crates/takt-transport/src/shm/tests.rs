@@ -114,7 +114,7 @@ fn closed_reader_is_reported_and_not_served() {
 /// Closes sockets as the kernel does for a killed process: reported after all its datagrams were
 /// read.
 #[test]
-fn end_without_farewell_is_reported_as_end_of_the_process() {
+fn end_without_close_is_reported_as_end_of_the_process() {
     for is_accepted in [true, false] {
         let mut a = open();
         let (name, listener) = listen().expect("a name is not in use");
@@ -143,7 +143,7 @@ fn end_without_farewell_is_reported_as_end_of_the_process() {
 /// Connections that were not accepted when a transport closes are distinguished from those of an
 /// ended process.
 #[test]
-fn closing_transport_sends_a_farewell_to_all() {
+fn closing_transport_sends_close_to_all() {
     let (mut a, b, mut c) = (open(), open(), open());
     assert!(a.reach(&at(&b)) && c.reach(&at(&b)));
     let to = at(&b);
@@ -184,8 +184,8 @@ fn other_hosts_are_not_served() {
 
 /// Datagrams that do not fit are counted, and those that fit are not lost.
 #[test]
-fn a_full_lane_is_counted() {
-    let config = ShmConfig { lane_bytes: 256 << 10, ..ShmConfig::default() };
+fn full_ring_is_counted() {
+    let config = ShmConfig { ring_bytes: 256 << 10, ..ShmConfig::default() };
     let (mut a, mut b) = (ShmTransport::open(&config).expect("Linux 5.14"), open());
     for n in 0..1000_u32 {
         let mut bytes = [0; 1000];
@@ -201,7 +201,7 @@ fn a_full_lane_is_counted() {
 }
 
 #[test]
-fn number_of_lanes_is_bounded() {
+fn number_of_connections_is_bounded() {
     let config = ShmConfig { lanes_max: 2, ..ShmConfig::default() };
     let open_few = || ShmTransport::open(&config).expect("Linux 5.14");
     let (mut a, others) = (open_few(), [open(), open(), open()]);
@@ -304,7 +304,7 @@ fn silent_peers_do_no_harm() {
 
 /// A lane with invalid contents is closed; the others are still read.
 #[test]
-fn lane_with_invalid_contents_is_closed() {
+fn rings_with_invalid_contents_are_closed() {
     let words = [u64::MAX, 1 << 32, 1 << 63, u64::from(u32::MAX), 70_000, 9_000];
     for (word, band) in words.into_iter().flat_map(|word| [(word, Band::Common), (word, Band::Urgent)]) {
         let (mut honest, mut b) = (open(), open());
@@ -322,7 +322,7 @@ fn lane_with_invalid_contents_is_closed() {
 
 /// A reader that writes invalid positions loses its lane, and datagrams to it are counted.
 #[test]
-fn reader_with_an_invalid_head_loses_its_lane() {
+fn reader_with_an_invalid_head_is_disconnected() {
     let (mut a, b) = (open(), open());
     let (name, listener) = listen().expect("a name is not in use");
     let to = a.host.locator(name, USER);
@@ -365,12 +365,12 @@ fn flood_to_a_closed_port_does_not_keep_a_call_busy() {
         assert!(crate::readiness::wait(&b.descriptors, None).expect("wait succeeds"), "more data is signaled");
     };
     assert_eq!(found, [7]);
-    assert!(calls > count / (STRAYS_PER_CALL * ATTEMPTS_TO_SLEEP + STRAYS_PER_CALL + 1), "{calls}");
+    assert!(calls > count / (CLOSED_PORT_SKIPS_MAX * ATTEMPTS_TO_SLEEP + CLOSED_PORT_SKIPS_MAX + 1), "{calls}");
 }
 
 /// Both tables are empty after lanes have come and gone.
 #[test]
-fn closed_lanes_leave_no_entries() {
+fn closed_connections_leave_no_entries() {
     let mut b = open();
     for n in 0..200_u8 {
         let mut a = open();

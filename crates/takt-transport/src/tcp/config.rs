@@ -24,7 +24,7 @@ pub struct TcpConfig {
     /// Maximum number of connections with one address, so that one host cannot take all.
     pub connections_per_address_max: usize,
     /// Maximum number of accepted connections without a message; a new one replaces the oldest.
-    pub unproven_max: usize,
+    pub unidentified_max: usize,
     /// Maximum number of queued bytes of one connection; messages that do not fit are lost and
     /// counted. At least 128 KiB.
     pub send_queue_bytes: usize,
@@ -33,7 +33,7 @@ pub struct TcpConfig {
     pub patience: Duration,
     /// Time after which a connection counts as dead, if sent bytes are not acknowledged or
     /// keepalive probes are not answered.
-    pub silence_max: Duration,
+    pub peer_timeout: Duration,
     /// Encryption and authentication; `None` is plain TCP.
     pub tls: Option<TlsConfig>,
     /// Host names of addresses that are connected to, which the certificate of the host must
@@ -49,10 +49,10 @@ impl Default for TcpConfig {
             interfaces: InterfaceSelection::All,
             connections_max: 64,
             connections_per_address_max: 32,
-            unproven_max: 16,
+            unidentified_max: 16,
             send_queue_bytes: 1 << 20,
             patience: Duration::from_secs(5),
-            silence_max: Duration::from_secs(10),
+            peer_timeout: Duration::from_secs(10),
             tls: None,
             names: BTreeMap::new(),
         }

@@ -6,7 +6,7 @@ use super::connection::Connection;
 
 /// Bits of a token that hold the place of a connection. The other bits hold a number that no other
 /// connection has had, so that a late event is not taken for that of another connection.
-const PLACE_BITS: u32 = 16;
+const INDEX_BITS: u32 = 16;
 
 /// Connections; their number is limited by the places.
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ pub(super) struct Connections {
 
 impl Connections {
     /// Smallest token of a connection.
-    pub(super) const FIRST: u64 = 1 << PLACE_BITS;
+    pub(super) const FIRST: u64 = 1 << INDEX_BITS;
 
     pub(super) fn len(&self) -> usize {
         self.iter().count()
@@ -31,7 +31,7 @@ impl Connections {
             self.places.len() - 1
         });
         self.made += 1;
-        let token = self.made << PLACE_BITS | place as u64;
+        let token = self.made << INDEX_BITS | place as u64;
         self.places[place] = Some(make(token));
         token
     }
@@ -60,5 +60,5 @@ impl Connections {
 }
 
 fn place(token: u64) -> usize {
-    (token & ((1 << PLACE_BITS) - 1)) as usize
+    (token & ((1 << INDEX_BITS) - 1)) as usize
 }

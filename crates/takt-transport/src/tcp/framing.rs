@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn greeting_identifies_its_sender() {
+    fn identification_names_its_sender() {
         let greeting = greeting([1, 2], *b"abcdefghijkl");
         assert_eq!((next(&greeting), sender(&greeting)), (Ok(Some(LEAST)), Some(([1, 2], *b"abcdefghijkl"))));
     }

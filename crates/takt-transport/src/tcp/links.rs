@@ -120,7 +120,7 @@ impl Links {
 
     /// Returns the link of a participant that connected from an address; makes one at its first
     /// connection. `None` if there is no room.
-    pub(super) fn of_guest(&mut self, who: (Prefix, IpAddr), kind: i32) -> Option<usize> {
+    pub(super) fn of_accepted(&mut self, who: (Prefix, IpAddr), kind: i32) -> Option<usize> {
         let known = self.links.iter().position(|link| link.target.is_none() && link.who == Some(who));
         known.or_else(|| {
             let name = Locator { port: FIRST_NAME.checked_add(self.names)?, ..super::locator(kind, who.1) };
@@ -184,10 +184,10 @@ mod tests {
     fn accepted_participant_keeps_its_exclusive_link() {
         let mut links = Links::new(8);
         let who = |n: u8| ([n; 12], IpAddr::from(Ipv4Addr::LOCALHOST));
-        let first = links.of_guest(who(1), Locator::KIND_TCP_V4).expect("room");
-        let second = links.of_guest(who(2), Locator::KIND_TCP_V4).expect("room");
+        let first = links.of_accepted(who(1), Locator::KIND_TCP_V4).expect("room");
+        let second = links.of_accepted(who(2), Locator::KIND_TCP_V4).expect("room");
         assert_ne!(first, second);
-        assert_eq!(links.of_guest(who(1), Locator::KIND_TCP_V4), Some(first));
+        assert_eq!(links.of_accepted(who(1), Locator::KIND_TCP_V4), Some(first));
         let name = links.get(first).name;
         assert!(name.port >= FIRST_NAME && links.find(&name) == Some(first));
         assert_eq!(links.find(&Locator { port: FIRST_NAME + 77, ..name }), None, "no connection has that name");

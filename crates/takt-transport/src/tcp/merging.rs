@@ -29,7 +29,7 @@ impl TcpTransport {
         }
         let index = match connection.link {
             Some(index) => index,
-            None => match self.links.of_guest((prefix, ip), kind_of(ip)) {
+            None => match self.links.of_accepted((prefix, ip), kind_of(ip)) {
                 Some(index) => index,
                 None => return false,
             },

@@ -199,7 +199,7 @@ impl TcpTransport {
         result.map_err(|source| TransportError::new("epoll_wait", "the TCP transport", source))?;
         for token in &tokens[..count] {
             match *token {
-                ALARM => self.handle_alarm(Instant::now()),
+                ALARM => self.handle_timer(Instant::now()),
                 token if token < Connections::FIRST => self.accept(token, Instant::now()),
                 token => self.handle_ready(token),
             }

@@ -18,7 +18,7 @@ use crate::udp::{UdpConfig, interfaces};
 use crate::{Locators, TransportError};
 
 /// Maximum number of connections that one poll accepts.
-const ACCEPTED_PER_LOOK: usize = 16;
+const ACCEPTED_PER_CALL: usize = 16;
 /// Time without accepting after the machine has run out of descriptors.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -88,7 +88,7 @@ impl TcpTransport {
         let family = if target.is_ipv4() { Family::V4 } else { Family::V6 };
         let address = SockAddr::of_locator(name, family).ok_or(io::ErrorKind::InvalidInput)?;
         let socket = TcpStream::from(begin_connection(family, &address)?);
-        prepare(&socket, self.config.silence_max)?;
+        prepare(&socket, self.config.peer_timeout)?;
         #[cfg(feature = "tls")]
         if let Some(identity) = &self.identity {
             let host = self.config.names.get(&target).map(String::as_str);
@@ -119,7 +119,7 @@ impl TcpTransport {
 
     /// Accepts the pending connections of a listener.
     pub(super) fn accept(&mut self, listener: u64, now: Instant) {
-        for _ in 0..ACCEPTED_PER_LOOK {
+        for _ in 0..ACCEPTED_PER_CALL {
             let Some(socket) = self.listeners.get(listener as usize - 1) else { return };
             match socket.accept() {
                 Ok((socket, peer)) => {
@@ -128,7 +128,7 @@ impl TcpTransport {
                         self.stats.connections.refused += 1;
                     }
                 }
-                Err(error) if is_about_one(&error) => {}
+                Err(error) if concerns_connection(&error) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(_) => return self.pause(now),
             }
@@ -140,7 +140,7 @@ impl TcpTransport {
             return None;
         }
         let unproven = || self.connections.iter().filter(|one| !one.is_ours && one.participant.is_none());
-        if unproven().count() >= self.config.unproven_max {
+        if unproven().count() >= self.config.unidentified_max {
             let oldest = unproven().map(|one| one.token).min()?;
             self.stats.connections.expired += 1;
             self.close(oldest, now);
@@ -148,7 +148,7 @@ impl TcpTransport {
         if self.connections.len() >= self.config.connections_max {
             return None;
         }
-        prepare(&socket, self.config.silence_max).ok()?;
+        prepare(&socket, self.config.peer_timeout).ok()?;
         #[cfg(feature = "tls")]
         if let Some(identity) = &self.identity {
             let stream = Stream::Tls(Box::new(identity.accept(socket).ok()?));
@@ -193,7 +193,7 @@ impl TcpTransport {
     }
 
     /// Handles timeouts: closes connections without progress, and opens lost ones again.
-    pub(super) fn handle_alarm(&mut self, now: Instant) {
+    pub(super) fn handle_timer(&mut self, now: Instant) {
         self.alarm.reset();
         if !self.is_listening {
             self.listen_again();
@@ -230,7 +230,7 @@ fn at(address: SocketAddr) -> Locator {
 
 /// Reports whether an error of `accept` concerns the accepted connection (accept(2)), and not the
 /// listener.
-fn is_about_one(error: &io::Error) -> bool {
+fn concerns_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted, TimedOut};
     matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted | TimedOut)
         || error.raw_os_error().is_some_and(|code| matches!(code, libc::EPROTO | libc::EPERM))

@@ -121,19 +121,19 @@ pub(super) fn blocked(error: io::Error) -> io::Result<Progress> {
 
 /// Sets the options of every socket: no delay (Nagle's algorithm off), and a timeout for silent
 /// peers.
-pub(super) fn prepare(socket: &TcpStream, silence_max: Duration) -> io::Result<()> {
+pub(super) fn prepare(socket: &TcpStream, peer_timeout: Duration) -> io::Result<()> {
     let number = |value: u64| libc::c_int::try_from(value).unwrap_or(libc::c_int::MAX);
     let fd = socket.as_fd();
     let set = |level, name, value: libc::c_int| set_option(fd, level, name, &value);
     // Three keepalive probes in the last part of the timeout.
-    let seconds = silence_max.as_secs().max(4);
+    let seconds = peer_timeout.as_secs().max(4);
     socket.set_nonblocking(true)?;
     socket.set_nodelay(true)?;
     set(libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;
     set(libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, number(seconds.div_ceil(4)))?;
     set(libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, number(seconds.div_ceil(4)))?;
     set(libc::IPPROTO_TCP, libc::TCP_KEEPCNT, 3)?;
-    let millis = u64::try_from(silence_max.as_millis()).unwrap_or(u64::MAX);
+    let millis = u64::try_from(peer_timeout.as_millis()).unwrap_or(u64::MAX);
     set(libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT, number(millis))
 }
 

@@ -25,7 +25,7 @@ fn open(config: &TcpConfig) -> TcpTransport {
     TcpTransport::open(config).expect("loopback can be used")
 }
 
-fn at_of(transport: &TcpTransport) -> Locator {
+fn listener_locator(transport: &TcpTransport) -> Locator {
     transport.locators().default_unicast[0]
 }
 
@@ -97,7 +97,7 @@ fn until_counted(transport: &mut TcpTransport, is_so: impl Fn(&ConnectionCounts)
 fn participant_without_listener_is_answered_by_its_connection() {
     let (mut a, mut b) = (open(&nobody()), open(&listener()));
     assert_eq!(a.locators(), &Locators::default());
-    let at_b = at_of(&b);
+    let at_b = listener_locator(&b);
     send(&mut a, 1, b"question", at_b);
     let (text, at_a) = receive(&mut [&mut a, &mut b]);
     assert_eq!(text, b"question");
@@ -110,7 +110,7 @@ fn participant_without_listener_is_answered_by_its_connection() {
 #[test]
 fn lost_connection_is_reopened_and_keeps_its_locator() {
     let (mut a, mut b) = (open(&nobody()), open(&listener()));
-    let at_b = at_of(&b);
+    let at_b = listener_locator(&b);
     send(&mut a, 1, b"first", at_b);
     let (_, at_a) = receive(&mut [&mut a, &mut b]);
     send(&mut b, 2, b"answer", at_a);
@@ -148,7 +148,7 @@ fn attempts_become_rarer_at_a_closed_port() {
 fn two_connections_are_merged() {
     for lower_first in [true, false] {
         let (mut a, mut b) = (open(&listener()), open(&listener()));
-        let (at_a, at_b) = (at_of(&a), at_of(&b));
+        let (at_a, at_b) = (listener_locator(&a), listener_locator(&b));
         let (a_is, b_is) = if lower_first { (1, 2) } else { (2, 1) };
         send(&mut a, a_is, b"from a", at_b);
         send(&mut b, b_is, b"from b", at_a);
@@ -193,7 +193,7 @@ fn invalid_stream_closes_its_connection() {
     {
         let bytes =
             if bytes.len() < 28 && bytes.starts_with(b"RTPS") { [bytes, &[0; 28]].concat() } else { bytes.to_vec() };
-        let mut liar = TcpStream::connect(address(at_of(&b))).expect("the peer listens");
+        let mut liar = TcpStream::connect(address(listener_locator(&b))).expect("the peer listens");
         liar.write_all(&bytes).expect("the write succeeds");
         let mut texts = 0;
         until(&mut [&mut b], |all| {
@@ -210,7 +210,7 @@ fn invalid_stream_closes_its_connection() {
 #[test]
 fn connection_without_a_message_expires() {
     let mut b = open(&TcpConfig { patience: Duration::from_millis(50), ..listener() });
-    let mut silent = TcpStream::connect(address(at_of(&b))).expect("the peer listens");
+    let mut silent = TcpStream::connect(address(listener_locator(&b))).expect("the peer listens");
     // An incomplete message is not enough.
     silent.write_all(&framed(&message(7, b"late"))[..27]).expect("the write succeeds");
     until_counted(&mut b, |counts| counts.expired == 1);
@@ -220,10 +220,10 @@ fn connection_without_a_message_expires() {
 #[test]
 fn connection_with_a_message_may_be_silent() {
     let mut b = open(&TcpConfig { patience: Duration::from_millis(20), ..listener() });
-    let mut quiet = TcpStream::connect(address(at_of(&b))).expect("the peer listens");
+    let mut quiet = TcpStream::connect(address(listener_locator(&b))).expect("the peer listens");
     quiet.write_all(&framed(&message(7, b"hello"))).expect("the write succeeds");
     receive(&mut [&mut b]);
-    let mut silent = TcpStream::connect(address(at_of(&b))).expect("the peer listens");
+    let mut silent = TcpStream::connect(address(listener_locator(&b))).expect("the peer listens");
     silent.write_all(b"RTPS").expect("the write succeeds");
     until_counted(&mut b, |counts| counts.expired == 1);
     assert_eq!(b.connections.len(), 1);
@@ -231,9 +231,9 @@ fn connection_with_a_message_may_be_silent() {
 
 #[test]
 fn connections_are_bounded() {
-    let config = TcpConfig { connections_max: 4, unproven_max: 2, connections_per_address_max: 3, ..listener() };
+    let config = TcpConfig { connections_max: 4, unidentified_max: 2, connections_per_address_max: 3, ..listener() };
     let mut b = open(&config);
-    let connect = || TcpStream::connect(address(at_of(&b))).expect("the connection is accepted");
+    let connect = || TcpStream::connect(address(listener_locator(&b))).expect("the connection is accepted");
     let silent: Vec<TcpStream> = (0..2).map(|_| connect()).collect();
     let speaking = connect();
     until_counted(&mut b, |counts| counts.opened == 3);
@@ -293,10 +293,10 @@ fn queue_is_bounded_and_lost_messages_are_counted() {
 fn only_rtps_messages_are_carried() {
     let (mut a, b) = (open(&nobody()), open(&listener()));
     a.loan().expect("a frame is loaned")[..24].fill(b'x');
-    let error = a.commit(24, FlowId::DEFAULT, &[at_of(&b)]).expect_err("no header").to_string();
+    let error = a.commit(24, FlowId::DEFAULT, &[listener_locator(&b)]).expect_err("no header").to_string();
     assert!(error.contains("RTPS header"), "{error}");
     // The frame is still loaned.
-    send(&mut a, 1, b"", at_of(&b));
+    send(&mut a, 1, b"", listener_locator(&b));
 }
 
 /// Opens a connection that carries nothing.
@@ -310,7 +310,7 @@ fn flood_of_silent_connections_leaves_room_for_a_participant() {
     let mut flood = Vec::new();
     // Fewer at once than the backlog of a listener.
     for round in 1..=10 {
-        flood.extend((0..20).map(|_| silent(at_of(&b))));
+        flood.extend((0..20).map(|_| silent(listener_locator(&b))));
         until_counted(&mut b, |counts| counts.opened + counts.refused == 20 * round);
     }
     let counts = b.stats().connections;
@@ -320,7 +320,7 @@ fn flood_of_silent_connections_leaves_room_for_a_participant() {
         "above unproven_max, the oldest connection was closed"
     );
     let mut a = open(&nobody());
-    send(&mut a, 1, b"let me in", at_of(&b));
+    send(&mut a, 1, b"let me in", listener_locator(&b));
     assert_eq!(receive(&mut [&mut a, &mut b]).0, b"let me in");
     drop(flood);
 }
@@ -334,7 +334,7 @@ fn zeros_and_giant_lengths_are_counted_and_cost_no_memory() {
         frame
     };
     for (count, bytes) in (1..).zip([vec![0; 100_000], giant(u32::MAX), giant(65_537), giant(0), giant(27)]) {
-        let mut liar = silent(at_of(&b));
+        let mut liar = silent(listener_locator(&b));
         // The connection may be closed before all is written.
         let _ = liar.write_all(&bytes);
         until_counted(&mut b, |counts| counts.malformed == count);
@@ -346,13 +346,13 @@ fn zeros_and_giant_lengths_are_counted_and_cost_no_memory() {
 fn slow_sender_delays_no_other() {
     let mut b = open(&listener());
     let frame = framed(&message(7, &[1; 60_000]));
-    let mut slow = silent(at_of(&b));
+    let mut slow = silent(listener_locator(&b));
     slow.write_all(&framed(&message(7, b"proven"))).expect("the write succeeds");
     assert_eq!(receive(&mut [&mut b]).0, b"proven");
     slow.write_all(&frame[..frame.len() - 1]).expect("the write succeeds");
     let mut a = open(&nobody());
     for _ in 0..100 {
-        send(&mut a, 1, b"meanwhile", at_of(&b));
+        send(&mut a, 1, b"meanwhile", listener_locator(&b));
         assert_eq!(receive(&mut [&mut a, &mut b]).0, b"meanwhile");
     }
     slow.write_all(&frame[frame.len() - 1..]).expect("the write succeeds");
@@ -362,7 +362,7 @@ fn slow_sender_delays_no_other() {
 #[test]
 fn half_closed_connection_delivers_its_messages_and_ends() {
     let mut b = open(&listener());
-    let mut half = silent(at_of(&b));
+    let mut half = silent(listener_locator(&b));
     half.write_all(&framed(&message(7, b"last words"))).expect("the write succeeds");
     half.shutdown(std::net::Shutdown::Write).expect("the stream is open");
     assert_eq!(receive(&mut [&mut b]).0, b"last words");

@@ -22,7 +22,7 @@ use super::stream::{Progress, blocked, retried};
 use crate::TransportError;
 
 /// Minimum room for a read: the octets that one read of the socket can decrypt to.
-const READ_ROOM: usize = 32 << 10;
+const READ_LEN: usize = 32 << 10;
 /// Maximum content of one record (RFC 8446 §5.1).
 const RECORD: usize = 16 << 10;
 
@@ -119,7 +119,7 @@ impl TlsStream {
 
     /// Reads as [`Stream::read_into`](super::stream::Stream::read_into) does.
     pub(super) fn read_into(&mut self, buffer: &mut Buffer) -> io::Result<Progress> {
-        while buffer.free() >= READ_ROOM {
+        while buffer.free() >= READ_LEN {
             match retried(|| self.tls.read_tls(&mut self.socket)) {
                 Ok(0) => return Ok(Progress::Ended),
                 Ok(_) => {}

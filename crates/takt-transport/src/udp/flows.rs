@@ -77,7 +77,7 @@ impl Flows {
     }
 
     /// Adds a socket that the flow sends through, for its address family.
-    pub(super) fn add_exit(&mut self, flow: FlowId, socket: &Socket) {
+    pub(super) fn add_send_socket(&mut self, flow: FlowId, socket: &Socket) {
         if let Some(Some(flow)) = self.0.get_mut(usize::from(flow.0)) {
             match socket.family {
                 Family::V4 => {
@@ -99,7 +99,7 @@ impl Flows {
 
     /// Replaces the send-only sockets of one address family by those that `open` makes for their
     /// priority.
-    pub(super) fn bind_anew(
+    pub(super) fn rebind(
         &mut self,
         v4: bool,
         mut open: impl FnMut(Priority) -> Result<Socket, TransportError>,
@@ -112,7 +112,7 @@ impl Flows {
             if flow.sockets.len() < before {
                 let socket = open(flow.priority)?;
                 let id = FlowId(at as u16);
-                self.add_exit(id, &socket);
+                self.add_send_socket(id, &socket);
                 self.keep(id, socket);
             }
         }

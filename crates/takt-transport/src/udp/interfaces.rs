@@ -89,13 +89,13 @@ pub(super) fn ipv6_off(config: &UdpConfig, chosen: &[Interface]) -> Option<Warni
 }
 
 /// Returns the selected interfaces that exist now; there may be none.
-pub(super) fn present_now(config: &UdpConfig) -> io::Result<Vec<Interface>> {
+pub(super) fn select_present(config: &UdpConfig) -> io::Result<Vec<Interface>> {
     let present = present(config.ipv4, config.ipv6)?;
     Ok(match &config.interfaces {
         InterfaceSelection::All => not_loopback(present),
         InterfaceSelection::Named(names) => {
             let mut chosen = Vec::new();
-            names.iter().filter_map(|name| find(&present, name)).for_each(|found| choose_too(&mut chosen, found));
+            names.iter().filter_map(|name| find(&present, name)).for_each(|found| add_selected(&mut chosen, found));
             chosen
         }
     })
@@ -165,12 +165,12 @@ fn named(present: Vec<Interface>, names: &[String]) -> Result<Vec<Interface>, Tr
             let why = io::Error::new(io::ErrorKind::NotFound, why);
             TransportError::new("use network interface", name, why)
         })?;
-        choose_too(&mut chosen, found);
+        add_selected(&mut chosen, found);
     }
     Ok(chosen)
 }
 
-fn choose_too(chosen: &mut Vec<Interface>, mut found: Interface) {
+fn add_selected(chosen: &mut Vec<Interface>, mut found: Interface) {
     match chosen.iter_mut().find(|i| i.index == found.index) {
         Some(known) => {
             found.addresses.retain(|a| !known.addresses.contains(a));

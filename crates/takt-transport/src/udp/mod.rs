@@ -110,12 +110,12 @@ impl UdpTransport {
             warnings: Warnings::default(),
         };
         if config.segmentation {
-            udp.probe_trains(&unicast.user);
+            udp.probe_gso(&unicast.user);
         }
         // User data first, so that these sockets are polled first.
         for socket in unicast.user {
             udp.locators.default_unicast.extend(udp.reaching(&socket));
-            udp.flows.add_exit(FlowId::DEFAULT, &socket);
+            udp.flows.add_send_socket(FlowId::DEFAULT, &socket);
             udp.receive_from(socket, Role::User(FlowId::DEFAULT))?;
         }
         for socket in unicast.metatraffic {
@@ -223,9 +223,9 @@ impl UdpTransport {
     }
 
     /// Enables segmentation offload if the kernel supports it.
-    fn probe_trains(&mut self, sockets: &[Socket]) {
-        match sockets.iter().try_for_each(|socket| syscall::knows_segments(socket.as_fd())) {
-            Ok(()) => self.sender.set_trains(Trains::ANY.beyond_packets(&self.interfaces)),
+    fn probe_gso(&mut self, sockets: &[Socket]) {
+        match sockets.iter().try_for_each(|socket| syscall::check_gso(socket.as_fd())) {
+            Ok(()) => self.sender.set_gso(Trains::ANY.beyond_packets(&self.interfaces)),
             Err(e) => self.warnings.add(Warning {
                 what: format!("datagrams are sent one by one: the kernel has no UDP segmentation offload ({e})"),
                 remedy: "use Linux 4.18 or later".into(),
@@ -340,7 +340,7 @@ impl Transport for UdpTransport {
         let flow = self.flows.open(spec)?;
         let mut reached_by = Vec::new();
         for socket in sockets {
-            self.flows.add_exit(flow, &socket);
+            self.flows.add_send_socket(flow, &socket);
             if !spec.own_port {
                 self.flows.keep(flow, socket);
                 continue;

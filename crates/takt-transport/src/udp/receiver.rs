@@ -103,7 +103,7 @@ pub(super) struct Receiver {
     /// Whether the sources of user data are requested.
     names: bool,
     /// Datagrams that the kernel dropped at closed sockets.
-    former_drops: u64,
+    closed_socket_drops: u64,
     /// Whether GRO is enabled under load.
     trains: bool,
     batch: Batch,
@@ -147,7 +147,7 @@ impl Receiver {
             watch: None,
             crowded: false,
             names: false,
-            former_drops: 0,
+            closed_socket_drops: 0,
             trains,
             batch: Batch::new(BATCH),
             urgent_batch: Batch::new(0),
@@ -189,7 +189,7 @@ impl Receiver {
     /// Replaces the unicast sockets of one address family by those that `open` makes for their role
     /// and the former socket. Datagrams queued at the former ones are lost. If `open` fails, the
     /// former socket stays.
-    pub(super) fn bind_anew(
+    pub(super) fn rebind(
         &mut self,
         v4: bool,
         mut open: impl FnMut(Role, &Socket) -> Result<Socket, TransportError>,
@@ -199,7 +199,7 @@ impl Receiver {
             let Some(former) = self.listeners[at].as_ref().filter(|l| is_concerned(l)) else { continue };
             let socket = open(former.role, &former.socket)?;
             let Some(Listener { role, urgency, socket: former, .. }) = self.listeners[at].take() else { continue };
-            self.former_drops += u64::from(former.drops());
+            self.closed_socket_drops += u64::from(former.drops());
             self.forget(at);
             self.descriptors.retain(|descriptor| *descriptor != former.raw_fd());
             drop(former);
@@ -247,7 +247,7 @@ impl Receiver {
         }
         // Capacity for all, so that no later call allocates.
         self.hot.reserve(self.listeners.len() - self.hot.len());
-        self.count_crowd();
+        self.update_has_unpinned();
         Ok(())
     }
 
@@ -260,11 +260,11 @@ impl Receiver {
         }
         for at in 0..self.listeners.len() {
             if let Some(listener) = self.listeners[at].take_if(|l| l.role == Role::User(flow)) {
-                self.former_drops += u64::from(listener.socket.drops());
+                self.closed_socket_drops += u64::from(listener.socket.drops());
                 self.forget(at);
             }
         }
-        self.count_crowd();
+        self.update_has_unpinned();
     }
 
     /// Removes the index of a closed listener.
@@ -278,7 +278,7 @@ impl Receiver {
         open.filter(|l| l.pinned).count()
     }
 
-    fn count_crowd(&mut self) {
+    fn update_has_unpinned(&mut self) {
         let unpinned = |l: &Listener| matches!(l.role, Role::User(_)) && !l.pinned && l.urgency <= 0;
         self.crowded = self.listeners.iter().flatten().any(unpinned);
     }
@@ -287,16 +287,16 @@ impl Receiver {
     /// One system call per socket.
     pub(super) fn kernel_drops(&self) -> u64 {
         let open = self.listeners.iter().flatten();
-        self.former_drops + open.map(|listener| u64::from(listener.socket.drops())).sum::<u64>()
+        self.closed_socket_drops + open.map(|listener| u64::from(listener.socket.drops())).sum::<u64>()
     }
 
     /// Returns the next datagram: an urgent one, else the next of the batch, else the first of a
     /// new batch.
     pub(super) fn recv(&mut self, scan: Scan, stats: &mut TransportStats) -> Option<(&[u8], RxMeta)> {
         let asks_urgent = !self.urgent.is_empty() && scan != Scan::Taken;
-        let is_others_turn = self.urgent_in_row >= URGENT_IN_ROW_MAX;
+        let is_turn_of_not_urgent = self.urgent_in_row >= URGENT_IN_ROW_MAX;
         if asks_urgent
-            && !is_others_turn
+            && !is_turn_of_not_urgent
             && let Some((range, meta)) = self.next_urgent(0, stats)
         {
             self.urgent_in_row += 1;
@@ -306,7 +306,7 @@ impl Receiver {
         if let Some((range, meta)) = self.next_other(scan, stats) {
             return Some((&self.batch.buffer[range], meta));
         }
-        if asks_urgent && is_others_turn { self.recv_urgent(0, stats) } else { None }
+        if asks_urgent && is_turn_of_not_urgent { self.recv_urgent(0, stats) } else { None }
     }
 
     fn next_other(&mut self, scan: Scan, stats: &mut TransportStats) -> Option<(Range<usize>, RxMeta)> {
@@ -368,16 +368,16 @@ impl Receiver {
     fn refill(&mut self, scan: Scan, stats: &mut TransportStats) -> bool {
         self.calls = self.calls.wrapping_add(1);
         if self.crowded || self.calls.is_multiple_of(COLD_INTERVAL) {
-            self.heat_ready();
+            self.mark_ready_hot();
         }
-        if self.ask_hot(stats) {
+        if self.poll_hot(stats) {
             return true;
         }
-        scan == Scan::All && self.heat_ready() && self.ask_hot(stats)
+        scan == Scan::All && self.mark_ready_hot() && self.poll_hot(stats)
     }
 
     /// Makes the ready sockets hot. Returns false if none is ready.
-    fn heat_ready(&mut self) -> bool {
+    fn mark_ready_hot(&mut self) -> bool {
         let (listeners, hot) = (&mut self.listeners, &mut self.hot);
         let watch = &mut self.watch;
         let ready = syscall::epoll_ready(self.epoll.as_fd(), |token| {
@@ -396,7 +396,7 @@ impl Receiver {
         ready.is_ok_and(|count| count > 0)
     }
 
-    fn ask_hot(&mut self, stats: &mut TransportStats) -> bool {
+    fn poll_hot(&mut self, stats: &mut TransportStats) -> bool {
         for _ in 0..self.hot.len() {
             if self.turn >= self.hot.len() {
                 self.turn = 0;
@@ -455,7 +455,7 @@ impl Listener {
         self.busy = true;
         if self.trains == Some(false) && train::is_load(&batch.incoming[..count]) {
             // A kernel without GRO returns single datagrams, as before.
-            self.trains = syscall::join_segments(self.socket.as_fd()).is_ok().then_some(true);
+            self.trains = syscall::enable_gro(self.socket.as_fd()).is_ok().then_some(true);
         }
         batch.next = 0;
         batch.part = 0;
@@ -516,7 +516,7 @@ impl Batch {
                 continue;
             };
             stats.datagrams_in += 1;
-            stats.joined_in += u64::from(part.len() < self.incoming[at].len as usize);
+            stats.coalesced_in += u64::from(part.len() < self.incoming[at].len as usize);
             stats.bytes_in += part.len() as u64;
             return Some((at * STRIDE + part.start..at * STRIDE + part.end, meta));
         }

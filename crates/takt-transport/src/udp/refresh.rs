@@ -24,17 +24,17 @@ use crate::{FlowId, TransportError};
 impl UdpTransport {
     /// Reads the interfaces again, and adapts to their changes.
     pub(super) fn follow_interfaces(&mut self, news: &News) -> Result<(), TransportError> {
-        let present = interfaces::present_now(&self.config)
+        let present = interfaces::select_present(&self.config)
             .map_err(|e| TransportError::new("list network interfaces", "of this machine", e))?;
         if present != self.interfaces {
             self.sender.flush(&mut self.stats);
-            self.sender.forget_interfaces();
+            self.sender.clear_interfaces();
             self.interfaces = present;
-            self.sender.know_packets(&self.interfaces);
+            self.sender.set_mtus(&self.interfaces);
             self.receiver.set_interfaces(&self.interfaces);
-            let rebound = self.bind_anew();
-            self.locators.default_unicast = self.reaching_all(|role| role == Role::User(FlowId::DEFAULT));
-            self.locators.metatraffic_unicast = self.reaching_all(|role| role == Role::Metatraffic);
+            let rebound = self.rebind();
+            self.locators.default_unicast = self.locators_of_role(|role| role == Role::User(FlowId::DEFAULT));
+            self.locators.metatraffic_unicast = self.locators_of_role(|role| role == Role::Metatraffic);
             self.join_groups(news);
             return rebound;
         }
@@ -43,7 +43,7 @@ impl UdpTransport {
     }
 
     /// Binds the unicast sockets to the single address, if there is one now.
-    fn bind_anew(&mut self) -> Result<(), TransportError> {
+    fn rebind(&mut self) -> Result<(), TransportError> {
         let wanted = BindAddresses::new(&self.config.interfaces, &self.interfaces);
         let (has_v4, has_v6) =
             (addresses_v4(&self.interfaces).next().is_some(), addresses_v6(&self.interfaces).next().is_some());
@@ -59,12 +59,12 @@ impl UdpTransport {
                 continue;
             }
             self.bind[at] = address;
-            result = self.bind_family_anew(address).and(result);
+            result = self.rebind_family(address).and(result);
         }
         result
     }
 
-    fn bind_family_anew(&mut self, address: IpAddr) -> Result<(), TransportError> {
+    fn rebind_family(&mut self, address: IpAddr) -> Result<(), TransportError> {
         let Self { config, flows, receiver, warnings, .. } = self;
         let open = |former: Option<&Socket>, priority, warnings: &mut Warnings| {
             let failed = socket_error("bind", address, former.map_or(0, Socket::port));
@@ -80,19 +80,19 @@ impl UdpTransport {
             Ok(socket)
         };
         let v4 = address.is_ipv4();
-        receiver.bind_anew(v4, |role, former| match role {
+        receiver.rebind(v4, |role, former| match role {
             Role::User(flow) => {
                 let socket = open(Some(former), flows.priority(flow), warnings)?;
-                flows.add_exit(flow, &socket);
+                flows.add_send_socket(flow, &socket);
                 Ok(socket)
             }
             _ => open(Some(former), Priority::of(0), warnings),
         })?;
-        flows.bind_anew(v4, |priority| open(None, priority, warnings))
+        flows.rebind(v4, |priority| open(None, priority, warnings))
     }
 
     /// Returns the locators of the sockets of a role.
-    fn reaching_all(&self, wanted: impl Fn(Role) -> bool) -> Vec<Locator> {
+    fn locators_of_role(&self, wanted: impl Fn(Role) -> bool) -> Vec<Locator> {
         self.receiver
             .sockets()
             .filter(|(role, _)| wanted(*role))

@@ -99,12 +99,12 @@ impl Sender {
     }
 
     /// Enables segmentation offload, within the limits of `trains`.
-    pub(super) fn set_trains(&mut self, trains: Trains) {
+    pub(super) fn set_gso(&mut self, trains: Trains) {
         self.trains = trains;
     }
 
     /// Sets the current interfaces, whose MTU limits segmentation offload.
-    pub(super) fn know_packets(&mut self, interfaces: &[Interface]) {
+    pub(super) fn set_mtus(&mut self, interfaces: &[Interface]) {
         self.trains = self.trains.beyond_packets(interfaces);
     }
 
@@ -124,7 +124,7 @@ impl Sender {
     }
 
     /// Removes all multicast interfaces and connected sockets. The queue must be empty.
-    pub(super) fn forget_interfaces(&mut self) {
+    pub(super) fn clear_interfaces(&mut self) {
         self.multicast_v4.clear();
         self.multicast_v6.clear();
         self.controls.clear();

@@ -247,14 +247,14 @@ pub(crate) fn send_batch(
 }
 
 /// Checks that the kernel supports segmentation offload (`UDP_SEGMENT`), without changing anything.
-pub(crate) fn knows_segments(fd: BorrowedFd<'_>) -> io::Result<()> {
+pub(crate) fn check_gso(fd: BorrowedFd<'_>) -> io::Result<()> {
     let none: libc::c_int = 0;
     set_option(fd, libc::IPPROTO_UDP, libc::UDP_SEGMENT, &none)
 }
 
 /// Enables coalescing (`UDP_GRO`). From then on, datagrams must be received with room for control
 /// messages.
-pub(crate) fn join_segments(fd: BorrowedFd<'_>) -> io::Result<()> {
+pub(crate) fn enable_gro(fd: BorrowedFd<'_>) -> io::Result<()> {
     let on: libc::c_int = 1;
     set_option(fd, libc::IPPROTO_UDP, libc::UDP_GRO, &on)
 }
@@ -502,7 +502,7 @@ pub(crate) fn epoll_ready(epoll: BorrowedFd<'_>, mut visit: impl FnMut(u64)) -> 
 }
 
 /// Opens a non-blocking netlink socket that receives changes of interfaces and addresses.
-pub(crate) fn interface_news() -> io::Result<OwnedFd> {
+pub(crate) fn open_interface_events() -> io::Result<OwnedFd> {
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: no pointers. A result >= 0 is a new descriptor without another owner.
     let fd = check(unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE) })?;
@@ -519,7 +519,7 @@ pub(crate) fn interface_news() -> io::Result<OwnedFd> {
 }
 
 /// Reads a portion of the messages of a netlink socket; `WouldBlock` if there are none.
-pub(crate) fn read_news(fd: BorrowedFd<'_>, portion: &mut [u8]) -> io::Result<usize> {
+pub(crate) fn read_interface_events(fd: BorrowedFd<'_>, portion: &mut [u8]) -> io::Result<usize> {
     // SAFETY: `portion` is alive, with its true length; any bytes are valid in it.
     let len = unsafe { libc::recv(fd.as_raw_fd(), portion.as_mut_ptr().cast(), portion.len(), libc::MSG_DONTWAIT) };
     usize::try_from(len).map_err(|_| io::Error::last_os_error())

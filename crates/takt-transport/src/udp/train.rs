@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn train_has_one_size_except_the_last_datagram() {
+    fn super_packet_has_one_size_except_the_last_datagram() {
         assert_eq!(first(&[]), 1);
         assert_eq!(first(&[100]), 1);
         assert_eq!(first(&[100, 100, 100]), 3);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn train_fits_into_one_ip_packet() {
+    fn super_packet_fits_into_one_ip_packet() {
         assert_eq!(first(&[40_000, 30_000]), 1);
         assert_eq!(first(&[21_829, 21_829, 21_829]), 3);
         assert_eq!(first(&[21_830, 21_830, 21_830]), 2);
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_that_fit_into_one_packet_form_no_train() {
+    fn datagrams_that_fit_into_one_packet_are_not_segmented() {
         let interface = |mtu, loopback| Interface {
             name: String::new(),
             index: 1,
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn train_has_one_address_one_socket_and_one_interface() {
+    fn super_packet_has_one_address_one_socket_and_one_interface() {
         let plain = datagram(10, 9);
         let others = [
             Outgoing { fd: 4, ..plain },

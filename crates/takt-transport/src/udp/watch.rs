@@ -7,13 +7,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use super::syscall;
 
 /// Maximum number of affected interfaces that are remembered; beyond that, all count as affected.
-const CONCERNED_MAX: usize = 64;
+const AFFECTED_MAX: usize = 64;
 
 /// Size of the portions in which messages are read, in bytes.
 const PORTION: usize = 8192;
 
 /// Maximum number of portions that one call reads. The socket stays readable if there is more.
-const PORTIONS_MAX: usize = 16;
+const READS_MAX: usize = 16;
 
 /// `struct nlmsghdr`: length, type, flags, sequence number, port.
 const HEADER: usize = 16;
@@ -35,7 +35,7 @@ pub(crate) struct News {
 
 impl News {
     fn none() -> Self {
-        Self { concerned: Vec::with_capacity(CONCERNED_MAX), all: false }
+        Self { concerned: Vec::with_capacity(AFFECTED_MAX), all: false }
     }
 
     fn is_some(&self) -> bool {
@@ -48,7 +48,7 @@ impl News {
     }
 
     fn add(&mut self, ifindex: u32) {
-        if self.concerned.len() == CONCERNED_MAX {
+        if self.concerned.len() == AFFECTED_MAX {
             self.all = true;
         } else if !self.concerned.contains(&ifindex) {
             self.concerned.push(ifindex);
@@ -78,14 +78,14 @@ impl News {
 
 impl Watch {
     pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self { fd: syscall::interface_news()?, news: News::none() })
+        Ok(Self { fd: syscall::open_interface_events()?, news: News::none() })
     }
 
     /// Reads the pending messages. Does not allocate.
     pub(crate) fn listen(&mut self) {
         let mut portion = [0; PORTION];
-        for _ in 0..PORTIONS_MAX {
-            match syscall::read_news(self.fd.as_fd(), &mut portion) {
+        for _ in 0..READS_MAX {
+            match syscall::read_interface_events(self.fd.as_fd(), &mut portion) {
                 Ok(len) => self.news.read(&portion[..len]),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
                 // The socket's buffer overflowed.
@@ -150,7 +150,7 @@ mod tests {
             assert!(news.concern(9), "{len} bytes");
         }
         let mut news = News::none();
-        (0..=CONCERNED_MAX as u32).for_each(|index| news.read(&message(libc::RTM_NEWLINK, index)));
+        (0..=AFFECTED_MAX as u32).for_each(|index| news.read(&message(libc::RTM_NEWLINK, index)));
         assert!(news.concern(1000));
         let mut news = News::none();
         news.read(&[0; 64]);

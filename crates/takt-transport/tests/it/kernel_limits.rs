@@ -7,7 +7,7 @@ use super::{drain, loopback, open, receive, send, user_locator};
 
 /// More than a small receive buffer holds: lost datagrams are counted.
 #[test]
-fn an_overflowing_receive_buffer_is_counted() {
+fn overflow_of_the_receive_buffer_is_counted() {
     let config = UdpConfig { receive_buffer_bytes: 20_000, ..loopback(60) };
     let (mut a, mut b) = (open(&config), open(&config));
     let to = user_locator(&b);
@@ -21,7 +21,7 @@ fn an_overflowing_receive_buffer_is_counted() {
 }
 
 #[test]
-fn a_buffer_smaller_than_asked_for_is_a_warning_with_a_remedy() {
+fn buffer_smaller_than_requested_is_a_warning_with_a_remedy() {
     // More than the kernel grants.
     let most = usize::try_from(i32::MAX).expect("64 bits");
     let config = UdpConfig { receive_buffer_bytes: most, send_buffer_bytes: most, ..loopback(61) };

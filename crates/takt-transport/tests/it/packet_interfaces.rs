@@ -39,7 +39,7 @@ fn follow(transport: &mut Packet) {
 }
 
 /// Creates a wire between two interfaces of a host, `x0` and `x1`.
-fn make_wire(host: &Host, last: u8) {
+fn create_veth_pair(host: &Host, last: u8) {
     host.run(|| {
         ip(&format!(
             "link add x0 address 02:00:00:01:00:{last:02x} type veth peer name x1 address 02:00:00:02:00:{last:02x}
@@ -53,7 +53,7 @@ fn make_wire(host: &Host, last: u8) {
 fn interface_continues_after_it_was_down() {
     let Some(network) = Network::new() else { return };
     let host = network.host(true);
-    make_wire(&host, 1);
+    create_veth_pair(&host, 1);
     let [mut a, mut b] = ["x0", "x1"].map(|name| open_on(&host, &PacketConfig::new(name), 0));
     assert_eq!(reaches(&mut a, &mut b), Some(user_locator(&a)));
     host.run(|| ip("link set x0 down"));
@@ -76,7 +76,7 @@ fn interface_continues_after_it_was_down() {
 fn recreated_interface_is_followed() {
     let Some(network) = Network::new() else { return };
     let host = network.host(true);
-    make_wire(&host, 1);
+    create_veth_pair(&host, 1);
     let [mut a, mut b] = ["x0", "x1"].map(|name| open_on(&host, &PacketConfig::new(name), 0));
     assert!(reaches(&mut a, &mut b).is_some());
     let before = [user_locator(&a), user_locator(&b)];
@@ -86,7 +86,7 @@ fn recreated_interface_is_followed() {
         send(transport, b"lost", FlowId::DEFAULT, &[before[0], before[1]]);
         assert!(transport.stats().send_errors.network_unreachable > 0);
     }
-    make_wire(&host, 2);
+    create_veth_pair(&host, 2);
     for transport in [&mut a, &mut b] {
         while user_locator(transport).mac().is_none_or(|mac| mac[5] != 2) {
             follow(transport);
@@ -97,13 +97,13 @@ fn recreated_interface_is_followed() {
     assert_eq!(reaches(&mut b, &mut a), Some(user_locator(&b)));
     // The group memberships are restored.
     let group = a.locators().metatraffic_multicast[0];
-    assert!(host_says(&host, "x1").contains("01:00:5e:7f:00:01"), "{}", host_says(&host, "x1"));
+    assert!(group_memberships(&host, "x1").contains("01:00:5e:7f:00:01"), "{}", group_memberships(&host, "x1"));
     send(&mut a, b"all", FlowId::DEFAULT, &[group]);
     assert_eq!(super::receive(&mut a).0, b"all");
 }
 
 /// Returns the groups that an interface of a host accepts.
-fn host_says(host: &Host, interface: &str) -> String {
+fn group_memberships(host: &Host, interface: &str) -> String {
     let shown = host.run(|| Command::new("ip").args(["maddress", "show", "dev", interface]).output());
     String::from_utf8(shown.expect("iproute2 is installed").stdout).expect("text")
 }
@@ -148,13 +148,13 @@ fn victim_on(host: &Host) -> (Child, String) {
 fn killed_process_leaves_nothing() {
     let Some(network) = Network::new() else { return };
     let host = network.host(true);
-    make_wire(&host, 1);
+    create_veth_pair(&host, 1);
     for round in 0..10 {
         let (mut child, index) = victim_on(&host);
         assert_eq!(index, "Some(0)", "round {round}");
-        assert!(host_says(&host, "x0").contains("01:00:5e:7f:00:01"));
+        assert!(group_memberships(&host, "x0").contains("01:00:5e:7f:00:01"));
         child.kill().expect("the endpoint exists");
         child.wait().expect("the process ends");
-        assert!(!host_says(&host, "x0").contains("01:00:5e:7f:00:01"), "round {round}");
+        assert!(!group_memberships(&host, "x0").contains("01:00:5e:7f:00:01"), "round {round}");
     }
 }

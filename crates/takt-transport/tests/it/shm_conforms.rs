@@ -15,5 +15,5 @@ mod by_default {
 mod with_small_lanes {
     use super::*;
 
-    takt_transport::conformance_tests!(|_: u32| open(&ShmConfig { lane_bytes: 256 << 10, ..ShmConfig::default() }));
+    takt_transport::conformance_tests!(|_: u32| open(&ShmConfig { ring_bytes: 256 << 10, ..ShmConfig::default() }));
 }

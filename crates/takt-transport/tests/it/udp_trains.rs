@@ -83,7 +83,7 @@ fn bursts(config: &UdpConfig) -> (u64, u64) {
     let stats = a.stats();
     assert_eq!((stats.datagrams_out, stats.send_errors.total()), (sent_b + sent_c, 0));
     assert_eq!(b.stats().truncated, 0);
-    (stats.segmented_out, b.stats().joined_in)
+    (stats.segmented_out, b.stats().coalesced_in)
 }
 
 #[test]
@@ -113,5 +113,5 @@ fn receiver_without_gro_gets_single_datagrams() {
         assert_eq!(received(20 * burst, &mut b), expected);
     }
     assert!(a.stats().segmented_out > 0);
-    assert_eq!(b.stats().joined_in, 0);
+    assert_eq!(b.stats().coalesced_in, 0);
 }

@@ -116,7 +116,7 @@ fn own_port_without_priority_is_not_urgent() {
 }
 
 #[test]
-fn closed_urgent_flow_is_forgotten() {
+fn closed_urgent_flow_is_removed() {
     let (mut from, mut to) = (open(&loopback(70)), open(&loopback(70)));
     let (brake, to_brake) = urgent(&mut to, 46);
     let (steering, to_steering) = urgent(&mut to, 30);

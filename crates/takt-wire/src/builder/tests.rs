@@ -274,12 +274,12 @@ fn data_frag_ahead_equals_data_frag_once_its_payload_is_appended() {
     let mut whole = MessageBuilder::new(&mut frame, &HEADER).expect("fits");
     whole.data_frag(&frag).expect("fits");
     let mut ahead = MessageBuilder::new(&mut other, &HEADER).expect("fits");
-    ahead.data_frag_ahead(&frag).expect("fits");
+    ahead.data_frag_without_payload(&frag).expect("fits");
     assert_eq!([ahead.bytes(), &octets].concat(), whole.bytes());
     assert_eq!((ahead.remaining(), ahead.heartbeat(&heartbeat())), (0, Err(Full)), "nothing is between them");
     let mut short = [0; HEADER_LEN + data_frag_overhead(0) + 39];
     let mut builder = MessageBuilder::new(&mut short, &HEADER).expect("fits");
-    assert_eq!(builder.data_frag_ahead(&frag), Err(Full), "there is to be room for all of it");
+    assert_eq!(builder.data_frag_without_payload(&frag), Err(Full), "there is to be room for all of it");
     assert!(builder.is_empty());
 }
 

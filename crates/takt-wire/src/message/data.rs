@@ -86,7 +86,7 @@ impl<'a> Data<'a> {
         // Fast path: inline QoS or payload nearly always follow immediately.
         if order.u16(to_inline_qos) != DATA_TO_INLINE_QOS {
             let mut body = envelope.body;
-            rest = behind_fixed_part(&mut body, DATA_TO_INLINE_QOS)?;
+            rest = after_fixed_part(&mut body, DATA_TO_INLINE_QOS)?;
         }
         if !sn.is_valid() {
             return Err(at.malformed("sequence number is not positive"));
@@ -111,7 +111,7 @@ impl<'a> Data<'a> {
 /// Reads the extra flags and octetsToInlineQos and returns a cursor at the position that the latter
 /// selects. That position lies after the `fixed_len` octets of every such submessage, at a multiple
 /// of four.
-fn behind_fixed_part<'a>(body: &mut Cursor<'a>, fixed_len: u16) -> Result<Cursor<'a>, Malformed> {
+fn after_fixed_part<'a>(body: &mut Cursor<'a>, fixed_len: u16) -> Result<Cursor<'a>, Malformed> {
     body.skip(2)?;
     let at = *body;
     let octets_to_inline_qos = body.u16()?;
@@ -177,7 +177,7 @@ impl<'a> DataFrag<'a> {
             return Err(at.malformed("payload is not in a standard encoding"));
         }
         let mut body = envelope.body;
-        let mut rest = behind_fixed_part(&mut body, DATA_FRAG_TO_INLINE_QOS)?;
+        let mut rest = after_fixed_part(&mut body, DATA_FRAG_TO_INLINE_QOS)?;
         let reader = EntityId(body.array()?);
         let writer = EntityId(body.array()?);
         let sn = SequenceNumber::parse_valid(&mut body)?;

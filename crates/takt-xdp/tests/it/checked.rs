@@ -12,7 +12,7 @@ use super::resident::Resident;
 pub fn checked(xdp: XdpTransport, host: Host, tell: Option<Sender<XdpCounters>>) -> Resident<XdpTransport> {
     Resident::with_end(xdp, host, move |xdp| {
         let counters = xdp.counters();
-        let refused = [counters.malformed, counters.damaged, counters.strange_entries, counters.refused_flushes];
+        let refused = [counters.malformed, counters.damaged, counters.invalid_entries, counters.refused_flushes];
         if !std::thread::panicking() {
             assert_eq!((refused, counters.no_frame_out), ([0; 4], 0), "{counters:?}");
         }

@@ -80,7 +80,11 @@ fn ipv6_neighbour_is_resolved() {
         let mut sent = 0;
         while xdp.counters().datagrams_out < 10 {
             send(&mut xdp, &message(sent, 50), at_udp);
-            assert_eq!(receive(&mut udp), message(sent, 50), "the first ones through the kernel, which resolves the address");
+            assert_eq!(
+                receive(&mut udp),
+                message(sent, 50),
+                "the first ones through the kernel, which resolves the address"
+            );
             sent += 1;
             assert!(xdp.recv(Scan::All).expect("receive succeeds").is_none());
         }

@@ -132,7 +132,7 @@ fn large_packets_are_carried_in_several_frames() {
         let carried = sizes.len() as u64;
         let counters = xdp.counters();
         assert_eq!((counters.datagrams_out, counters.datagrams_in), (carried, carried), "{mode}: {counters:?}");
-        assert_eq!((counters.in_place_out, counters.strange_entries, counters.kernel_drops), (carried, 0, 0));
+        assert_eq!((counters.in_place_out, counters.invalid_entries, counters.kernel_drops), (carried, 0, 0));
         // In fragments: by the kernel.
         send(&mut udp, &message(7, 20_000), at_xdp);
         assert_eq!(receive(&mut xdp), message(7, 20_000));
@@ -174,9 +174,9 @@ fn more_large_packets_than_frames_arrive_whole() {
             }
         }
         let (sent, received) = (here.counters(), there.counters());
-        assert_eq!((sent.in_place_out, sent.no_frame_out, sent.strange_entries), (300, 0, 0), "{sent:?}");
+        assert_eq!((sent.in_place_out, sent.no_frame_out, sent.invalid_entries), (300, 0, 0), "{sent:?}");
         assert_eq!(
-            (received.datagrams_in, received.kernel_drops, received.strange_entries),
+            (received.datagrams_in, received.kernel_drops, received.invalid_entries),
             (300, 0, 0),
             "{received:?}"
         );

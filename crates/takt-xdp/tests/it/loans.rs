@@ -59,11 +59,11 @@ fn judge(samples: &[LoanedSample<Blob>], first: u32) -> usize {
         assert!(sample.decode(&mut value) && value == blob(number), "{number}: {value:?}");
         assert!(sample.is_intact());
     }
-    samples.iter().filter(|sample| sample.is_lent()).count()
+    samples.iter().filter(|sample| sample.is_loaned()).count()
 }
 
 /// Borrows, holds, releases, borrows again, and holds beyond the end of the participant.
-fn lend_and_let_go(writer: Party, reader: Party) {
+fn borrow_and_release(writer: Party, reader: Party) {
     reader.reader.borrow_samples(true).expect("open");
     let mut first = borrow(&writer, &reader, 0..40);
     assert_eq!(judge(&first, 0), HELD, "samples beyond the limit are copied");
@@ -76,7 +76,7 @@ fn lend_and_let_go(writer: Party, reader: Party) {
     reader.reader.borrow_samples(false).expect("open");
     assert_eq!(judge(&borrow(&writer, &reader, 210..220), 210), 0, "a reader without loans copies");
     drop((writer, reader));
-    assert!(last.is_lent());
+    assert!(last.is_loaned());
     assert_eq!(judge(&[last], 0), 1, "the loan stays valid");
 }
 
@@ -91,7 +91,7 @@ fn samples_by_udp_are_borrowed_from_the_frames() {
         let (tell, told) = mpsc::channel();
         let reader = party(Box::new(checked(xdp, here, Some(tell))), "Back", "There").expect("a participant");
         let writer = party(Box::new(Resident::new(udp, there)), "There", "Back").expect("a participant");
-        lend_and_let_go(writer, reader);
+        borrow_and_release(writer, reader);
         let counters = told.recv_timeout(PATIENCE).expect("the transport is dropped");
         assert_eq!((counters.held_in, counters.kernel_drops), (HELD as u64 + 10, 0), "{counters:?}");
     }
@@ -113,6 +113,6 @@ fn samples_without_ip_are_borrowed_from_the_frames() {
             .expect("a participant");
         let reader =
             party(Box::new(Resident::new(xdp.expect("opened"), here)), "Back", "There").expect("a participant");
-        lend_and_let_go(writer, reader);
+        borrow_and_release(writer, reader);
     }
 }

@@ -97,7 +97,7 @@ fn echo(from: &Host, to: Ipv4Addr) {
 
 /// Reports whether the kernel leaves outgoing TCP segments of this host's interface unsegmented
 /// (TSO).
-fn leaves_trains_whole(host: &Host) -> bool {
+fn keeps_segmentation(host: &Host) -> bool {
     /// Command of `linux/ethtool.h`, which reads the TSO state.
     const GET_TSO: u32 = 0x1e;
     host.run(|| {
@@ -117,11 +117,11 @@ fn leaves_trains_whole(host: &Host) -> bool {
 #[test]
 fn default_mode_on_a_veth_does_not_slow_other_traffic() {
     let Some([here, there]) = wire(1) else { return };
-    assert!(leaves_trains_whole(&there));
+    assert!(keeps_segmentation(&there));
     let xdp = here.run(|| XdpTransport::open(&XdpConfig::new(0, "eth0"))).expect("AF_XDP can be opened");
     assert_eq!((xdp.report().mode, &xdp.report().not_native), (Mode::Generic, &None));
     assert!(xdp.warnings().is_empty(), "{:?}", xdp.warnings());
-    assert!(leaves_trains_whole(&there), "while a filter is there");
+    assert!(keeps_segmentation(&there), "while a filter is there");
 }
 
 /// Makes a datagram with its number behind the four octets of `RTPS`.

@@ -40,7 +40,7 @@ fn open(host: &Host, capabilities: &[u32]) -> Result<XdpTransport, String> {
 }
 
 /// Reports whether this machine allows unprivileged maps.
-fn anyone_makes_maps() -> bool {
+fn allows_unprivileged_maps() -> bool {
     let disabled =
         std::fs::read_to_string("/proc/sys/kernel/unprivileged_bpf_disabled").expect("the kernel has bpf(2)");
     disabled.trim() == "0"
@@ -71,8 +71,8 @@ fn joining_needs_fewer_capabilities() {
     drop(second);
     assert!(open(&here, &[NET_ADMIN, BPF]).expect_err("a capability is missing").contains("CAP_NET_RAW"));
     match open(&here, &[NET_RAW]) {
-        Ok(_) => assert!(anyone_makes_maps()),
-        Err(why) => assert!(!anyone_makes_maps() && why.contains("CAP_BPF"), "{why}"),
+        Ok(_) => assert!(allows_unprivileged_maps()),
+        Err(why) => assert!(!allows_unprivileged_maps() && why.contains("CAP_BPF"), "{why}"),
     }
 }
 

@@ -62,7 +62,7 @@ fn peers(host: &Host) -> Vec<UdpSocket> {
 
 /// Sends one distinct datagram from each socket of the peer, and receives all. Returns how many
 /// arrived by AF_XDP.
-fn hear_all(xdp: &mut XdpTransport, peers: &[UdpSocket]) -> u64 {
+fn send_and_receive_all(xdp: &mut XdpTransport, peers: &[UdpSocket]) -> u64 {
     let to = user(xdp).socket_addr().expect("an address of UDP");
     let before = xdp.counters().datagrams_in;
     for (n, peer) in peers.iter().enumerate() {
@@ -92,7 +92,7 @@ fn each_participant_gets_its_datagrams_at_any_queue() {
         }
         let peers = peers(&there);
         for xdp in &mut all {
-            let by_af_xdp = hear_all(xdp, &peers);
+            let by_af_xdp = send_and_receive_all(xdp, &peers);
             assert!(0 < by_af_xdp && by_af_xdp < FLOWS as u64, "{by_af_xdp} arrived through the own queue");
         }
         for xdp in &mut all {
@@ -173,14 +173,14 @@ fn end_of_the_first_participant_does_not_affect_the_others() {
     let mut first = occupant_on(&here, 0);
     let mut second = open(&here, &config(0)).expect("two queues exist");
     assert!(second.report().is_joined);
-    assert!(hear_all(&mut second, &peers) > 0);
+    assert!(send_and_receive_all(&mut second, &peers) > 0);
     for round in 0..10 {
         first.kill();
         assert!(interface(&here).contains("xdp"), "the program is the second one's as well");
-        assert!(hear_all(&mut second, &peers) > 0, "round {round}: the second one continues");
+        assert!(send_and_receive_all(&mut second, &peers) > 0, "round {round}: the second one continues");
         // A new participant is served by the second one, and gets the queue of the killed one.
         first = occupant_on(&here, round);
-        assert!(hear_all(&mut second, &peers) > 0, "round {round}");
+        assert!(send_and_receive_all(&mut second, &peers) > 0, "round {round}");
     }
     drop(second);
     assert!(interface(&here).contains("xdp"), "only the other transport owns it now");
@@ -204,7 +204,7 @@ fn processes_come_and_go_and_leave_nothing() {
             drop(resident);
             resident = open(&here, &config(0)).expect("its own queue is free");
         }
-        assert!(hear_all(&mut resident, &peers) > 0, "round {round}");
+        assert!(send_and_receive_all(&mut resident, &peers) > 0, "round {round}");
     }
     drop(resident);
     drop(children);
@@ -236,7 +236,7 @@ fn process_killed_at_any_moment_leaves_nothing() {
             first.kill();
             resident = open(&here, &config(0)).unwrap_or_else(|why| panic!("round {round}: {why}"));
         }
-        assert!(hear_all(&mut resident, &peers) > 0, "round {round}");
+        assert!(send_and_receive_all(&mut resident, &peers) > 0, "round {round}");
     }
     drop(resident);
     await_detached(&here);

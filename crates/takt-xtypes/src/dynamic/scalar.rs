@@ -76,7 +76,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    fn without_units(self, count: usize) -> Self {
+    fn skip_units(self, count: usize) -> Self {
         match self {
             Self::Wire(bytes, endianness) => Self::Wire(bytes.get(2 * count..).unwrap_or_default(), endianness),
             Self::Units(units) => Self::Units(units.get(count..).unwrap_or_default()),
@@ -103,7 +103,7 @@ impl Iterator for Chars<'_> {
                     Some(Ok(char)) => char,
                     _ => char::REPLACEMENT_CHARACTER,
                 };
-                self.rest = self.rest.without_units(char.len_utf16());
+                self.rest = self.rest.skip_units(char.len_utf16());
                 Some(char)
             }
         }

@@ -406,13 +406,13 @@ fn elements(types: &Types, element: NodeId, count: usize, rng: &mut Rng, depth: 
 
 /// Reports whether the value round-trips through JSON. JSON cannot represent two members with one
 /// name, nor a map with a duplicate key.
-fn survives_json(json: &JsonValue) -> bool {
+fn round_trips_through_json(json: &JsonValue) -> bool {
     match json {
         JsonValue::Object(members) => {
             let twice = (1..members.len()).any(|i| members[..i].iter().any(|(name, _)| *name == members[i].0));
-            !twice && members.iter().all(|(_, value)| survives_json(value))
+            !twice && members.iter().all(|(_, value)| round_trips_through_json(value))
         }
-        JsonValue::Array(values) => values.iter().all(survives_json),
+        JsonValue::Array(values) => values.iter().all(round_trips_through_json),
         _ => true,
     }
 }
@@ -433,7 +433,7 @@ fn values_of_random_types_round_trip() {
         for round in 0..5 {
             let data = if round == 0 { ty.default_data() } else { random_value(&ty.types, ty.root, &mut rng, 4) };
             let json = ty.to_json(&data);
-            if survives_json(&json) {
+            if round_trips_through_json(&json) {
                 assert_eq!(ty.from_json(&json), Ok(data.clone()), "seed {seed}");
             }
             for representation in [Representation::Xcdr1, Representation::Xcdr2] {

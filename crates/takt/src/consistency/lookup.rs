@@ -17,7 +17,7 @@ use super::{LOOKUP_BYTES, LOOKUP_TIME};
 const PATIENCE: Duration = Duration::from_millis(400);
 /// Consecutive answers without a new definition after which the server is assumed not to know the
 /// types.
-const FUTILE_ANSWERS_MAX: u32 = 2;
+const EMPTY_ANSWERS_MAX: u32 = 2;
 
 /// Progress of a lookup.
 pub(super) enum Progress {
@@ -76,12 +76,12 @@ impl Lookup {
             futile: 0,
             checks: vec![check],
         };
-        lookup.aim_at(first);
+        lookup.set_target(first);
         lookup.ask(core, now);
         Some(lookup)
     }
 
-    fn aim_at(&mut self, form: &TypeIdentifierWithDependencies) {
+    fn set_target(&mut self, form: &TypeIdentifierWithDependencies) {
         self.root = form.type_id.clone();
         self.futile = 0;
         self.wanted = self.types.missing(&self.root);
@@ -142,9 +142,9 @@ impl Lookup {
             return Progress::Learned;
         }
         self.futile = if self.types.len() > before { 0 } else { self.futile + 1 };
-        if self.futile > FUTILE_ANSWERS_MAX {
+        if self.futile > EMPTY_ANSWERS_MAX {
             let Some(fallback) = self.fallback.take() else { return Progress::Incomplete };
-            self.aim_at(&fallback);
+            self.set_target(&fallback);
         } else {
             // The list may be wrong, or longer than one answer holds. The last requests name the
             // identifiers known to be missing.

@@ -32,7 +32,7 @@ use takt_xtypes::type_object::TypeInformation;
 use lookup::{Lookup, Progress};
 use verdict::{judged, own, unlearned};
 
-pub(crate) use verdict::{Definition, compared, in_words, involves_cyclone, refused_by_cyclone};
+pub(crate) use verdict::{Definition, compared, involves_cyclone, join_cautions, refused_by_cyclone};
 
 /// Maximum number of concurrent lookups.
 const LOOKUPS_MAX: usize = 16;
@@ -109,7 +109,7 @@ impl TypeChecks {
             return unknown(core, "its type information cannot be parsed");
         };
         if is_same(&of_writer, &of_reader) {
-            return core.judge_types(now, check, TypeVerdict::Fit);
+            return core.set_type_verdict(now, check, TypeVerdict::Fit);
         }
         let (whom, theirs) = match (is_own(core, check.writer), is_own(core, check.reader)) {
             (true, true) => return conclude(core, now, check, None),
@@ -213,7 +213,7 @@ fn conclude(core: &mut Participant, now: Instant, check: TypeCheck, theirs: Opti
         Some(judged(vendors, writer, reader, of_writer.as_ref().or(theirs)?, of_reader.as_ref().or(theirs)?))
     })();
     match verdict {
-        Some(verdict) => core.judge_types(now, check, verdict),
+        Some(verdict) => core.set_type_verdict(now, check, verdict),
         None => judge(core, now, check, |reader| unlearned(reader, "the local type is too large for a type lookup")),
     }
 }
@@ -225,7 +225,7 @@ fn judge(
     verdict: impl FnOnce(&takt_wire::discovery::SubscriptionData) -> TypeVerdict,
 ) {
     let verdict = core.subscription(check.reader).map_or(TypeVerdict::Fit, verdict);
-    core.judge_types(now, check, verdict);
+    core.set_type_verdict(now, check, verdict);
 }
 
 #[cfg(test)]

@@ -83,21 +83,21 @@ pub(super) fn judged(
     match compared(writer, reader, of_writer, of_reader) {
         Ok(cautions) if cautions.is_empty() => TypeVerdict::Fit,
         Ok(cautions) if involves_cyclone(vendors) => TypeVerdict::Differ { why: refused_by_cyclone(&cautions).into() },
-        Ok(cautions) => TypeVerdict::FitWithCaution { what: in_words(&cautions).into() },
+        Ok(cautions) => TypeVerdict::CompatibleWithCaution { what: join_cautions(&cautions).into() },
         Err(why @ Inassignable::Differs { .. }) => TypeVerdict::Differ { why: why.to_string().into() },
         Err(why) => unlearned(reader, &why.to_string()),
     }
 }
 
 /// Joins cautions into one text.
-pub(crate) fn in_words(cautions: &[Caution]) -> String {
+pub(crate) fn join_cautions(cautions: &[Caution]) -> String {
     let texts: Vec<String> = cautions.iter().map(ToString::to_string).collect();
     texts.join("; ")
 }
 
 /// Describes the refusal of a pair with CycloneDDS that would otherwise match.
 pub(crate) fn refused_by_cyclone(cautions: &[Caution]) -> String {
-    format!("{} (CycloneDDS does not match these types)", in_words(cautions))
+    format!("{} (CycloneDDS does not match these types)", join_cautions(cautions))
 }
 
 /// Returns the verdict on a pair of which one type is unavailable.

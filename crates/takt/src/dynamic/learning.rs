@@ -25,7 +25,7 @@ const PATIENCE: StdDuration = StdDuration::from_millis(500);
 const LOOK_PERIOD: StdDuration = StdDuration::from_millis(20);
 /// Consecutive answers without a new definition after which the server is assumed not to know the
 /// types.
-const FUTILE_ANSWERS_MAX: u32 = 2;
+const EMPTY_ANSWERS_MAX: u32 = 2;
 
 /// Reason why a type cannot be learned.
 #[non_exhaustive]
@@ -160,7 +160,7 @@ pub enum TypeComparison {
     /// The types permit a match.
     Fit,
     /// The types permit a match, but other implementations may refuse it.
-    FitWithCaution {
+    CompatibleWithCaution {
         /// The members that differ, and how.
         what: String,
     },
@@ -188,7 +188,7 @@ impl DomainParticipant {
     ) -> Result<Option<String>> {
         Ok(match self.compare_types(writer, reader, timeout)? {
             TypeComparison::Differ { why } => Some(why),
-            TypeComparison::Fit | TypeComparison::FitWithCaution { .. } => None,
+            TypeComparison::Fit | TypeComparison::CompatibleWithCaution { .. } => None,
         })
     }
 
@@ -236,7 +236,7 @@ impl DomainParticipant {
                 let vendors = self.look(|core| guids.map(|guid| core.vendor_of(guid.prefix)))?;
                 Ok(match consistency::involves_cyclone(vendors) {
                     true => TypeComparison::Differ { why: consistency::refused_by_cyclone(&cautions) },
-                    false => TypeComparison::FitWithCaution { what: consistency::in_words(&cautions) },
+                    false => TypeComparison::CompatibleWithCaution { what: consistency::join_cautions(&cautions) },
                 })
             }
             Ok(Err(why @ Inassignable::Differs { .. })) => Ok(TypeComparison::Differ { why: why.to_string() }),
@@ -310,7 +310,7 @@ impl DomainParticipant {
     /// # Errors
     /// [`Error::TypeUnavailable`] if the writer announces no type or a malformed one;
     /// [`Error::BadParameter`] for a negative timeout.
-    pub fn begin_to_learn_type_of_writer(
+    pub fn start_learning_type_of_writer(
         &self,
         data: &PublicationData,
         timeout: impl Into<Duration>,
@@ -478,7 +478,7 @@ impl Inquiry {
         if missing.is_empty() {
             return Ok(true);
         }
-        if self.futile > FUTILE_ANSWERS_MAX {
+        if self.futile > EMPTY_ANSWERS_MAX {
             return Err(TypeUnavailable::Incomplete { endpoint, missing: missing.len() }.into());
         }
         let now = clock::now();

@@ -135,7 +135,7 @@ impl DynamicDataReader {
     pub fn select(&self, selector: Selector, max: usize) -> Result<Vec<DynamicSample>> {
         let mut samples = self.core.engine.call(|driver, now| {
             self.core.signal.clear(StatusMask::DATA_AVAILABLE);
-            self.core.subscriber.samples_seen();
+            self.core.subscriber.reset_data_on_readers();
             let max = max.min(driver.core.samples_per_read_max(self.core.handle)?);
             let mut cursor = ReadCursor::default();
             let mut samples = Vec::new();

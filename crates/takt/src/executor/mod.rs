@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak, mpsc};
 use std::thread::JoinHandle;
 
-use takt_exec::report::{self, JobAccount};
+use takt_exec::report::{self, JobStatisticsRow};
 use takt_exec::{JobClass, JobKind, Priority, ThreadSettings};
 use takt_transport::TransportError;
 
@@ -171,7 +171,7 @@ impl Executor {
         for engine in engines.iter().filter_map(Weak::upgrade) {
             participants += 1;
             // A closed participant has no statistics.
-            let told = engine.look_at_state(|state| Ok(state.ledger.accounts.classes().to_vec()));
+            let told = engine.inspect_state(|state| Ok(state.ledger.accounts.classes().to_vec()));
             for class in told.unwrap_or_default() {
                 match classes.iter_mut().find(|known| (known.kind, known.priority) == (class.kind, class.priority)) {
                     // A job may have to wait for the locks of all participants.
@@ -186,17 +186,17 @@ impl Executor {
             }
         }
         let of_application = self.inner.shared.agenda.all_statistics();
-        let named = of_application.iter().map(|job| JobAccount {
+        let named = of_application.iter().map(|job| JobStatisticsRow {
             kind: JobKind::Application,
             name: Some(&job.name),
             priority: job.priority,
             durations: &job.durations,
         });
-        report::write_accounts(
+        report::write_report(
             out,
             (self.name(), participants),
             VERSION,
-            classes.iter().map(JobAccount::from).chain(named),
+            classes.iter().map(JobStatisticsRow::from).chain(named),
         )
     }
 
@@ -272,7 +272,7 @@ impl Executor {
     }
 
     fn add(&self, priority: Priority, name: &str, recurrence: Recurrence, work: agenda::Work) -> Result<Job> {
-        self.check_lives()?;
+        self.check_running()?;
         let life = self.inner.life.as_ref().expect("only drop takes it");
         let new = NewJob { name: name.to_owned(), priority, recurrence, work };
         let id = life.0.agenda.add(new, clock::now())?;
@@ -287,7 +287,7 @@ impl Executor {
         self.inner.shared.has_ended.load(Ordering::Acquire)
     }
 
-    fn check_lives(&self) -> Result<()> {
+    fn check_running(&self) -> Result<()> {
         match self.has_ended() {
             true => Err(Error::PreconditionNotMet {
                 what: "the executor has ended: one of its jobs or listeners panicked".into(),
@@ -303,7 +303,7 @@ impl Executor {
 
     /// Waits until the current scheduling round has ended. Returns immediately on a driving thread:
     /// two such threads that wait for each other would deadlock.
-    pub(crate) fn wait_for_pass(&self) {
+    pub(crate) fn wait_for_run(&self) {
         let shared = &self.inner.shared;
         let ticket = shared.passed.ticket();
         shared.waker.wake();
@@ -316,8 +316,8 @@ impl Executor {
     pub(crate) fn drive(&self, engine: &Arc<Engine>) -> Result<()> {
         let shared = &self.inner.shared;
         let mut engines = shared.engines.lock().expect(UNDISTURBED);
-        self.check_lives()?;
-        engine.belong_to(ThreadToken::of_bits(shared.thread.load(Ordering::Relaxed)));
+        self.check_running()?;
+        engine.set_driving_thread(ThreadToken::of_bits(shared.thread.load(Ordering::Relaxed)));
         engines.retain(|known| known.strong_count() > 0);
         engines.push(Arc::downgrade(engine));
         drop(engines);

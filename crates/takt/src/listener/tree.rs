@@ -90,7 +90,7 @@ pub trait DomainParticipantListener: PublisherListener + SubscriberListener + To
 }
 
 /// Calls the listener's method for each status in the set.
-pub(crate) fn tell_subscriber(listener: &mut dyn SubscriberListener, reader: &AnyDataReader, statuses: StatusMask) {
+pub(crate) fn notify_subscriber(listener: &mut dyn SubscriberListener, reader: &AnyDataReader, statuses: StatusMask) {
     // Fast path: most calls report available data only.
     if statuses == StatusMask::DATA_AVAILABLE {
         return listener.on_data_available(reader);
@@ -131,7 +131,7 @@ pub(crate) fn tell_subscriber(listener: &mut dyn SubscriberListener, reader: &An
 }
 
 /// Calls the listener's method for each status in the set.
-pub(crate) fn tell_publisher(listener: &mut dyn PublisherListener, writer: &AnyDataWriter, statuses: StatusMask) {
+pub(crate) fn notify_publisher(listener: &mut dyn PublisherListener, writer: &AnyDataWriter, statuses: StatusMask) {
     if statuses.intersects(StatusMask::OFFERED_INCOMPATIBLE_QOS) {
         tell(writer.offered_incompatible_qos_status(), |status| {
             listener.on_offered_incompatible_qos(writer, status);

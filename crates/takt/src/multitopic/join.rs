@@ -22,7 +22,7 @@ pub(crate) struct Plan {
     /// Members that each pair of topics has in common.
     common: Vec<Vec<Vec<String>>>,
     /// Members of the result, each with the index of its topic and the path of its field there.
-    made_of: Vec<(String, usize, Vec<FieldPart>)>,
+    sources: Vec<(String, usize, Vec<FieldPart>)>,
 }
 
 /// Latest sample of each instance of each topic.
@@ -71,7 +71,7 @@ impl Plan {
             }
         }
         let wanted = members(&result.default_data());
-        let made_of = if selected.is_empty() {
+        let sources = if selected.is_empty() {
             let by_name = wanted.into_iter().map(|name| {
                 let topic = names.iter().position(|names| names.contains(&name));
                 let topic = topic.ok_or_else(|| bad(format!("no joined topic has a member {name}")))?;
@@ -89,7 +89,7 @@ impl Plan {
             });
             by_choice.collect::<Result<_>>()?
         };
-        let plan = Self { common, made_of };
+        let plan = Self { common, sources };
         let made = plan.make(&defaults.iter().collect::<Vec<_>>(), result);
         match result.encode(&made, Representation::Xcdr2) {
             Ok(_) => Ok(plan),
@@ -101,7 +101,7 @@ impl Plan {
     fn make(&self, parts: &[&DynamicData], result: &DynamicType) -> DynamicData {
         let mut made = result.default_data();
         if let DynamicData::Struct(members) = &mut made {
-            for (name, topic, path) in &self.made_of {
+            for (name, topic, path) in &self.sources {
                 let member = members.iter_mut().find(|(member, _)| **member == **name);
                 if let (Some((_, member)), Some(value)) = (member, at(parts[*topic], path)) {
                     *member = value.clone();

@@ -259,11 +259,11 @@ impl ParticipantInner {
         Err(Error::PreconditionNotMet { what: "the participant is not enabled".into() })
     }
 
-    pub(crate) fn adopt_publisher(&self, publisher: &Arc<PublisherInner>) {
+    pub(crate) fn register_publisher(&self, publisher: &Arc<PublisherInner>) {
         adopt(&mut self.entities.lock().expect(UNDISTURBED).publishers, publisher);
     }
 
-    pub(crate) fn adopt_subscriber(&self, subscriber: &Arc<SubscriberInner>) {
+    pub(crate) fn register_subscriber(&self, subscriber: &Arc<SubscriberInner>) {
         adopt(&mut self.entities.lock().expect(UNDISTURBED).subscribers, subscriber);
     }
 
@@ -294,7 +294,7 @@ impl ParticipantInner {
         drop(topics);
         let topic = self.make_topic(name, type_name, qos, true);
         if topic.is_err() {
-            self.forget_topic(name);
+            self.unregister_topic(name);
         }
         topic
     }
@@ -324,7 +324,7 @@ impl ParticipantInner {
     }
 
     /// Unregisters a topic handle whose last clone was dropped.
-    pub(crate) fn forget_topic(&self, name: &str) {
+    pub(crate) fn unregister_topic(&self, name: &str) {
         let mut topics = self.topics.lock().expect(UNDISTURBED);
         if let Some((_, count)) = topics.get_mut(name) {
             *count -= 1;

@@ -31,7 +31,7 @@ const HEEDED: &[&str] = &[
 ];
 
 /// Further variables, evaluated by participants that `takt_config::Settings` builds.
-const HEEDED_BY_SETTINGS: &[&str] = &[
+const EVALUATED_BY_SETTINGS: &[&str] = &[
     "TAKT_ANNOUNCEMENT_PERIOD",
     "TAKT_CONFIG",
     "TAKT_DEFAULT_MAX_INSTANCES",
@@ -86,14 +86,14 @@ const HEEDED_BY_SETTINGS: &[&str] = &[
 ];
 
 /// Prefix of variables used by tests.
-const OF_TESTS: &str = "TAKT_TEST_";
+const TEST_PREFIX: &str = "TAKT_TEST_";
 
 /// Returns the variables that `takt_config::Settings` evaluates, for the test that compares them
 /// with its table.
 #[doc(hidden)]
 #[must_use]
 pub fn variables_of_settings() -> Vec<&'static str> {
-    HEEDED.iter().chain(HEEDED_BY_SETTINGS).copied().collect()
+    HEEDED.iter().chain(EVALUATED_BY_SETTINGS).copied().collect()
 }
 
 /// Returns warnings for variables that are set but that no participant evaluates, for programs that
@@ -125,11 +125,11 @@ pub(super) fn warnings(is_from_settings: bool) -> Vec<Warning> {
 }
 
 fn warning(name: &str, is_from_settings: bool) -> Option<Warning> {
-    if name == TAKT_LOG || name.starts_with(OF_TESTS) || HEEDED.contains(&name) {
+    if name == TAKT_LOG || name.starts_with(TEST_PREFIX) || HEEDED.contains(&name) {
         return None;
     }
-    if !HEEDED_BY_SETTINGS.contains(&name) {
-        let all = HEEDED.iter().chain(HEEDED_BY_SETTINGS).chain(&[TAKT_LOG]);
+    if !EVALUATED_BY_SETTINGS.contains(&name) {
+        let all = HEEDED.iter().chain(EVALUATED_BY_SETTINGS).chain(&[TAKT_LOG]);
         let nearest = all.min_by_key(|known| distance(name, known)).filter(|known| distance(name, known) <= 3);
         let remedy =
             nearest.map_or("see docs/reference/settings.md".to_owned(), |nearest| format!("did you mean {nearest}?"));

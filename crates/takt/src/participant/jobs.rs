@@ -6,7 +6,7 @@ use std::io;
 use std::time::Duration;
 
 use takt_core::LatencyTerms;
-use takt_exec::report::JobAccount;
+use takt_exec::report::JobStatisticsRow;
 use takt_exec::{JobClass, JobKind, Priority, Run, TraceRecord, report, trace};
 use takt_wire::Guid;
 use takt_wire::discovery::HostStages;
@@ -143,7 +143,7 @@ impl DomainParticipant {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn job_classes(&self) -> Result<Vec<JobClass>> {
-        self.look_at_jobs(|state| Ok(state.ledger.accounts.classes().to_vec()))
+        self.inspect_jobs(|state| Ok(state.ledger.accounts.classes().to_vec()))
     }
 
     /// Sets the execution time budget of jobs of this kind and priority. The default is
@@ -156,7 +156,7 @@ impl DomainParticipant {
     /// [`close`](Self::close).
     pub fn set_job_budget(&self, kind: JobKind, priority: Priority, budget: impl Into<crate::Duration>) -> Result<()> {
         let budget_ns = clock::not_negative("a budget", budget)?.as_nanos();
-        self.look_at_jobs(|state| {
+        self.inspect_jobs(|state| {
             state.ledger.accounts.open(kind, priority).budget_ns = budget_ns;
             Ok(())
         })
@@ -167,7 +167,7 @@ impl DomainParticipant {
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn budget_overruns(&self) -> Result<BudgetOverruns> {
-        self.look_at_jobs(|state| {
+        self.inspect_jobs(|state| {
             let (last, total_count) = state.ledger.overruns();
             Ok(BudgetOverruns { last: last.cloned().collect(), total_count })
         })
@@ -182,7 +182,7 @@ impl DomainParticipant {
         if jobs > TRACE_JOBS_MAX {
             return Err(Error::OutOfResources { limit: "jobs per trace", value: TRACE_JOBS_MAX as u64 });
         }
-        self.look_at_jobs(|state| {
+        self.inspect_jobs(|state| {
             state.ledger.accounts.keep_trace(jobs);
             Ok(())
         })
@@ -193,7 +193,7 @@ impl DomainParticipant {
     /// # Errors
     /// Returns the errors of `out`; [`io::ErrorKind::Other`] after [`close`](Self::close).
     pub fn write_job_trace(&self, out: impl io::Write) -> io::Result<()> {
-        let kept = self.look_at_jobs(|state| {
+        let kept = self.inspect_jobs(|state| {
             let records: Vec<TraceRecord> =
                 state.ledger.accounts.trace().into_iter().flat_map(|trace| trace.records()).copied().collect();
             Ok((records, state.topics_by_number()))
@@ -214,11 +214,11 @@ impl DomainParticipant {
     /// Returns the errors of `out`; [`io::ErrorKind::Other`] after [`close`](Self::close).
     pub fn write_job_accounts(&self, out: impl io::Write) -> io::Result<()> {
         let classes = self.job_classes().map_err(io::Error::other)?;
-        report::write_accounts(out, (&self.inner.executor_name, 1), VERSION, classes.iter().map(JobAccount::from))
+        report::write_report(out, (&self.inner.executor_name, 1), VERSION, classes.iter().map(JobStatisticsRow::from))
     }
 
-    fn look_at_jobs<R>(&self, look: impl FnOnce(&mut State) -> Result<R>) -> Result<R> {
-        self.inner.engine.look_at_state(|state| {
+    fn inspect_jobs<R>(&self, look: impl FnOnce(&mut State) -> Result<R>) -> Result<R> {
+        self.inner.engine.inspect_state(|state| {
             state.driver()?;
             look(state)
         })

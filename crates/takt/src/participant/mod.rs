@@ -408,7 +408,7 @@ impl ParticipantInner {
             drop(thread.join());
         }
         if let Some(executor) = &self.executor {
-            executor.wait_for_pass();
+            executor.wait_for_run();
         }
         crate::log::flush();
         result

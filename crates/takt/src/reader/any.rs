@@ -74,12 +74,12 @@ impl AnyDataReader {
         let is_enabled = subscriber.inner.enables_entities();
         let (name, property) = (topic.name.clone(), qos.property.get(TRANSPORT_PROPERTY).map(str::to_owned));
         Self::register::<T>(&subscriber.inner, topic, qos, |driver, now| {
-            let by = driver.carriers_of(&name, property.as_deref())?;
+            let by = driver.transports_of(&name, property.as_deref())?;
             let (flow, unicast) = driver.open_flow(&flow_spec, by)?;
             let spec = spec(driver, unicast);
             let (kinds, core) = (driver.kinds_of(by), &mut driver.core);
             let created = core.prepare_reader(spec).and_then(|handle| {
-                core.confine_reader(handle, flow, kinds)?;
+                core.restrict_reader_locators(handle, flow, kinds)?;
                 core.set_reader_priority(handle, timing.priority)?;
                 core.set_reader_latency_terms(handle, latency_terms)?;
                 core.set_reader_host_stages(handle, stages)?;

@@ -74,7 +74,7 @@ impl<T: Readable> Waiting<'_, T> {
             if deadline.is_some_and(|deadline| now >= deadline) {
                 return Err(Error::TIMEOUT);
             }
-            if engine.is_pump_thread() {
+            if engine.is_driving_thread() {
                 engine.pump(now, deadline)?;
             } else {
                 leading.sleep(std::slice::from_ref(engine), &alarm.0, now, deadline)?;

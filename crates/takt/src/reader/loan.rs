@@ -49,7 +49,7 @@ impl<T: Readable> DataReader<T> {
     /// [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) after
     /// [`close`](crate::AnyDataReader::close).
     pub fn borrow_samples(&self, borrows: bool) -> Result<()> {
-        self.core.engine.look(|driver| Ok(driver.core.set_borrowing(self.core.handle, borrows)?))
+        self.core.engine.look(|driver| Ok(driver.core.set_keeps_loans(self.core.handle, borrows)?))
     }
 
     /// Takes the oldest sample without decoding it. A loaned payload is neither copied nor
@@ -61,7 +61,7 @@ impl<T: Readable> DataReader<T> {
     /// [`close`](crate::AnyDataReader::close).
     pub fn take_loaned(&self) -> Result<Option<LoanedSample<T>>> {
         self.pass(|driver, now| {
-            let found = driver.core.borrow_next(now, self.core.handle, Selector::TAKE, &mut ReadCursor::default())?;
+            let found = driver.core.next_loaned(now, self.core.handle, Selector::TAKE, &mut ReadCursor::default())?;
             Ok(found.map(|found| LoanedSample {
                 info: found.info,
                 payload: match found.lent {
@@ -93,7 +93,7 @@ impl<T: Readable> LoanedSample<T> {
 
     /// Reports whether the payload is in the writer's memory or in the received frame.
     #[must_use]
-    pub fn is_lent(&self) -> bool {
+    pub fn is_loaned(&self) -> bool {
         matches!(self.payload, Payload::Lent(_))
     }
 

@@ -73,14 +73,18 @@ impl<T: Readable> DataReader<T> {
     /// Performs a read or take: resets the status DATA_AVAILABLE and accounts for the space that
     /// taken samples free.
     pub(super) fn pass<R>(&self, read: impl FnOnce(&mut Driver, Instant) -> Result<R>) -> Result<R> {
-        self.core.engine.read(|state| self.pass_in(state, read))
+        self.core.engine.read(|state| self.access_history_in(state, read))
     }
 
-    fn pass_in<R>(&self, state: &mut State, read: impl FnOnce(&mut Driver, Instant) -> Result<R>) -> Result<R> {
+    fn access_history_in<R>(
+        &self,
+        state: &mut State,
+        read: impl FnOnce(&mut Driver, Instant) -> Result<R>,
+    ) -> Result<R> {
         let driver = state.driver()?;
         let now = driver.now();
         self.core.signal.clear(StatusMask::DATA_AVAILABLE);
-        self.core.subscriber.samples_seen();
+        self.core.subscriber.reset_data_on_readers();
         let result = read(driver, now)?;
         let sends_soon = driver.core.has_transmit();
         driver.core.end_read(now, self.core.handle)?;
@@ -94,7 +98,7 @@ impl<T: Readable> DataReader<T> {
     pub(crate) fn poll_sample(&self, task: &mut Option<TaskKey>, waker: &Waker) -> Poll<Result<Sample<T>>> {
         let mut former = None;
         let result = self.core.engine.read(|state| {
-            let found = self.pass_in(state, |driver, now| self.take_one(driver, now))?;
+            let found = self.access_history_in(state, |driver, now| self.take_one(driver, now))?;
             if found.is_none() {
                 former = state.add_task(self.target(), task, waker)?;
             }

@@ -30,7 +30,7 @@ impl<T: Readable + Sync> DataReader<T> {
     pub fn take_shared(&self) -> Result<Option<SharedSample<T>>> {
         self.pass(|driver, now| {
             let mut cursor = ReadCursor::default();
-            while let Some(found) = driver.core.borrow_next(now, self.core.handle, Selector::TAKE, &mut cursor)? {
+            while let Some(found) = driver.core.next_loaned(now, self.core.handle, Selector::TAKE, &mut cursor)? {
                 let info = found.info;
                 if !info.valid_data {
                     return Ok(Some(SharedSample { data: None, info }));

@@ -2,7 +2,7 @@
 //! endpoints, lost samples, and configured peers and servers that do not answer.
 //!
 //! Each pair and each participant is recorded once. Lost samples of a reader are recorded at most
-//! once in [`LOST_PERIOD`], with their total number. Bounds: [`TOLD_MAX`] pairs and participants
+//! once in [`LOST_PERIOD`], with their total number. Bounds: [`RECORDED_MAX`] pairs and participants
 //! are remembered; further ones are not recorded.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +17,7 @@ use crate::log::{self, Level};
 use crate::security::log_topic::{LOG_TOPIC_NAME, LogTopic};
 
 /// Maximum number of recorded pairs and participants that are remembered.
-const TOLD_MAX: usize = 1024;
+const RECORDED_MAX: usize = 1024;
 /// Minimum time between two records of lost samples of one reader.
 const LOST_PERIOD: Duration = Duration::from_secs(10);
 /// Time within which a configured peer or server must answer to avoid a warning.
@@ -60,7 +60,7 @@ impl Diagnosis {
     /// Reports whether this is the first record of a pair. A participant is represented by a pair
     /// with itself.
     fn is_first(&mut self, pair: (Guid, Guid)) -> bool {
-        self.told.len() < TOLD_MAX && self.told.insert(pair)
+        self.told.len() < RECORDED_MAX && self.told.insert(pair)
     }
 
     /// Reports whether an event may have to be recorded. Does not allocate.
@@ -83,7 +83,7 @@ impl Diagnosis {
     pub(crate) fn handle_event(&mut self, core: &mut Participant, now: Instant, event: Event, topic: Option<&str>) {
         match event {
             Event::PairsRefused => self.handle_refusals(core),
-            Event::PairsCautioned if self.told.len() < TOLD_MAX => {
+            Event::PairsCautioned if self.told.len() < RECORDED_MAX => {
                 let cautions: Vec<_> = core.cautions().collect();
                 for caution in cautions {
                     if self.is_first((caution.writer(), caution.reader())) {

@@ -14,7 +14,7 @@ use crate::executor::Agenda;
 use crate::{Result, Runtime};
 
 /// Spin iterations between two deadline checks.
-const TURNS_PER_DEADLINE_CHECK: u32 = 4;
+const PASSES_PER_DEADLINE_CHECK: u32 = 4;
 
 /// Maximum number of consecutive passes that make progress from buffered datagrams only. The next
 /// pass polls the kernel.
@@ -64,7 +64,7 @@ pub(crate) fn drive<E: Deref<Target = Engine>>(
         progress |= happened;
         ready = Ready::ALL;
         let spins = scan == Scan::Hot;
-        let looks_at_clock = !spins || turns.is_multiple_of(TURNS_PER_DEADLINE_CHECK);
+        let looks_at_clock = !spins || turns.is_multiple_of(PASSES_PER_DEADLINE_CHECK);
         turns = turns.wrapping_add(1);
         if !looks_at_clock {
             continue;

@@ -29,11 +29,11 @@ const WALL_CLOCK_PERIOD: Duration = Duration::from_secs(1);
 
 /// Minimum time between two updates of the network interfaces, which bounds the load by interfaces
 /// that change frequently.
-const LEAST_REFRESH_PERIOD: Duration = Duration::from_millis(50);
+const REFRESH_PERIOD_MIN: Duration = Duration::from_millis(50);
 
 /// Initial capacity for destinations of datagrams that several transports carry. More destinations
 /// make it grow once.
-const DESTINATIONS_AT_FIRST: usize = 256;
+const DESTINATIONS_INITIAL: usize = 256;
 
 /// Receive attempts while spinning, of which one polls all transports. They take some 10 us if the
 /// other transports poll memory. Polling an idle socket costs a system call, during which no other
@@ -65,10 +65,10 @@ pub struct DriverCounters {
     /// Participants on this host that announce shared memory but are not reachable by it: one side
     /// has no capacity for another ring, or the kernel refuses memory. They are reached by other
     /// transports.
-    pub unreached_neighbours: u64,
+    pub unreached_local_peers: u64,
     /// Payloads that could have been lent to readers on this host, but were copied because no
     /// shared memory was free.
-    pub unlent_payloads: u64,
+    pub payloads_copied_without_loan: u64,
 }
 
 /// Protocol engine of one participant with its transports.
@@ -85,7 +85,7 @@ pub(crate) struct Driver {
     /// Index of the transport that received the last datagram.
     heard: usize,
     /// Priority of that datagram.
-    heard_priority: Priority,
+    last_priority: Priority,
     /// Priorities above normal of flows that have a receive port of their own.
     urgent: PrioritySet,
     /// Index of the transport that is polled first for a datagram of normal priority.
@@ -131,7 +131,7 @@ impl Driver {
         core.defer_departures();
         let ids = vec![FlowId::DEFAULT; transports.len()];
         let default_flow = Flow { ids, by: roles.discovery, arrivals: Priority::NORMAL };
-        let mixed = if transports.len() > 1 { DESTINATIONS_AT_FIRST } else { 0 };
+        let mixed = if transports.len() > 1 { DESTINATIONS_INITIAL } else { 0 };
         Self {
             core,
             type_checks: TypeChecks::default(),
@@ -141,7 +141,7 @@ impl Driver {
             transports,
             lender: 0,
             heard: 0,
-            heard_priority: Priority::NORMAL,
+            last_priority: Priority::NORMAL,
             urgent: PrioritySet::default(),
             next_common: 0,
             built: 0,
@@ -184,14 +184,14 @@ impl Driver {
     pub(crate) fn receive(&mut self, scan: Scan, ready: Ready) -> bool {
         match self.core.has_departures() {
             true => self.receive_before_departure(scan, ready),
-            false => self.take_of_each(scan, ready),
+            false => self.receive_from_each(scan, ready),
         }
     }
 
     #[cold]
     fn receive_before_departure(&mut self, scan: Scan, ready: Ready) -> bool {
         let (scan, ready) = self.scan_before_departure(scan, ready);
-        let received = self.take_of_each(scan, ready);
+        let received = self.receive_from_each(scan, ready);
         self.conclude_departure(received)
     }
 
@@ -220,7 +220,7 @@ impl Driver {
         true
     }
 
-    fn take_of_each(&mut self, scan: Scan, mut ready: Ready) -> bool {
+    fn receive_from_each(&mut self, scan: Scan, mut ready: Ready) -> bool {
         let mut received = false;
         self.attempts = self.attempts.wrapping_add(1);
         let asks_all = scan != Scan::Hot || self.attempts.is_multiple_of(ATTEMPTS_PER_ROUND);
@@ -236,8 +236,8 @@ impl Driver {
                     }
                     let now = self.now;
                     let from = Received { source: frame.meta.source, multicast: frame.meta.multicast };
-                    self.heard_priority = priority_of(&self.flows, index, frame.meta.flow);
-                    self.core.handle_lent(now, from, frame.bytes(), frame.beside());
+                    self.last_priority = priority_of(&self.flows, index, frame.meta.flow);
+                    self.core.handle_with_buffer(now, from, frame.bytes(), frame.beside());
                     received = true;
                     self.heard = index;
                 }
@@ -257,8 +257,8 @@ impl Driver {
                     Ok(Some(frame)) => {
                         self.now = clock::now();
                         let from = Received { source: frame.meta.source, multicast: frame.meta.multicast };
-                        self.heard_priority = priority_of(&self.flows, index, frame.meta.flow);
-                        self.core.handle_lent(self.now, from, frame.bytes(), frame.beside());
+                        self.last_priority = priority_of(&self.flows, index, frame.meta.flow);
+                        self.core.handle_with_buffer(self.now, from, frame.bytes(), frame.beside());
                         return true;
                     }
                     Ok(None) => {}
@@ -274,11 +274,11 @@ impl Driver {
     pub(crate) fn receive_common(&mut self, scan: Scan, ready: Ready) -> bool {
         let waits = self.core.has_departures();
         let (scan, ready) = self.scan_before_departure(scan, ready);
-        let received = self.take_common(scan, ready) || (waits && self.receive_above(None));
+        let received = self.receive_common_once(scan, ready) || (waits && self.receive_above(None));
         self.conclude_departure(received)
     }
 
-    fn take_common(&mut self, scan: Scan, ready: Ready) -> bool {
+    fn receive_common_once(&mut self, scan: Scan, ready: Ready) -> bool {
         let (count, first) = (self.transports.len(), self.next_common);
         self.attempts = self.attempts.wrapping_add(1);
         let asks_all = scan != Scan::Hot || self.attempts.is_multiple_of(ATTEMPTS_PER_ROUND);
@@ -287,8 +287,8 @@ impl Driver {
             for index in 0..count {
                 let transport = &mut self.transports[index];
                 let scan = if ready == Ready::ALL { scan } else { scan_after_sleep(scan, &**transport, &mut ready) };
-                let is_asked = asks_all || index == self.heard || self.scan_memory[index];
-                if (index < first) != is_before_first || !is_asked {
+                let is_requested = asks_all || index == self.heard || self.scan_memory[index];
+                if (index < first) != is_before_first || !is_requested {
                     continue;
                 }
                 match transport.recv_common(scan) {
@@ -297,8 +297,8 @@ impl Driver {
                             self.now = clock::now();
                         }
                         let from = Received { source: frame.meta.source, multicast: frame.meta.multicast };
-                        self.heard_priority = priority_of(&self.flows, index, frame.meta.flow);
-                        self.core.handle_lent(self.now, from, frame.bytes(), frame.beside());
+                        self.last_priority = priority_of(&self.flows, index, frame.meta.flow);
+                        self.core.handle_with_buffer(self.now, from, frame.bytes(), frame.beside());
                         (self.heard, self.next_common) = (index, (index + 1) % count);
                         return true;
                     }
@@ -311,8 +311,8 @@ impl Driver {
     }
 
     /// Returns the priority of the last received datagram.
-    pub(crate) fn heard_priority(&self) -> Priority {
-        self.heard_priority
+    pub(crate) fn last_priority(&self) -> Priority {
+        self.last_priority
     }
 
     /// Returns the priorities above normal of flows that have a receive port of their own.
@@ -323,7 +323,7 @@ impl Driver {
 
     /// Reports whether datagrams with a priority above `than` may arrive at a port of their own.
     #[inline]
-    pub(crate) fn hears_above(&self, than: Option<Priority>) -> bool {
+    pub(crate) fn receives_above(&self, than: Option<Priority>) -> bool {
         self.urgent.highest() > than.max(Some(Priority::NORMAL))
     }
 
@@ -342,8 +342,8 @@ impl Driver {
         for transport in &mut self.transports {
             while let Some(Lost { locator, has_ended }) = transport.poll_lost() {
                 match has_ended {
-                    true => self.core.handle_neighbour_end(now, &locator),
-                    false => self.core.handle_neighbour(now, &locator, false),
+                    true => self.core.handle_local_peer_end(now, &locator),
+                    false => self.core.handle_local_peer(now, &locator, false),
                 }
             }
         }
@@ -367,7 +367,7 @@ impl Driver {
     /// Updates the interfaces after some have appeared, disappeared or changed.
     #[cold]
     fn follow_interfaces(&mut self, now: Instant) {
-        self.refresh_due = now.after(LEAST_REFRESH_PERIOD);
+        self.refresh_due = now.after(REFRESH_PERIOD_MIN);
         for transport in &mut self.transports {
             if transport.refresh().is_err() {
                 self.counters.refresh_failures += 1;
@@ -411,7 +411,7 @@ impl Driver {
     /// datagrams may arrive.
     #[inline]
     pub(crate) fn send(&mut self, now: Instant) {
-        if self.hears_above(None) {
+        if self.receives_above(None) {
             self.transmit_some(now);
         } else {
             self.transmit(now);
@@ -487,7 +487,7 @@ impl Driver {
     /// and returns `None`.
     pub(crate) fn lend(&mut self, len: usize) -> Option<Loan> {
         let loan = self.transports.iter_mut().find_map(|transport| transport.lend(len));
-        self.counters.unlent_payloads += u64::from(loan.is_none());
+        self.counters.payloads_copied_without_loan += u64::from(loan.is_none());
         loan
     }
 
@@ -506,10 +506,10 @@ impl Driver {
     pub(crate) fn poll_event(&mut self) -> Option<Event> {
         loop {
             let event = self.core.poll_event()?;
-            if let Event::NeighbourAnnounced(locator) = event {
+            if let Event::LocalPeerAnnounced(locator) = event {
                 let is_reached = self.transports.iter_mut().any(|transport| transport.reach(&locator));
-                self.core.handle_neighbour(self.now, &locator, is_reached);
-                self.counters.unreached_neighbours += u64::from(!is_reached);
+                self.core.handle_local_peer(self.now, &locator, is_reached);
+                self.counters.unreached_local_peers += u64::from(!is_reached);
                 continue;
             }
             let is_type_event = matches!(event, Event::TypeChecks | Event::TypeAnswer(_));
@@ -535,7 +535,7 @@ impl Driver {
 
     /// Adds the descriptors of the transports.
     pub(crate) fn add_descriptors(&self, set: &mut PollSet) {
-        set.add_edition(self.edition);
+        set.add_generation(self.edition);
         for transport in &self.transports {
             transport.descriptors().iter().for_each(|descriptor| set.add(*descriptor));
         }
@@ -548,7 +548,7 @@ impl Driver {
 
     /// Returns the transports that carry the data of an endpoint, from its topic and its property
     /// `takt.transport`, if any.
-    pub(crate) fn carriers_of(&self, topic_name: &str, property: Option<&str>) -> Result<Set> {
+    pub(crate) fn transports_of(&self, topic_name: &str, property: Option<&str>) -> Result<Set> {
         self.roles.of_endpoint(topic_name, property)
     }
 

@@ -33,7 +33,7 @@ use crate::{Error, Executor, Idle, Result, Runtime};
 pub(crate) const LINGER: std::time::Duration = std::time::Duration::from_millis(5);
 
 /// Maximum number of jobs that one pass runs after [`State::turn`], so that deadlines are checked.
-const CALLS_PER_TURN: usize = 32;
+const CALLS_PER_PASS: usize = 32;
 
 /// Participant at run time.
 pub(crate) struct Engine {
@@ -44,14 +44,14 @@ pub(crate) struct Engine {
     pub(crate) waker: Arc<Waker>,
     /// Token of the driving thread: the thread that built the participant, or the receiving thread
     /// once it runs.
-    pump_thread: AtomicU64,
+    driving_thread: AtomicU64,
     pub(crate) leadership: Leadership,
 }
 
 impl Engine {
     /// Creates an engine. `waker` wakes the thread that drives it.
     pub(crate) fn new(runtime: Runtime, idle: Idle, driver: Driver, waker: Arc<Waker>) -> Self {
-        let pump_thread = match runtime {
+        let driving_thread = match runtime {
             Runtime::Inline => ThreadToken::current(),
             Runtime::Shared => ThreadToken::NONE,
         };
@@ -60,7 +60,7 @@ impl Engine {
             runtime,
             idle,
             waker,
-            pump_thread: AtomicU64::new(pump_thread.to_bits()),
+            driving_thread: AtomicU64::new(driving_thread.to_bits()),
             leadership: Leadership::new(),
         }
     }
@@ -85,14 +85,14 @@ impl Engine {
     /// Records the time since `since` for which a call of another thread has held the lock.
     /// Recorded only if urgent datagrams may have to wait for the lock.
     fn end_hold(&self, state: &mut State, since: Instant) {
-        if state.hears_urgent() && !self.is_pump_thread() {
+        if state.distinguishes_urgent() && !self.is_driving_thread() {
             state.ledger.held(clock::now().0.saturating_sub(since.0));
         }
     }
 
     /// Reports whether the calling thread is the driving thread.
-    pub(crate) fn is_pump_thread(&self) -> bool {
-        self.pump_thread.load(Ordering::Relaxed) == ThreadToken::current().to_bits()
+    pub(crate) fn is_driving_thread(&self) -> bool {
+        self.driving_thread.load(Ordering::Relaxed) == ThreadToken::current().to_bits()
     }
 
     /// Calls the core and sends the resulting datagrams.
@@ -110,7 +110,7 @@ impl Engine {
         let (mut wake, mut since) = (state.settle(now), now);
         // Between iterations a thread of higher priority can take the lock. If the transports
         // accept nothing, the executor sends the rest.
-        while state.owes_datagrams() {
+        while state.has_pending_datagrams() {
             let before = std::mem::replace(&mut built, state.built_datagrams());
             if before == built {
                 wake = true;
@@ -153,9 +153,9 @@ impl Engine {
     /// Reads or takes samples and processes the consequences. Sending is left to `read`.
     pub(crate) fn read<R>(&self, read: impl FnOnce(&mut State) -> Result<R>) -> Result<R> {
         let mut state = self.enter()?;
-        let since = state.hears_urgent().then(clock::now);
+        let since = state.distinguishes_urgent().then(clock::now);
         let result = read(&mut state);
-        let wake = state.settle_read();
+        let wake = state.end_read();
         if let Some(since) = since {
             self.end_hold(&mut state, since);
         }
@@ -174,7 +174,7 @@ impl Engine {
     }
 
     /// Accesses the state without sending.
-    pub(crate) fn look_at_state<R>(&self, look: impl FnOnce(&mut State) -> Result<R>) -> Result<R> {
+    pub(crate) fn inspect_state<R>(&self, look: impl FnOnce(&mut State) -> Result<R>) -> Result<R> {
         look(&mut *self.enter()?)
     }
 
@@ -203,9 +203,9 @@ impl Engine {
             if deadline.is_some_and(|deadline| now >= deadline) {
                 return Err(Error::TIMEOUT);
             }
-            if self.is_pump_thread() {
+            if self.is_driving_thread() {
                 // A pass does not report progress made by timers, so compare the ticket as well.
-                self.pump_until(now, deadline, |happened| happened || progress.ticket() != ticket)?;
+                self.drive_until(now, deadline, |happened| happened || progress.ticket() != ticket)?;
             } else {
                 progress.wait(ticket, now, deadline);
             }
@@ -227,14 +227,14 @@ impl Engine {
     /// datagrams must be polled between jobs.
     pub(crate) fn turn(&self, scan: Scan, ready: Ready, now: Instant) -> Result<Option<bool>> {
         let mut state = self.enter_to_run()?;
-        if state.hears_urgent() {
+        if state.distinguishes_urgent() {
             return Ok(None);
         }
         let mut more = state.turn(scan, ready, now)?;
         if state.has_woken() {
             state = self.wake_tasks(state)?;
         }
-        for _ in 0..CALLS_PER_TURN {
+        for _ in 0..CALLS_PER_PASS {
             let is_below = match state.due_call() {
                 Some(priority) => priority < Priority::NORMAL,
                 None => break,
@@ -256,7 +256,7 @@ impl Engine {
 
     /// Adds the descriptors that a leader sleeps on; none once the participant is closed.
     pub(crate) fn prepare_lead(&self, set: &mut PollSet) -> Result<()> {
-        self.look_at_state(|state| {
+        self.inspect_state(|state| {
             state.prepare_lead(set);
             Ok(())
         })
@@ -264,7 +264,7 @@ impl Engine {
 
     /// Calls [`State::begin_leader_list`].
     pub(crate) fn begin_leader_list(&self) -> Result<()> {
-        self.look_at_state(|state| {
+        self.inspect_state(|state| {
             state.begin_leader_list();
             Ok(())
         })
@@ -280,7 +280,7 @@ impl Engine {
 
     /// Makes the receiving thread poll all transports, because a leader has not emptied them.
     pub(crate) fn leave_behind(&self) -> Result<()> {
-        self.look_at_state(|state| {
+        self.inspect_state(|state| {
             state.leave_behind();
             Ok(())
         })?;
@@ -337,12 +337,12 @@ impl Engine {
         target: Target,
         planned: Option<Priority>,
     ) -> Result<()> {
-        let (own, topic) = self.look_at_state(|state| state.describe(target))?;
+        let (own, topic) = self.inspect_state(|state| state.describe(target))?;
         let priority = planned.unwrap_or(own);
         let job = executor.map(|executor| executor.call_listener(self, target, priority, &topic)).transpose()?;
         let mut elsewhere = job.map(Elsewhere::from);
         // Drops the former job without holding the lock.
-        self.call_state(|state, _| state.call_elsewhere(target, &mut elsewhere))
+        self.call_state(|state, _| state.set_listener_job(target, &mut elsewhere))
     }
 
     /// Calls an endpoint's own listener for its pending statuses, on the executor to which it was
@@ -350,14 +350,14 @@ impl Engine {
     pub(crate) fn call_listener_of(&self, target: Target) -> Result<()> {
         loop {
             let mut state = self.enter()?;
-            let Some(mut call) = state.take_call_elsewhere(target) else { return Ok(()) };
+            let Some(mut call) = state.take_call_for_other_executor(target) else { return Ok(()) };
             drop(state);
             let began = clock::now();
             call.listener.call(&call.entity, call.statuses);
             let ended = clock::now();
             let (state, left) = self.end_call(call, began, ended)?;
             // The driving thread may now have to call the listener, or to report an overrun.
-            let wake = state.sleeps_on_calls();
+            let wake = state.must_wake_for_calls();
             self.leave(state, wake)?;
             drop(left);
         }
@@ -366,12 +366,12 @@ impl Engine {
     /// Drives until a datagram is received or a listener called (returns true), or the deadline
     /// passes (returns false).
     pub(crate) fn pump(&self, now: Instant, deadline: Option<Instant>) -> Result<bool> {
-        self.pump_until(now, deadline, |happened| happened)
+        self.drive_until(now, deadline, |happened| happened)
     }
 
     /// Drives until `is_over` returns true or the deadline passes (then returns `false`). `is_over`
     /// is evaluated after each pass; its argument reports whether the pass made progress.
-    fn pump_until(
+    fn drive_until(
         &self,
         now: Instant,
         deadline: Option<Instant>,
@@ -391,9 +391,9 @@ impl Engine {
     fn call_first<'a>(&'a self, mut state: Guard<'a, State>) -> Result<()> {
         state.dispatching = true;
         let dispatching = Dispatching(self);
-        let (mut state, left) = match state.next_call_priority() >= state.next_told_priority() {
+        let (mut state, left) = match state.next_call_priority() >= state.next_notification_priority() {
             true => self.call_next(state)?,
-            false => self.tell_participant(state)?,
+            false => self.notify_participant(state)?,
         };
         state.dispatching = false;
         std::mem::forget(dispatching);
@@ -427,7 +427,7 @@ impl Engine {
     }
 
     /// Calls the participant's listener for the next pending event.
-    fn tell_participant<'a>(&'a self, mut state: Guard<'a, State>) -> Result<(Guard<'a, State>, Left)> {
+    fn notify_participant<'a>(&'a self, mut state: Guard<'a, State>) -> Result<(Guard<'a, State>, Left)> {
         let Some(event) = state.next_participant_event() else { return Ok((state, Left::default())) };
         let Some((mut listener, version)) = state.participant.take() else { return Ok((state, Left::default())) };
         drop(state);
@@ -441,7 +441,7 @@ impl Engine {
         }
         let mut state = self.enter_to_run()?;
         match tells_of_overrun {
-            true => state.ledger.end_telling(),
+            true => state.ledger.end_reporting(),
             false => state.ledger.end(JobKind::Callback, Priority::NORMAL),
         }
         let left = state.participant.put_back(listener, version);
@@ -469,14 +469,14 @@ impl Engine {
     }
 
     /// Makes `thread` the driving thread.
-    pub(crate) fn belong_to(&self, thread: ThreadToken) {
-        self.pump_thread.store(thread.to_bits(), Ordering::Relaxed);
+    pub(crate) fn set_driving_thread(&self, thread: ThreadToken) {
+        self.driving_thread.store(thread.to_bits(), Ordering::Relaxed);
     }
 
     /// Entry point of the receiving thread under `Runtime::Shared`: drives until the participant is
     /// closed.
     pub(crate) fn run(&self) {
-        self.belong_to(ThreadToken::of_driving_thread());
+        self.set_driving_thread(ThreadToken::of_driving_thread());
         let _closing = self.close_on_panic();
         let mut driving = Driving::default();
         loop {

@@ -92,7 +92,7 @@ pub(crate) struct Leading {
     /// Participants among `led` whose transports may hold more data.
     owing: Places,
     /// A descriptor has woken only this thread, and has not been found unreadable since.
-    owes_look: bool,
+    owes_poll: bool,
 }
 
 /// Set of engine indexes, as a bit mask.
@@ -147,7 +147,7 @@ impl Leading {
     /// Receives the datagrams that ended the sleep.
     fn receive(&mut self, engines: &[Arc<Engine>], waker: &Waker) -> Result<()> {
         let ready = self.set.ready_after_sleep();
-        self.owes_look = ready.among(self.set.exclusive()).is_any();
+        self.owes_poll = ready.among(self.set.exclusive()).is_any();
         let is_new = self.set.take_is_new();
         for ((place, engine), bounds) in engines.iter().enumerate().zip(self.places.windows(2)) {
             if !self.led.has(place) {
@@ -178,7 +178,7 @@ impl Leading {
     /// Makes the receiving threads poll what this thread owes. Call it before doing anything but
     /// waiting for the same engines.
     pub(crate) fn settle(&mut self, engines: &[Arc<Engine>]) -> Result<()> {
-        if std::mem::take(&mut self.owes_look) && self.set.is_any_exclusive_ready() {
+        if std::mem::take(&mut self.owes_poll) && self.set.is_any_exclusive_ready() {
             self.owing = self.led;
         }
         let owing = std::mem::take(&mut self.owing);

@@ -23,7 +23,7 @@ pub(crate) struct Ledger {
     overruns: VecDeque<BudgetOverrun>,
     overrun_count: u64,
     /// Number of overruns reported to the participant's listener.
-    told_count: u64,
+    reported_count: u64,
     /// An overrun is to be reported.
     has_news: bool,
 }
@@ -36,7 +36,7 @@ impl Ledger {
             began: Instant(0),
             overruns: VecDeque::with_capacity(OVERRUNS_KEPT),
             overrun_count: 0,
-            told_count: 0,
+            reported_count: 0,
             has_news: false,
         }
     }
@@ -96,7 +96,7 @@ impl Ledger {
 
     /// As [`end`](Self::end), for a call that reported overruns. An overrun of this call itself is
     /// counted but reported only with the next one; otherwise it would be reported endlessly.
-    pub(crate) fn end_telling(&mut self) {
+    pub(crate) fn end_reporting(&mut self) {
         let had_news = self.has_news;
         self.end(JobKind::Callback, Priority::NORMAL);
         self.has_news = had_news;
@@ -127,7 +127,7 @@ impl Ledger {
     pub(crate) fn take_news(&mut self) -> Option<(BudgetOverrun, u64, u64)> {
         let last = self.overruns.back().filter(|_| self.has_news)?.clone();
         self.has_news = false;
-        let before = std::mem::replace(&mut self.told_count, self.overrun_count);
+        let before = std::mem::replace(&mut self.reported_count, self.overrun_count);
         Some((last, self.overrun_count - before, self.overrun_count))
     }
 }

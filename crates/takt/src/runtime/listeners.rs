@@ -9,8 +9,8 @@ use std::sync::{Arc, Weak};
 use takt_core::Priority;
 
 use crate::listener::{
-    DomainParticipantListener, PublisherListener, SubscriberListener, TopicListener, tell_publisher, tell_subscriber,
-    tell_topic,
+    DomainParticipantListener, PublisherListener, SubscriberListener, TopicListener, notify_publisher,
+    notify_subscriber, tell_topic,
 };
 use crate::reader::{AnyDataReader, ReaderCore};
 use crate::runtime::state::Target;
@@ -51,8 +51,8 @@ impl Listener {
     /// Calls the listener for statuses of an entity.
     pub(crate) fn call(&mut self, entity: &Entity, statuses: StatusMask) {
         match (self, entity) {
-            (Self::Reader(listener), Entity::Reader(reader)) => tell_subscriber(&mut **listener, reader, statuses),
-            (Self::Writer(listener), Entity::Writer(writer)) => tell_publisher(&mut **listener, writer, statuses),
+            (Self::Reader(listener), Entity::Reader(reader)) => notify_subscriber(&mut **listener, reader, statuses),
+            (Self::Writer(listener), Entity::Writer(writer)) => notify_publisher(&mut **listener, writer, statuses),
             (Self::Topic(listener), Entity::Reader(reader)) => {
                 tell_topic(&mut **listener, &reader.core.topic, statuses);
             }
@@ -61,11 +61,11 @@ impl Listener {
             }
             (Self::Participant(listener), Entity::Reader(reader)) => {
                 tell_topic(&mut **listener, &reader.core.topic, statuses);
-                tell_subscriber(&mut **listener, reader, statuses);
+                notify_subscriber(&mut **listener, reader, statuses);
             }
             (Self::Participant(listener), Entity::Writer(writer)) => {
                 tell_topic(&mut **listener, &writer.core.topic, statuses);
-                tell_publisher(&mut **listener, writer, statuses);
+                notify_publisher(&mut **listener, writer, statuses);
             }
             (Self::Reader(_), Entity::Writer(_)) | (Self::Writer(_), Entity::Reader(_)) => {}
         }
@@ -121,7 +121,7 @@ impl Slot {
     }
 
     /// Reports whether an executor is calling the listener.
-    pub(crate) fn is_out(&self) -> bool {
+    pub(crate) fn is_being_called(&self) -> bool {
         self.is_set() && self.listener.is_none()
     }
 

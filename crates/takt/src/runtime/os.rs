@@ -29,7 +29,7 @@ pub(crate) trait Os: 'static {
 
 /// Sets the calling thread to SCHED_OTHER, since a thread inherits the real-time scheduling of its
 /// creator. Has no effect if the kernel refuses.
-pub(crate) fn be_ordinary() {
+pub(crate) fn reset_scheduling() {
     let parameter = libc::sched_param { sched_priority: 0 };
     // SAFETY: the parameter is valid for the call, which keeps no reference to it.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const parameter) };

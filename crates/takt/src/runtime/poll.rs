@@ -52,7 +52,7 @@ impl Ready {
 
 /// Number of sleeps on the same descriptors after which the list is registered in the kernel, which
 /// takes some system calls once.
-const SLEEPS_UNTIL_KEPT: u32 = 8;
+const SLEEPS_UNTIL_REGISTERED: u32 = 8;
 
 /// Unique identity of a list of descriptors. It detects that descriptor numbers were reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +100,7 @@ impl PollSet {
     }
 
     /// Adds the edition of some of the descriptors.
-    pub(crate) fn add_edition(&mut self, edition: Edition) {
+    pub(crate) fn add_generation(&mut self, edition: Edition) {
         self.list.editions.push(edition);
     }
 
@@ -111,10 +111,10 @@ impl PollSet {
             std::mem::swap(&mut self.list, &mut self.last);
             (self.sleeps, self.standing) = (0, None);
         }
-        if self.sleeps < SLEEPS_UNTIL_KEPT {
+        if self.sleeps < SLEEPS_UNTIL_REGISTERED {
             let is_long = self.last.descriptors.len() > NAMED_MAX;
-            self.sleeps = if is_long { SLEEPS_UNTIL_KEPT } else { self.sleeps + 1 };
-            if self.sleeps == SLEEPS_UNTIL_KEPT {
+            self.sleeps = if is_long { SLEEPS_UNTIL_REGISTERED } else { self.sleeps + 1 };
+            if self.sleeps == SLEEPS_UNTIL_REGISTERED {
                 // tidy-allow(dropped-cause): without it each sleep passes the list to the kernel.
                 self.standing = Standing::new(&self.last.descriptors).ok();
                 self.is_new = true;
@@ -285,13 +285,13 @@ mod tests {
         let mut set = PollSet::default();
         let sleep = |set: &mut PollSet, event: &takt_transport::readiness::Waker, edition, nanos| {
             set.clear();
-            set.add_edition(edition);
+            set.add_generation(edition);
             set.add(std::os::fd::AsRawFd::as_raw_fd(event));
             waker.sleep(set, Instant(0), Some(Instant(nanos))).expect("poll");
             set.ready().is_any_of(1)
         };
         let (first, edition) = (event(), Edition::new());
-        assert!((0..2 * SLEEPS_UNTIL_KEPT).all(|_| !sleep(&mut set, &first, edition, 1_000)));
+        assert!((0..2 * SLEEPS_UNTIL_REGISTERED).all(|_| !sleep(&mut set, &first, edition, 1_000)));
         first.wake().expect("woken");
         assert!(sleep(&mut set, &first, edition, 60_000_000_000));
         drop(first);

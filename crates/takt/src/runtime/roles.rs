@@ -112,13 +112,13 @@ impl Roles {
     /// not open.
     pub(crate) fn of_endpoint(&self, topic_name: &str, property: Option<&str>) -> Result<Set> {
         if let Some(text) = property {
-            return self.asked_for(text);
+            return self.select_open(text);
         }
         let rule = self.rules.iter().find(|rule| fnmatch(&rule.pattern, topic_name));
         Ok(rule.map_or(self.user_data, |rule| rule.transports))
     }
 
-    fn asked_for(&self, text: &str) -> Result<Set> {
+    fn select_open(&self, text: &str) -> Result<Set> {
         let wrong = |what: String| Error::BadParameter { what: format!("property takt.transport: {what}") };
         let choice: TransportChoice = text.parse().map_err(|error| wrong(format!("{error}")))?;
         // A name without target and options selects every transport of that name.

@@ -7,7 +7,7 @@
 //! 2. The job with the highest priority runs next. Among jobs of equal priority no order is
 //!    guaranteed, but samples of one flow keep their order.
 //! 3. *Normal server*: after jobs above [`Priority::NORMAL`] have occupied the thread for
-//!    [`Priority::REST_PERIOD`] without a pause, one job that receives, sends or runs timers at
+//!    [`Priority::NORMAL_SERVER_PERIOD`] without a pause, one job that receives, sends or runs timers at
 //!    normal priority runs first. Another one follows after each further such period.
 //!
 //! The timing analysis (`takt-calculus`) uses exactly this rule; `docs/guide/executor.md` documents
@@ -42,7 +42,7 @@ pub(crate) struct Scheduler<'a, E> {
 pub(crate) struct NormalServer {
     /// Time since which jobs above normal priority have occupied the thread without a pause, or
     /// time of the last job of this server.
-    held_up_since: Option<Instant>,
+    busy_since: Option<Instant>,
     /// Index of the next participant to serve; the index after the last participant stands for the
     /// application jobs.
     next: usize,
@@ -51,12 +51,12 @@ pub(crate) struct NormalServer {
 impl NormalServer {
     /// Records that a job above normal priority begins.
     fn hold_up(&mut self, now: Instant) {
-        self.held_up_since.get_or_insert(now);
+        self.busy_since.get_or_insert(now);
     }
 
     /// Reports whether a job of the server is due.
     fn is_due(&self, now: Instant) -> bool {
-        self.held_up_since.is_some_and(|since| now.since(since) >= Priority::REST_PERIOD)
+        self.busy_since.is_some_and(|since| now.since(since) >= Priority::NORMAL_SERVER_PERIOD)
     }
 }
 
@@ -81,7 +81,7 @@ impl<E: Deref<Target = Engine>> Scheduler<'_, E> {
         if let ([engine], None) = (self.engines, self.agenda)
             && let Some(more) = engine.turn(scan, ready, now)?
         {
-            server.held_up_since = None;
+            server.busy_since = None;
             return Ok(more);
         }
         for done in 0..JOBS_PER_PASS {
@@ -90,7 +90,7 @@ impl<E: Deref<Target = Engine>> Scheduler<'_, E> {
             let now = clock::now();
             if server.is_due(now) {
                 self.run_normal(server, Scan::All, Ready::ALL, false)?;
-                server.held_up_since = Some(clock::now());
+                server.busy_since = Some(clock::now());
                 return Ok(true);
             }
             let level = match self.engines {
@@ -102,7 +102,7 @@ impl<E: Deref<Target = Engine>> Scheduler<'_, E> {
                 }
             };
             if level != Some(Rank::Above) {
-                server.held_up_since = None;
+                server.busy_since = None;
                 return Ok(level.is_some() || done > 0);
             }
             server.hold_up(now);
@@ -169,7 +169,7 @@ impl<E: Deref<Target = Engine>> Scheduler<'_, E> {
             let seat = (server.next + turn) % seats;
             let is_done = match self.engines.get(seat) {
                 Some(engine) => self.lenient(engine.run_normal(scan, ready, calls))? == Some(true),
-                None => calls && self.run_normal_of_agenda(),
+                None => calls && self.run_normal_of_job_queue(),
             };
             if is_done {
                 server.next = (seat + 1) % seats;
@@ -179,7 +179,7 @@ impl<E: Deref<Target = Engine>> Scheduler<'_, E> {
         Ok(false)
     }
 
-    fn run_normal_of_agenda(&self) -> bool {
+    fn run_normal_of_job_queue(&self) -> bool {
         let is_normal = |agenda: &&Agenda| agenda.first_priority(clock::now()) == Some(Priority::NORMAL);
         let agenda = self.agenda.filter(is_normal);
         agenda.inspect(|agenda| agenda.run_first()).is_some()

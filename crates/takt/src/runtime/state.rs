@@ -41,7 +41,7 @@ pub(crate) enum ParticipantEvent {
 }
 
 /// Reports whether an event may be recorded in the diagnostic log.
-fn event_for_people(event: &Event) -> bool {
+fn is_log_event(event: &Event) -> bool {
     matches!(
         event,
         Event::PairsRefused
@@ -85,14 +85,14 @@ pub(crate) struct State {
     next_normal: NormalJob,
     /// Receive attempts since the timers were last checked.
     attempts: u32,
-    attempts_per_turn: u32,
+    attempts_per_pass: u32,
     /// Index of the transports' first descriptor in the last sleep.
     first_descriptor: usize,
     pub(crate) driving: Driving,
     /// Edition of the leader's descriptor list; the list of the receiving thread must be newer.
     leader_list: Edition,
     /// A leader has left datagrams in the transports, so the receiving thread polls all of them.
-    has_left_behind: bool,
+    poll_requested: bool,
 }
 
 impl State {
@@ -112,14 +112,14 @@ impl State {
             active: true,
             next_normal: NormalJob::default(),
             attempts: 0,
-            attempts_per_turn: match runtime {
+            attempts_per_pass: match runtime {
                 Runtime::Inline => turn::ATTEMPTS_PER_TIMER_CHECK,
-                Runtime::Shared => turn::SHARED_ATTEMPTS_PER_TURN,
+                Runtime::Shared => turn::SHARED_ATTEMPTS_PER_PASS,
             },
             first_descriptor: 0,
             driving: Driving::default(),
             leader_list: Edition::new(),
-            has_left_behind: false,
+            poll_requested: false,
         }
     }
 
@@ -141,7 +141,7 @@ impl State {
     fn route_all_events(&mut self) -> bool {
         let mut any = false;
         while let Some(event) = self.driver.as_mut().and_then(Driver::poll_event) {
-            if event_for_people(&event) {
+            if is_log_event(&event) {
                 self.diagnose(event);
             }
             match event {
@@ -300,13 +300,13 @@ impl State {
     /// Returns the priority of the next listener call; `None` if a listener is being called.
     #[inline]
     pub(crate) fn due_call(&self) -> Option<Priority> {
-        if self.dispatching { None } else { self.next_told_priority() }
+        if self.dispatching { None } else { self.next_notification_priority() }
     }
 
     /// Returns the priority of the next listener call, including that of the participant's
     /// listener.
     #[inline]
-    pub(crate) fn next_told_priority(&self) -> Option<Priority> {
+    pub(crate) fn next_notification_priority(&self) -> Option<Priority> {
         let has_overruns = self.ledger.has_news() && self.participant.is_set();
         let of_participant = (has_overruns || !self.comings.is_empty()).then_some(Priority::NORMAL);
         self.next_call_priority().max(of_participant)
@@ -330,30 +330,31 @@ impl State {
 
     /// Takes the own listener of an endpoint on another executor out of its slot, if a status is
     /// pending.
-    pub(crate) fn take_call_elsewhere(&mut self, target: Target) -> Option<Call> {
+    pub(crate) fn take_call_for_other_executor(&mut self, target: Target) -> Option<Call> {
         self.take_call(target, false)
     }
 
-    /// Takes the first listener with a pending status for an endpoint out of its slot. `is_here`
+    /// Takes the first listener with a pending status for an endpoint out of its slot. `is_on_this_host`
     /// selects the levels that the participant's executor calls.
-    fn take_call(&mut self, target: Target, is_here: bool) -> Option<Call> {
+    fn take_call(&mut self, target: Target, is_on_this_host: bool) -> Option<Call> {
         let Self { writers, readers, parents, participant, due, .. } = self;
         let endpoint = match target {
             Target::Writer(writer) => writers.get_mut(writer.index(), target),
             Target::Reader(reader) => readers.get_mut(reader.index(), target),
         }?;
-        if is_here {
+        if is_on_this_host {
             endpoint.queued = false;
         }
         if endpoint.suspended {
             // The pending statuses are delivered on resumption.
             return None;
         }
-        let concerns =
-            |level: &Level| !endpoint.pending[*level as usize].is_empty() && endpoint.is_called_here(*level) == is_here;
+        let concerns = |level: &Level| {
+            !endpoint.pending[*level as usize].is_empty() && endpoint.is_called_here(*level) == is_on_this_host
+        };
         let mut pending = Level::ALL.into_iter().filter(concerns);
         let (next, more) = (pending.next(), pending.next().is_some());
-        if is_here && more {
+        if is_on_this_host && more {
             endpoint.queued = true;
             due.calls.push(endpoint.timing.priority, target);
         }
@@ -368,7 +369,7 @@ impl State {
             Level::Participant => Some(participant),
         };
         let slot = slot?;
-        if slot.is_out() {
+        if slot.is_being_called() {
             // Another executor is calling the listener. The rest is delivered when that call ends.
             return None;
         }
@@ -384,10 +385,10 @@ impl State {
     /// Moves calls of an endpoint's own listener to another executor, or with `None` back to that
     /// of the participant. Swaps in the former value, which the caller drops without holding the
     /// lock.
-    pub(crate) fn call_elsewhere(&mut self, target: Target, elsewhere: &mut Option<Elsewhere>) -> Result<()> {
+    pub(crate) fn set_listener_job(&mut self, target: Target, elsewhere: &mut Option<Elsewhere>) -> Result<()> {
         let endpoint = self.endpoint(target).ok_or(Error::AlreadyDeleted)?;
         std::mem::swap(&mut endpoint.elsewhere, elsewhere);
-        self.tell_again(target);
+        self.renotify(target);
         Ok(())
     }
 
@@ -422,13 +423,13 @@ impl State {
             Some(slot) => slot.put_back(listener, version),
             None => Some(listener),
         };
-        self.queue_again(target, level);
+        self.requeue_pending(target, level);
         left
     }
 
     /// Queues statuses that became pending for this level while another executor called its
     /// listener.
-    fn queue_again(&mut self, target: Target, level: Level) {
+    fn requeue_pending(&mut self, target: Target, level: Level) {
         let Self { writers, readers, due, .. } = self;
         let endpoint = match target {
             Target::Writer(writer) => writers.get_mut(writer.index(), target),
@@ -447,7 +448,7 @@ impl State {
         }
         let endpoints = self.writers.0.len() + self.readers.0.len();
         self.due.calls.reserve(priority, endpoints);
-        self.open_accounts(priority);
+        self.open_class_statistics(priority);
     }
 
     /// Changes the priority of an endpoint, effective with the next call.
@@ -455,12 +456,12 @@ impl State {
         self.endpoint(target).ok_or(Error::AlreadyDeleted)?.timing = timing;
         let endpoints = self.writers.0.len() + self.readers.0.len();
         self.due.calls.reserve(timing.priority, endpoints);
-        self.open_accounts(timing.priority);
+        self.open_class_statistics(timing.priority);
         Ok(())
     }
 
     /// Opens separate statistics for jobs of this priority.
-    fn open_accounts(&mut self, priority: Priority) {
+    fn open_class_statistics(&mut self, priority: Priority) {
         for kind in [JobKind::Receive, JobKind::Transmit, JobKind::Callback, JobKind::LockWait] {
             self.ledger.accounts.open(kind, priority);
         }
@@ -488,7 +489,7 @@ impl State {
     pub(crate) fn resume(&mut self, target: Target) -> Result<()> {
         let endpoint = self.endpoint(target).ok_or(Error::AlreadyDeleted)?;
         if std::mem::take(&mut endpoint.suspended) {
-            self.tell_again(target);
+            self.renotify(target);
         }
         Ok(())
     }
@@ -497,12 +498,12 @@ impl State {
     pub(crate) fn complete(&mut self, target: Target, endpoint: EndpointRef) {
         if let Some(known) = self.endpoint(target) {
             known.endpoint = Some(endpoint);
-            self.tell_again(target);
+            self.renotify(target);
         }
     }
 
     /// Queues listener calls for all status changes that the application has not read.
-    fn tell_again(&mut self, target: Target) {
+    fn renotify(&mut self, target: Target) {
         let Self { writers, readers, parents, participant, due, .. } = self;
         let endpoint = match target {
             Target::Writer(writer) => writers.get_mut(writer.index(), target),
@@ -540,7 +541,7 @@ impl State {
     ) -> Result<Option<Listener>> {
         let endpoint = self.endpoint(target).ok_or(Error::AlreadyDeleted)?;
         let former = endpoint.slot.set(listener, mask);
-        self.tell_again(target);
+        self.renotify(target);
         Ok(former)
     }
 
@@ -554,7 +555,7 @@ impl State {
     ) -> Result<Option<Listener>> {
         let parent = self.parents.get_mut(id).ok_or(Error::AlreadyDeleted)?;
         let former = parent.slot.set(listener, mask);
-        self.tell_all_again(|place| place.group == id || place.topic == id);
+        self.renotify_all(|place| place.group == id || place.topic == id);
         Ok(former)
     }
 
@@ -568,7 +569,7 @@ impl State {
         if !self.participant.is_set() {
             self.comings.clear();
         }
-        self.tell_all_again(|_| true);
+        self.renotify_all(|_| true);
         former
     }
 
@@ -599,11 +600,11 @@ impl State {
         self.endpoint(target).map(|endpoint| Arc::clone(&endpoint.progress))
     }
 
-    fn tell_all_again(&mut self, concerns: impl Fn(Place) -> bool) {
+    fn renotify_all(&mut self, concerns: impl Fn(Place) -> bool) {
         let endpoints = self.writers.0.iter().chain(&self.readers.0).flatten();
         let targets: Vec<Target> =
             endpoints.filter(|endpoint| concerns(endpoint.place)).map(|endpoint| endpoint.target).collect();
-        targets.into_iter().for_each(|target| self.tell_again(target));
+        targets.into_iter().for_each(|target| self.renotify(target));
     }
 
     pub(crate) fn is_closed(&self) -> bool {

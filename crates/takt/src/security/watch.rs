@@ -19,7 +19,7 @@ use super::{SecurityConfig, enclave, properties};
 use crate::log::{self, Level};
 use crate::qos::Property;
 use crate::runtime::engine::Engine;
-use crate::runtime::os::be_ordinary;
+use crate::runtime::os::reset_scheduling;
 use crate::{Error, Result};
 
 /// Period between two checks.
@@ -156,7 +156,7 @@ fn watched() -> MutexGuard<'static, Watched> {
 
 /// Runs the thread `takt-renew`.
 fn run() {
-    be_ordinary();
+    reset_scheduling();
     loop {
         thread::sleep(PERIOD);
         let mut watched = watched();

@@ -95,7 +95,7 @@ impl WriterCore {
         let ns = u64::try_from(clock::now().since(begun).as_nanos()).unwrap_or(u64::MAX);
         if times.0.fetch_max(ns, Ordering::Relaxed) < ns {
             // A closed participant reports nothing.
-            let _ = self.engine.look(|driver| Ok(driver.core.note_write_time(self.handle, ns)?));
+            let _ = self.engine.look(|driver| Ok(driver.core.record_write_time(self.handle, ns)?));
         }
     }
 
@@ -119,7 +119,7 @@ impl WriterCore {
 
     /// Describes why `write` timed out.
     #[cold]
-    pub(crate) fn no_room(&self) -> String {
+    pub(crate) fn timeout_text(&self) -> String {
         let limit = match self.settings.lock().expect(UNDISTURBED).qos.resource_limits.max_samples {
             Some(max) => format!("max_samples {max}"),
             None => "Limits::default_max_samples".to_owned(),
@@ -177,12 +177,12 @@ impl AnyDataWriter {
         let is_enabled = publisher.inner.enables_entities();
         let (handle, guid, flows, by, sample_len_max) = engine.call_state(|state, now| {
             let driver = state.driver()?;
-            let by = driver.carriers_of(&topic.name, qos.property.get(TRANSPORT_PROPERTY))?;
+            let by = driver.transports_of(&topic.name, qos.property.get(TRANSPORT_PROPERTY))?;
             let (flows, unicast) = driver.open_writer_flows(&flow_spec, by)?;
             let spec = spec(driver, flows, unicast);
             let (kinds, core) = (driver.kinds_of(by), &mut driver.core);
             let created = core.prepare_writer(now, spec).and_then(|handle| {
-                core.confine_writer(handle, kinds)?;
+                core.restrict_writer_locators(handle, kinds)?;
                 core.set_writer_priority(handle, timing.priority)?;
                 core.set_writer_host_stages(handle, stages)?;
                 if is_enabled {

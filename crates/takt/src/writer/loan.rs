@@ -1,7 +1,7 @@
 //! Loaned payloads: serialized into shared memory, or written there by the application, and lent to
 //! the readers on this host.
 //!
-//! If any matched reader can borrow, a payload of [`LENT_LEN_MIN`] octets or more is serialized
+//! If any matched reader can borrow, a payload of [`LOAN_LEN_MIN`] octets or more is serialized
 //! into the participant's shared memory segment instead of the history's memory. The history refers
 //! to it. Readers that cannot borrow are sent a copy of the bytes. If the segment has no free
 //! memory, the payload is copied as usual, and the copy is counted.
@@ -24,7 +24,7 @@ use crate::{Error, Result, TypeSupport};
 
 /// Minimum length of a loaned payload in octets. Copying a shorter payload costs less than managing
 /// a loan.
-pub(super) const LENT_LEN_MIN: usize = 4096;
+pub(super) const LOAN_LEN_MIN: usize = 4096;
 
 /// Serializes a payload into loanable memory, unless that has been done, no reader can borrow, or
 /// no memory is free.
@@ -36,7 +36,7 @@ pub(super) fn lend(
     serialize: impl Fn(&mut [u8]) -> std::result::Result<usize, EncodeError>,
 ) -> Result<()> {
     if lent.is_none()
-        && driver.core.has_borrowers(writer)?
+        && driver.core.has_loan_readers(writer)?
         && let Some(mut loan) = driver.lend(payload_len)
     {
         let len = serialize(loan.bytes_mut())?;
@@ -53,7 +53,7 @@ pub(super) fn write(
     change: &NewChange<'_>,
     lent: &Lent,
 ) -> Result<Option<()>> {
-    match driver.core.write_lent(now, writer, change, lent) {
+    match driver.core.write_loan(now, writer, change, lent) {
         Ok(_) => Ok(Some(())),
         Err(WriteError::WouldBlock) => Ok(None),
         Err(WriteError::Refused(error)) => Err(error.into()),
@@ -141,7 +141,7 @@ impl<T: TypeSupport> DataWriter<T> {
         let payload_len = payload_len.filter(|len| u32::try_from(*len).is_ok());
         let payload_len = payload_len.ok_or(Error::OutOfResources { limit: "payload octets", value: len as u64 })?;
         let loan = self.core.engine.look(|driver| {
-            let borrowed = driver.core.has_borrowers(self.core.handle)?;
+            let borrowed = driver.core.has_loan_readers(self.core.handle)?;
             Ok(if borrowed { driver.lend(payload_len) } else { None })
         })?;
         let memory = loan.map_or_else(|| Memory::Own(vec![0; payload_len]), Memory::Shared);

@@ -227,7 +227,7 @@ impl<T: TypeSupport> DataWriter<T> {
         let begun = core.begin_write();
         let written = core.engine.block_on(&core.progress, || clock::deadline(clock::now(), patience), attempt);
         core.end_write(begun);
-        written.map_err(|error| error.explained(|| core.no_room()))
+        written.map_err(|error| error.explained(|| core.timeout_text()))
     }
 
     /// Returns a closure that writes the sample. The closure returns `None` if the history is full,
@@ -274,7 +274,7 @@ impl<T: TypeSupport> DataWriter<T> {
             if !replaces_unsent && driver.core.would_replace_unsent(handle, key_hash)? {
                 driver.transmit(now);
             }
-            if alive && payload_len >= loan::LENT_LEN_MIN {
+            if alive && payload_len >= loan::LOAN_LEN_MIN {
                 loan::lend(&mut lent, driver, handle, payload_len, serialize)?;
                 if let Some(lent) = &lent {
                     return loan::write(driver, now, handle, &change, lent);

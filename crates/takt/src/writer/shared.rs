@@ -12,7 +12,7 @@ use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 
 use takt_core::{ChangeKind, NewChange};
-use takt_wire::{LENT_PREFIX_LEN, Lent, LentMemory, Piece};
+use takt_wire::{Lent, PAYLOAD_PREFIX_LEN, Piece, SharedPayloadMemory};
 use takt_xtypes::Representation;
 
 use super::{DataWriter, Publication, loan};
@@ -25,7 +25,7 @@ struct Object<T> {
     sample: Arc<dyn Any + Send + Sync>,
     representation: Representation,
     /// First octets of the serialized payload.
-    prefix: [u8; LENT_PREFIX_LEN],
+    prefix: [u8; PAYLOAD_PREFIX_LEN],
     payload: OnceLock<Vec<u8>>,
     type_: PhantomData<fn(T)>,
 }
@@ -53,12 +53,12 @@ impl<T: TypeSupport + Send + Sync + 'static> Object<T> {
     }
 }
 
-impl<T: TypeSupport + Send + Sync + 'static> LentMemory for Object<T> {
+impl<T: TypeSupport + Send + Sync + 'static> SharedPayloadMemory for Object<T> {
     fn bytes(&self, piece: &Piece) -> Option<&[u8]> {
         Some(self.payload(piece))
     }
 
-    fn prefix(&self, _: &Piece) -> Option<[u8; LENT_PREFIX_LEN]> {
+    fn prefix(&self, _: &Piece) -> Option<[u8; PAYLOAD_PREFIX_LEN]> {
         Some(self.prefix)
     }
 

@@ -14,12 +14,12 @@ struct Scribe {
     name: &'static str,
     log: Log,
     /// Calls `notify_datareaders`, which passes samples to the readers' listeners.
-    passes_on: bool,
+    forwards: bool,
 }
 
 impl Scribe {
     fn new(name: &'static str, log: &Log) -> Box<Self> {
-        Box::new(Self { name, log: Arc::clone(log), passes_on: false })
+        Box::new(Self { name, log: Arc::clone(log), forwards: false })
     }
 
     fn note(&self, what: &str) {
@@ -40,7 +40,7 @@ impl DataReaderListener<Shape> for Scribe {
 impl SubscriberListener for Scribe {
     fn on_data_on_readers(&mut self, subscriber: &Subscriber) {
         self.note("data on readers");
-        if self.passes_on {
+        if self.forwards {
             subscriber.notify_datareaders().expect("open");
         }
     }
@@ -117,8 +117,8 @@ fn data_on_readers_replaces_data_available() {
         assert!(!condition.trigger_value(), "the listener was called");
         assert_eq!(pair.reader.take(usize::MAX).expect("open").len(), 1);
 
-        let passes_on = Scribe { passes_on: true, ..*Scribe::new("subscriber", &log) };
-        subscriber.set_listener_with_mask(Box::new(passes_on), mask).expect("open");
+        let forwards = Scribe { forwards: true, ..*Scribe::new("subscriber", &log) };
+        subscriber.set_listener_with_mask(Box::new(forwards), mask).expect("open");
         told(&pair, &log, "reader: 1 samples");
         assert!(log.lock().expect("no panic").contains(&"subscriber: data on readers".to_owned()));
 

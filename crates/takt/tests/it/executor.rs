@@ -27,7 +27,7 @@ fn join(from: &DomainParticipant, to: &DomainParticipant, topic: &str) -> (DataW
 
 /// Starts a job that occupies the executor until the sender sends or is dropped.
 fn occupy(executor: &Executor) -> (Job, mpsc::Sender<()>) {
-    let (let_go, wait) = mpsc::channel::<()>();
+    let (release_hold, wait) = mpsc::channel::<()>();
     let (tell, begun) = mpsc::channel();
     let job = executor.on_event(Priority::MAX, "busy", move || {
         tell.send(()).expect("somebody waits");
@@ -36,13 +36,13 @@ fn occupy(executor: &Executor) -> (Job, mpsc::Sender<()>) {
     let job = job.expect("room");
     job.trigger();
     begun.recv_timeout(PATIENCE).expect("it runs");
-    (job, let_go)
+    (job, release_hold)
 }
 
 #[test]
 fn jobs_run_by_priority_and_fifo_among_equals() {
     let executor = executor("jobs");
-    let (busy, let_go) = occupy(&executor);
+    let (busy, release_hold) = occupy(&executor);
     let order = Order::default();
     let names = [("a", 0), ("b", -5), ("c", 20), ("d", 0), ("e", 63), ("f", 20)];
     let jobs: Vec<_> = names
@@ -51,7 +51,7 @@ fn jobs_run_by_priority_and_fifo_among_equals() {
         .collect();
     jobs.iter().for_each(Job::trigger);
     jobs[0].trigger();
-    drop(let_go);
+    drop(release_hold);
     wait_until(&[], "all jobs", || order.lock().expect("no panic").len() >= 6);
     assert_eq!(*order.lock().expect("no panic"), ["e", "c", "f", "a", "d", "b"], "and one that waits runs once");
     assert_eq!(jobs[0].statistics().durations.count(), 1);
@@ -88,10 +88,10 @@ fn periodic_job_runs_until_it_is_dropped() {
 fn skipped_releases_are_counted() {
     let executor = executor("late");
     let job = executor.every(Duration::from_millis(1), Priority::NORMAL, "loop", || {}).expect("room");
-    let (_busy, let_go) = occupy(&executor);
+    let (_busy, release_hold) = occupy(&executor);
     let began = std::time::Instant::now();
     while began.elapsed() < Duration::from_millis(20) {}
-    drop(let_go);
+    drop(release_hold);
     wait_until(&[], "the late run", || job.statistics().skipped >= 15);
     wait_until(&[], "its end", || job.statistics().responses.max_ns() >= 15_000_000);
 }
@@ -109,8 +109,8 @@ fn overrunning_job_is_suspended_until_it_is_resumed() {
     wait_until(&[], "the overrun", || job.statistics().overruns == 1);
     assert!(job.statistics().is_suspended);
     job.trigger();
-    let (_busy, let_go) = occupy(&executor);
-    drop(let_go);
+    let (_busy, release_hold) = occupy(&executor);
+    drop(release_hold);
     assert_eq!(job.statistics().durations.count(), 1, "the other jobs ran, this one did not");
     job.set_budget(takt::Duration::INFINITE, false).expect("a budget");
     job.resume();
@@ -120,19 +120,19 @@ fn overrunning_job_is_suspended_until_it_is_resumed() {
 
 /// Adds a job that reports the start of each run and runs until the sender sends.
 fn begins_and_waits(executor: &Executor, priority: Priority) -> (Job, mpsc::Receiver<()>, mpsc::Sender<()>) {
-    let (let_go, wait) = mpsc::channel::<()>();
+    let (release_hold, wait) = mpsc::channel::<()>();
     let (tell, begun) = mpsc::channel();
     let job = executor.on_event(priority, "waits", move || {
         tell.send(()).unwrap_or_default();
         wait.recv().unwrap_or_default();
     });
-    (job.expect("room"), begun, let_go)
+    (job.expect("room"), begun, release_hold)
 }
 
 #[test]
 fn triggered_and_suspended_job_runs_once_after_resume() {
     let executor = executor("resumed");
-    let (job, begun, let_go) = begins_and_waits(&executor, Priority::NORMAL);
+    let (job, begun, release_hold) = begins_and_waits(&executor, Priority::NORMAL);
     let (busy, busy_begun, busy_let_go) = begins_and_waits(&executor, Priority::MAX);
     job.set_budget(Duration::ZERO, true).expect("a budget");
     job.trigger();
@@ -140,7 +140,7 @@ fn triggered_and_suspended_job_runs_once_after_resume() {
     // A trigger during a run takes effect when the job is resumed.
     job.trigger();
     busy.trigger();
-    let_go.send(()).expect("it waits");
+    release_hold.send(()).expect("it waits");
     busy_begun.recv_timeout(PATIENCE).expect("it runs");
     assert!(job.statistics().is_suspended);
     job.resume();
@@ -153,17 +153,17 @@ fn triggered_and_suspended_job_runs_once_after_resume() {
         executor.on_event(Priority::new(-5), "less urgent", move || tell.send(()).expect("somebody waits"));
     let less_urgent = less_urgent.expect("room");
     less_urgent.trigger();
-    let_go.send(()).expect("it waits");
+    release_hold.send(()).expect("it waits");
     told.recv_timeout(PATIENCE).expect("it runs");
     assert!(begun.try_recv().is_err(), "a job that is suspended does not run");
     job.set_budget(takt::Duration::INFINITE, false).expect("a budget");
     job.resume();
     begun.recv_timeout(PATIENCE).expect("it is resumed");
-    let_go.send(()).expect("it waits");
+    release_hold.send(()).expect("it waits");
     wait_until(&[], "the end of the run", || job.statistics().durations.count() == 3);
     job.trigger();
     begun.recv_timeout(PATIENCE).expect("it can be triggered as ever");
-    drop(let_go);
+    drop(release_hold);
     wait_until(&[], "the last run", || job.statistics().durations.count() == 4);
     assert!(job.statistics().overruns == 2 && begun.try_recv().is_err(), "each release is one run");
 }
@@ -203,7 +203,7 @@ fn participants_share_an_executor_and_a_listener_uses_another() {
     let (from, to) = (build(), build());
     let (tell, told) = mpsc::channel();
     let [(fast_writer, fast), (slow_writer, slow)] = ["Fast", "Slow"].map(|name| join(&from, &to, name));
-    let (let_go, wait) = mpsc::channel::<()>();
+    let (release_hold, wait) = mpsc::channel::<()>();
     let tell_slow = tell.clone();
     listen(&slow, move |reader| {
         reader.take(usize::MAX).expect("open");
@@ -227,7 +227,7 @@ fn participants_share_an_executor_and_a_listener_uses_another() {
     wait_until(&[], "the sample", || slow.status_changes().intersects(StatusMask::DATA_AVAILABLE));
     fast_writer.write(&Shape::new("RED", 2)).expect("room");
     assert_eq!(told.recv_timeout(PATIENCE), Ok(("fast", "main".to_owned())));
-    drop(let_go);
+    drop(release_hold);
     assert_eq!(told.recv_timeout(PATIENCE), Ok(("slow begins", "main".to_owned())));
 }
 

@@ -39,14 +39,14 @@ fn write(writer: &DataWriter<Shape>, x: i32) {
 }
 
 /// Sets a listener that reports each call and then waits for the sender.
-fn tell_and_wait(reader: &DataReader<Shape>) -> (mpsc::Receiver<()>, mpsc::Sender<()>) {
-    let ((tell, told), (let_go, wait)) = (mpsc::channel(), mpsc::channel::<()>());
+fn block_in_listener(reader: &DataReader<Shape>) -> (mpsc::Receiver<()>, mpsc::Sender<()>) {
+    let ((tell, told), (release_hold, wait)) = (mpsc::channel(), mpsc::channel::<()>());
     listen(reader, move |reader| {
         reader.take(usize::MAX).expect("open");
         tell.send(()).unwrap_or_default();
         wait.recv().unwrap_or_default();
     });
-    (told, let_go)
+    (told, release_hold)
 }
 
 /// Suppresses backtraces of intended panics.
@@ -105,7 +105,7 @@ fn arrival_during_a_call_elsewhere_is_reported_at_once_by_the_next_executor() {
     let domain = domain();
     let [from, to] = [(); 2].map(|()| quiet(domain).build().expect("participant"));
     let (writer, reader) = join(&from, &to, "Topic");
-    let (told, let_go) = tell_and_wait(&reader);
+    let (told, release_hold) = block_in_listener(&reader);
     let [first, second] = ["first", "second"].map(executor);
     let patience: takt::Duration = LIMIT.into();
     let mut is_elsewhere = false;
@@ -119,9 +119,9 @@ fn arrival_during_a_call_elsewhere_is_reported_at_once_by_the_next_executor() {
             writer.wait_for_acknowledgments(patience).expect("in time");
         }
         is_elsewhere = next.is_some();
-        let_go.send(()).expect("it waits");
+        release_hold.send(()).expect("it waits");
         told.recv_timeout(PATIENCE).expect("what arrived meanwhile");
-        let_go.send(()).expect("it waits");
+        release_hold.send(()).expect("it waits");
         writer.wait_for_acknowledgments(patience).expect("in time");
     }
 }
@@ -146,14 +146,14 @@ fn overrun_on_another_executor_is_reported_at_once() {
         connect::<Shape>(&from, &to, "Topic", reliable_writer(History::KeepAll), reader_with(&properties));
     let (tell, overruns) = mpsc::channel();
     to.set_listener(Box::new(Overruns(tell))).expect("open");
-    let (told, let_go) = tell_and_wait(&reader);
+    let (told, release_hold) = block_in_listener(&reader);
     reader.run_listener_on(Some(&executor("aside"))).expect("room");
     for count in 1..4 {
         write(&writer, 1);
         told.recv_timeout(PATIENCE).expect("the call");
         // The participant sleeps.
         writer.wait_for_acknowledgments(LIMIT).expect("in time");
-        let_go.send(()).expect("it waits");
+        release_hold.send(()).expect("it waits");
         assert_eq!(overruns.recv_timeout(PATIENCE), Ok(count));
     }
 }
@@ -240,11 +240,11 @@ fn never_idle(executor: &Executor, priority: i32) -> Job {
 #[test]
 fn always_ready_jobs_do_not_starve_a_participant() {
     for priorities in [[0, -5], [50, 63]] {
-        live_beside(priorities);
+        share_executor_with_busy_jobs(priorities);
     }
 }
 
-fn live_beside(priorities: [i32; 2]) {
+fn share_executor_with_busy_jobs(priorities: [i32; 2]) {
     let domain = domain();
     let executor = executor("busy");
     let _jobs = priorities.map(|priority| never_idle(&executor, priority));
@@ -322,7 +322,7 @@ fn urgent_listener_on_another_executor_is_woken_between_two_listeners() {
     urgent.run_listener_on(Some(&executor("aside"))).expect("room");
     // The slow listener that is called second observes that the urgent one was woken before.
     let ((tell, told), (tell_end, end)) = (mpsc::channel(), mpsc::channel());
-    let (let_go, wait) = mpsc::channel::<()>();
+    let (release_hold, wait) = mpsc::channel::<()>();
     let shared = Arc::new(Mutex::new((0, wait, told_urgent)));
     for (_, reader) in &slow {
         let (shared, tell, tell_end) = (Arc::clone(&shared), tell.clone(), tell_end.clone());
@@ -345,7 +345,7 @@ fn urgent_listener_on_another_executor_is_woken_between_two_listeners() {
     drop(busy_let_go);
     told.recv_timeout(PATIENCE).expect("the first one is called");
     write(&urgent_writer, 1);
-    let_go.send(()).expect("it waits");
+    release_hold.send(()).expect("it waits");
     assert_eq!(end.recv_timeout(PATIENCE), Ok(Ok(())));
 }
 
@@ -361,7 +361,7 @@ fn job_waits_for_all_more_urgent_work() {
     listen(&reader, move |reader| {
         counted.fetch_add(reader.take(usize::MAX).expect("open").len() as u64, Ordering::SeqCst);
     });
-    let ((tell_busy, busy_runs), (let_go, wait)) = (mpsc::channel(), mpsc::channel::<()>());
+    let ((tell_busy, busy_runs), (release_hold, wait)) = (mpsc::channel(), mpsc::channel::<()>());
     let busy = executor.on_event(Priority::MAX, "busy", move || {
         tell_busy.send(()).unwrap_or_default();
         wait.recv().unwrap_or_default();
@@ -376,7 +376,7 @@ fn job_waits_for_all_more_urgent_work() {
     busy_runs.recv_timeout(PATIENCE).expect("it runs");
     job.trigger();
     (0..20).for_each(|x| write(&writer, x));
-    drop(let_go);
+    drop(release_hold);
     assert_eq!(told.recv_timeout(PATIENCE), Ok(20), "samples are more urgent than the log");
 }
 
@@ -479,7 +479,7 @@ fn close_waits_for_an_executor_at_its_job_limit() {
     let from_elsewhere = on_busy_machine(domain, Runtime::Shared).build().expect("participant");
     drop(from);
     let (writer, reader) = join(&from_elsewhere, &to, "Topic");
-    let (told, let_go) = tell_and_wait(&reader);
+    let (told, release_hold) = block_in_listener(&reader);
     let jobs: Vec<_> =
         (0..takt::JOBS_MAX).map(|_| executor.on_event(Priority::NORMAL, "idle", || {}).expect("room")).collect();
     let refused = executor.on_event(Priority::NORMAL, "one too many", || {});
@@ -489,7 +489,7 @@ fn close_waits_for_an_executor_at_its_job_limit() {
     let has_ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
         // The listener ends its call when the sender is dropped.
-        let let_go = let_go;
+        let release_hold = release_hold;
         let closes = scope.spawn(|| {
             to.close().expect("once");
             assert!(has_ended.load(Ordering::SeqCst), "the call has ended");
@@ -497,7 +497,7 @@ fn close_waits_for_an_executor_at_its_job_limit() {
         // The handle is closed while the listener is running.
         wait_until(&[], "close", || matches!(to.counters(), Err(Error::AlreadyDeleted)));
         has_ended.store(true, Ordering::SeqCst);
-        let_go.send(()).expect("it waits");
+        release_hold.send(()).expect("it waits");
         closes.join().expect("no panic");
     });
     drop(jobs);

@@ -10,7 +10,7 @@ fn keyed(runtime: Runtime, autodispose: bool) -> Pair<Shape> {
     Pair::new(runtime, writer, reliable_reader(History::KeepAll))
 }
 
-fn assert_news(sample: &Sample<Shape>, state: InstanceState, color: &str) {
+fn assert_state_change(sample: &Sample<Shape>, state: InstanceState, color: &str) {
     assert!(!sample.info.valid_data);
     assert_eq!(sample.data, None);
     assert_eq!(sample.info.instance_state, state);
@@ -26,7 +26,7 @@ fn disposed_instance_is_reported_with_its_key() {
         pair.take(2);
         pair.writer.dispose(&Shape::new("RED", 0)).expect("room");
         let news = pair.take(1);
-        assert_news(&news[0], InstanceState::NotAliveDisposed, "RED");
+        assert_state_change(&news[0], InstanceState::NotAliveDisposed, "RED");
         pair.writer.write(&Shape::new("RED", 3)).expect("room");
         let reborn = pair.take(1);
         assert_eq!(reborn[0].info.instance_state, InstanceState::Alive);
@@ -44,7 +44,7 @@ fn unregistered_instance_has_no_writers_unless_autodisposed() {
             pair.writer.write(&Shape::new("RED", 1)).expect("room");
             pair.take(1);
             pair.writer.unregister_instance(&Shape::new("RED", 0)).expect("room");
-            assert_news(&pair.take(1)[0], state, "RED");
+            assert_state_change(&pair.take(1)[0], state, "RED");
         }
     }
 }
@@ -61,7 +61,7 @@ fn deleted_writer_leaves_its_instances_without_writers() {
             news.extend(reader.take(1).expect("open"));
             !news.is_empty()
         });
-        assert_news(&news[0], InstanceState::NotAliveNoWriters, "RED");
+        assert_state_change(&news[0], InstanceState::NotAliveNoWriters, "RED");
     }
 }
 

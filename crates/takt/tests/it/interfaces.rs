@@ -117,7 +117,7 @@ fn scene(durability: Durability, interfaces: &'static [&'static str]) -> Option<
     let (write, to_write) = mpsc::channel();
     let (tell, numbers) = mpsc::channel();
     let (tell_readers, readers) = mpsc::channel();
-    let (tell_writers, writers) = mpsc::channel();
+    let (notify_writers, writers) = mpsc::channel();
     let left = Host::new(move |todo| {
         // The first tasks set up the network.
         (0..3).for_each(|_| receive("the network is made", &todo)());
@@ -140,7 +140,7 @@ fn scene(durability: Durability, interfaces: &'static [&'static str]) -> Option<
             let samples = reader.take(usize::MAX).expect("open");
             let blobs = samples.into_iter().filter_map(|sample| sample.data);
             blobs.for_each(|blob| tell.send(blob.number).unwrap_or_default());
-            report(&reader.subscription_matched_status().expect("open"), &tell_writers);
+            report(&reader.subscription_matched_status().expect("open"), &notify_writers);
         });
     });
     let scene = Scene { left, right, numbers, write, matches: [readers, writers], expected: 0 };

@@ -39,15 +39,15 @@ fn lends(domain: u32, segment_bytes: usize) -> DomainParticipant {
 }
 
 fn lent(participant: &DomainParticipant) -> u64 {
-    participant.counters().expect("open").lent_samples
+    participant.counters().expect("open").loaned_samples
 }
 
 fn unlent(participant: &DomainParticipant) -> u64 {
-    participant.driver_counters().expect("open").unlent_payloads
+    participant.driver_counters().expect("open").payloads_copied_without_loan
 }
 
 /// Waits until the writer can lend payloads to its reader.
-fn until_lent(pair: &Pair<Octets>) {
+fn write_until_loaned(pair: &Pair<Octets>) {
     pair.wait_until("a lane", || {
         let loan = pair.writer.loan(4).expect("open");
         loan.is_shared()
@@ -80,7 +80,7 @@ fn decoded(sample: &LoanedSample<Octets>) -> Octets {
 fn large_samples_are_loaned_and_small_ones_are_copied() {
     for runtime in RUNTIMES {
         let pair = pair(runtime, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
-        until_lent(&pair);
+        write_until_loaned(&pair);
         for (number, len) in (0..).zip([0, 100, 4084, 4088, 5000, 65_536, 1 << 20, 3_000_001]) {
             let before = lent(&pair.subscriber);
             pair.writer.write(&Octets::new(number, len)).expect("room");
@@ -97,7 +97,7 @@ fn large_samples_are_loaned_and_small_ones_are_copied() {
 fn held_loan_is_not_overwritten() {
     for runtime in RUNTIMES {
         let pair = pair(runtime, reliable_writer(History::KeepLast(1)), reliable_reader(History::KeepLast(1)));
-        until_lent(&pair);
+        write_until_loaned(&pair);
         pair.reader.borrow_samples(true).expect("open");
         let mut held = Vec::new();
         for number in 0..200_u8 {
@@ -106,7 +106,7 @@ fn held_loan_is_not_overwritten() {
             assert!(loan.is_shared());
             pair.writer.write_loaned(loan).expect("room");
             let borrowed = borrow(&pair);
-            assert!(borrowed.is_lent() && borrowed.info.valid_data);
+            assert!(borrowed.is_loaned() && borrowed.info.valid_data);
             if number % 10 == 0 {
                 held.push((sample, borrowed));
             }
@@ -125,7 +125,7 @@ fn held_loan_is_not_overwritten() {
 #[test]
 fn borrowing_and_copying_reads_can_be_combined() {
     let pair = pair(Runtime::Inline, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
-    until_lent(&pair);
+    write_until_loaned(&pair);
     for borrows in [true, false] {
         pair.reader.borrow_samples(borrows).expect("open");
         for number in 0..20 {
@@ -135,7 +135,7 @@ fn borrowing_and_copying_reads_can_be_combined() {
                 assert_eq!(pair.take(1)[0].data, Some(sample));
             } else {
                 let borrowed = borrow(&pair);
-                assert_eq!((borrowed.is_lent(), decoded(&borrowed)), (borrows, sample));
+                assert_eq!((borrowed.is_loaned(), decoded(&borrowed)), (borrows, sample));
             }
         }
     }
@@ -149,7 +149,7 @@ fn payloads_are_copied_when_no_shared_memory_is_free() {
     let (publisher, subscriber) = (lends(domain, 1 << 20), lends(domain, 1 << 20));
     let qos = (reliable_writer(History::KeepLast(1)), reliable_reader(History::KeepAll));
     let pair = Pair::between(publisher, subscriber, qos.0, qos.1);
-    until_lent(&pair);
+    write_until_loaned(&pair);
     pair.reader.borrow_samples(true).expect("open");
     let mut held = Vec::new();
     for number in 0..20 {
@@ -158,14 +158,14 @@ fn payloads_are_copied_when_no_shared_memory_is_free() {
         let borrowed = borrow(&pair);
         held.push((sample, borrowed));
     }
-    let borrowed = held.iter().filter(|(_, borrowed)| borrowed.is_lent()).count();
+    let borrowed = held.iter().filter(|(_, borrowed)| borrowed.is_loaned()).count();
     assert!((2..6).contains(&borrowed), "one MiB holds few loans: {borrowed}");
     assert!(held.iter().all(|(sample, borrowed)| decoded(borrowed) == *sample));
     assert_eq!(unlent(&pair.publisher), 20 - borrowed as u64);
     drop(held);
     let sample = Octets::new(1, 200_000);
     pair.writer.write(&sample).expect("room");
-    assert!(borrow(&pair).is_lent(), "released memory is loaned again");
+    assert!(borrow(&pair).is_loaned(), "released memory is loaned again");
     // More than the capacity of the segment.
     let loan = loan(&pair.writer, &Octets::new(2, 2 << 20));
     assert!(!loan.is_shared());
@@ -219,7 +219,7 @@ fn borrowing_copying_and_remote_readers_receive_the_same_sample() {
                 });
                 let taken = taken.expect("there is one");
                 assert_eq!(decoded(&taken), sample, "reader {at}");
-                assert_eq!(taken.is_lent(), at == 0);
+                assert_eq!(taken.is_loaned(), at == 0);
             }
         }
         let all = subscribers.each_ref().map(lent);
@@ -259,12 +259,12 @@ fn late_joiner_receives_the_history_as_loans() {
 #[test]
 fn held_loans_outlive_their_participants() {
     let mut pair = pair(Runtime::Shared, reliable_writer(History::KeepLast(1)), reliable_reader(History::KeepLast(1)));
-    until_lent(&pair);
+    write_until_loaned(&pair);
     pair.reader.borrow_samples(true).expect("open");
     let sample = Octets::new(9, 100_000);
     pair.writer.write(&sample).expect("room");
     let borrowed = borrow(&pair);
-    assert!(borrowed.is_lent());
+    assert!(borrowed.is_loaned());
     pair.subscriber.close().expect("open");
     for number in 0..50 {
         pair.writer.write(&Octets::new(number, 100_000)).expect("room");

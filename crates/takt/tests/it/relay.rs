@@ -34,7 +34,7 @@ fn relay_reader_reports_history_complete_when_all_samples_have_arrived() {
     let reader = relay_reader(&service);
     assert_eq!(reader.as_any().matched_publications().expect("open"), [writer.guid()]);
     assert!(!reader.has_history().expect("open"), "nothing has been received since the match");
-    let announced = |writer| reader.announced_by(writer).expect("open").map(|upto| upto.0);
+    let announced = |writer| reader.last_announced(writer).expect("open").map(|upto| upto.0);
     assert_eq!(announced(writer.guid()), None);
     wait_until(&[&publisher, &service], "history", || reader.has_history().expect("open"));
     let mut numbers = Vec::new();

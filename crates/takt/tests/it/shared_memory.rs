@@ -67,7 +67,7 @@ fn peer_that_refuses_rings_is_reached_by_udp() {
     let pair = pair_of(on_loopback(domain, Runtime::Shared).shared_memory(true), refuses);
     pair.exchange(50, 1000);
     assert_eq!(carried(&pair.subscriber, "shm").map(|carried| carried.1), Some(0));
-    assert_eq!(pair.publisher.counters().expect("open").neighbours_ended, 0, "it exists");
+    assert_eq!(pair.publisher.counters().expect("open").local_peers_ended, 0, "it exists");
 }
 
 /// Shared memory is enabled by default, except where it would bypass configured transports.
@@ -118,7 +118,7 @@ fn rings_are_allocated_only_for_participants_that_exchange_data() {
     let qos = (reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
     let pair: Pair<Blob> = Pair::between(publisher, subscriber, qos.0, qos.1);
     pair.exchange(20, 1000);
-    let unreached = [&bystander, &pair.publisher].map(|it| it.driver_counters().expect("open").unreached_neighbours);
+    let unreached = [&bystander, &pair.publisher].map(|it| it.driver_counters().expect("open").unreached_local_peers);
     assert_eq!(unreached, [0, 1]);
     assert_eq!(carried(&bystander, "shm"), Some((0, 0, 0)));
 }
@@ -189,7 +189,7 @@ fn peers_on_one_host_leave_and_join() {
         assert!((1..).zip(&taken).all(|(number, blob)| *blob == Blob::new(number, 2000)));
         assert!(carried(&subscriber, "shm").is_some_and(|(_, heard, _)| heard > 0));
     }
-    assert_eq!(publisher.counters().expect("open").neighbours_ended, 0, "they announced their departure");
+    assert_eq!(publisher.counters().expect("open").local_peers_ended, 0, "they announced their departure");
 }
 
 /// A sample without loanable memory is copied through the ring, which has space for all fragments
@@ -204,5 +204,5 @@ fn large_copied_sample_arrives_complete() {
     pair.exchange(3, 15 << 20);
     let (sent, _, lost) = carried(&pair.publisher, "shm").expect("it is open");
     assert!(sent > 3 * 240 && lost == 0, "{sent} {lost}");
-    assert_eq!(pair.publisher.driver_counters().expect("open").unlent_payloads, 3);
+    assert_eq!(pair.publisher.driver_counters().expect("open").payloads_copied_without_loan, 3);
 }

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Exit code if the second part is skipped.
-const LEFT_OUT: u8 = 3;
+const SKIPPED: u8 = 3;
 
 fn main() -> ExitCode {
     let page = PathBuf::from(std::env::args().nth(1).unwrap_or_else(|| "takt-demo.html".to_owned()));
@@ -31,7 +31,7 @@ fn main() -> ExitCode {
         Ok(false) => failed("admitted pairs lost samples, or the overload did no harm without the controller"),
         Err(takt_interop::Error::Unavailable(why)) => {
             println!("left out: {why}");
-            ExitCode::from(LEFT_OUT)
+            ExitCode::from(SKIPPED)
         }
         Err(error) => failed(&error.to_string()),
     }

@@ -157,7 +157,7 @@ fn perform(programs: &[Program; 2], site: &mut Site) -> Result<Act> {
     let mut pairs = Vec::new();
     let mut bounds_ns = Vec::new();
     for (program, place) in programs.iter().zip(0..) {
-        site.forget_verdicts();
+        site.clear_verdicts();
         let mut pair = Pair::start(program, site, plan(place, (place == 1).then_some(LIMIT))).map_err(of_bench)?;
         pair.wait_until_matched().map_err(of_bench)?;
         let bound_ns = site.wait_until_admitted(1, VERDICT_LIMIT).map_err(of_bench)?;
@@ -203,7 +203,7 @@ fn perform(programs: &[Program; 2], site: &mut Site) -> Result<Act> {
 /// Starts a pair that requests more than the network has, and returns why the controller refuses
 /// it.
 fn refuse(takt: &Program, site: &mut Site) -> Result<String> {
-    site.forget_verdicts();
+    site.clear_verdicts();
     let _pair = Pair::start(takt, site, plan(2, Some(STRICT))).map_err(of_bench)?;
     let reason = site.wait_until_refused(VERDICT_LIMIT).map_err(of_bench)?;
     // The reason begins with the GUIDs of writer and reader.

@@ -90,7 +90,7 @@ impl Output {
             self.shared.changed.notify_all();
             if written.is_err() {
                 // The reader has closed its end: further lines are discarded.
-                sink_away(self);
+                discard_lines(self);
             }
         }
     }
@@ -116,7 +116,7 @@ impl Output {
     }
 }
 
-fn sink_away(output: &Output) -> ! {
+fn discard_lines(output: &Output) -> ! {
     loop {
         drop(output.next());
         output.lock().is_writing = false;

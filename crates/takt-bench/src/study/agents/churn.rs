@@ -14,7 +14,7 @@ impl Measurement<'_> {
         let participants = self.number("participants", 0);
         let length = self.seconds("warm_s", 0.5) + self.seconds("secs", 2.0);
         let mut visits = 0_u32;
-        let mut come_and_go = || {
+        let mut replace_participants = || {
             wait(BEFORE)?;
             let end = Instant::now() + length;
             while participants > 0 && Instant::now() < end {
@@ -26,7 +26,7 @@ impl Measurement<'_> {
             }
             Ok(())
         };
-        let mut report = self.one_way("load", &mut come_and_go)?;
+        let mut report = self.one_way("load", &mut replace_participants)?;
         let comings = f64::from(visits) * participants as f64;
         for found in &mut report.found {
             found.measured.figures.insert("comings".into(), comings);

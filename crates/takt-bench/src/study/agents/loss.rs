@@ -2,7 +2,7 @@
 
 use super::{Measurement, Report};
 use crate::error::Result;
-use crate::study::losing::LosingLinks;
+use crate::study::losing::LossyLinks;
 use takt_netlink::loss::Lost;
 
 /// Multiple of the median above which a sample counts as late.
@@ -18,7 +18,7 @@ impl Measurement<'_> {
         let mut losing = None;
         // Discovery is complete: the link loses samples, heartbeats and acknowledgments.
         let mut begin = || {
-            losing = Some(LosingLinks::new(self.starter.place, probability)?);
+            losing = Some(LossyLinks::new(self.starter.place, probability)?);
             Ok(())
         };
         let mut report = self.one_way("load", &mut begin)?;

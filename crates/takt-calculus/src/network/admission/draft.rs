@@ -154,12 +154,12 @@ impl Draft {
     }
 
     /// Marks the budget of a queue to be lowered.
-    pub(super) fn let_fall(&mut self, hop: Hop) {
+    pub(super) fn allow_lowering(&mut self, hop: Hop) {
         self.port_mut(hop.port).falls[hop.class] = true;
     }
 
     /// Removes the mark that the budget of a queue is to be lowered. Returns whether it was set.
-    pub(super) fn take_fall(&mut self, hop: Hop) -> bool {
+    pub(super) fn take_lowering(&mut self, hop: Hop) -> bool {
         core::mem::take(&mut self.port_mut(hop.port).falls[hop.class])
     }
 

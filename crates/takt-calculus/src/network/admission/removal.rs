@@ -23,12 +23,12 @@ impl Admission {
             self.put(Set::Departed, *id, true);
             removed.push(flow);
         }
-        self.forget_departed();
+        self.drop_removed();
         removed
     }
 
     /// Drops the load of removed flows, as far as the queues on their routes are proven without it.
-    pub(super) fn forget_departed(&mut self) {
+    pub(super) fn drop_removed(&mut self) {
         let departed: Vec<FlowId> = self.departed.iter().copied().collect();
         if departed.len() > 1 && self.forget(&departed) {
             return;

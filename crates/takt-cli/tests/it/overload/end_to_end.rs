@@ -16,7 +16,7 @@ use serde_json::Value;
 use takt::qos::*;
 use takt::real_time::{Priority, Scheduling, ThreadSettings};
 use takt::*;
-use takt_bench::stall::{Stall, StallWatch, stalled_ns};
+use takt_bench::stall::{Stall, StallObserver, stalled_ns};
 use takt_config::{Format, Settings};
 use takt_lab::Lab;
 use takt_lab::file::SWITCHES;
@@ -315,7 +315,7 @@ fn watch(is_over: &AtomicBool) -> Vec<Look> {
 fn measure(site: &Site, executor: &Executor, writer: &DataWriter<Command>) -> (u64, u64, Machine) {
     let (is_over, written) = (AtomicBool::new(false), Arc::new(AtomicU64::new(0)));
     let flood = Flood::start(sdn_site::socket(&site.lab, "flooder", 0), SUB, 2 * RATE_BPS);
-    let stalls = StallWatch::start();
+    let stalls = StallObserver::start();
     let end = Instant::now() + length();
     let looks = std::thread::scope(|scope| {
         let _ending = OnDrop(|| is_over.store(true, Ordering::Relaxed));

@@ -13,7 +13,7 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use takt_testkit::network::Network;
-use takt_testkit::waiting::until_seen;
+use takt_testkit::waiting::until_ok;
 
 mod log;
 mod world;
@@ -60,6 +60,6 @@ fn readers_have_all_samples_of_living_writers_after_random_disturbances() {
     // All killed writers are reported as ended before this one is.
     world.kill_last_writer();
     (0..CALM_SAMPLES).for_each(|_| world.step(period));
-    until_seen(&format!("readers have everything, {}", world.history()), || world.has_converged());
+    until_ok(&format!("readers have everything, {}", world.history()), || world.has_converged());
     world.finish();
 }

@@ -257,7 +257,8 @@ impl World {
             let actor = &mut self.actors[at];
             let Some(takt) = &mut actor.takt else { continue };
             let ended = takt.has_ended();
-            let complaints: Vec<_> = takt.new_error_lines().into_iter().filter(|line| !is_remark(line)).collect();
+            let complaints: Vec<_> =
+                takt.new_error_lines().into_iter().filter(|line| !is_expected_message(line)).collect();
             assert!(ended.is_none() && complaints.is_empty(), "{name} {ended:?}: {complaints:?}; {}", self.history);
             for line in takt.new_lines() {
                 actor.log.take(&line).unwrap_or_else(|why| panic!("{name}: {why}; {}", self.history));
@@ -303,7 +304,7 @@ impl World {
             takt.terminate();
             let (_, errors, code) = takt.ending();
             assert!(
-                code == Some(128 + SIGTERM) && errors.lines().all(is_remark),
+                code == Some(128 + SIGTERM) && errors.lines().all(is_expected_message),
                 "{} {code:?}: {errors}; {}",
                 self.name(at),
                 self.history
@@ -312,6 +313,6 @@ impl World {
     }
 }
 
-fn is_remark(line: &str) -> bool {
+fn is_expected_message(line: &str) -> bool {
     REMARKS.iter().any(|remark| line.starts_with(remark))
 }

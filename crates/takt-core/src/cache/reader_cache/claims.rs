@@ -30,7 +30,7 @@ pub(super) struct Claims {
 impl ReaderCache {
     /// Reserves entries for held changes, as many as the history may have samples.
     pub(crate) fn reserve_held(&mut self) {
-        self.entries.reserve_exact(2 * self.limits.max_samples + super::PENDING_ROOM - self.entries.len());
+        self.entries.reserve_exact(2 * self.limits.max_samples + super::PENDING_ENTRIES - self.entries.len());
     }
 
     /// Returns the last assigned position in order of arrival.
@@ -39,7 +39,7 @@ impl ReaderCache {
     }
 
     /// Advances the order of arrival to at least this position.
-    pub(crate) fn go_on_from(&mut self, arrivals: u64) {
+    pub(crate) fn advance_arrivals(&mut self, arrivals: u64) {
         self.arrivals = self.arrivals.max(arrivals);
     }
 
@@ -93,7 +93,7 @@ impl ReaderCache {
             let incoming = self.entries[stored.0 as usize].incoming;
             steps += 1;
             if incoming.kind == ChangeKind::Alive
-                && let Err(fit) = self.claim_one(stored, key.as_deref_mut())
+                && let Err(fit) = self.reserve_one(stored, key.as_deref_mut())
             {
                 return (Err(fit), steps);
             }
@@ -102,7 +102,7 @@ impl ReaderCache {
         (Ok(()), steps)
     }
 
-    fn claim_one(&mut self, stored: Stored, key: Option<&mut Box<dyn KeyExtractor>>) -> Result<(), Fit> {
+    fn reserve_one(&mut self, stored: Stored, key: Option<&mut Box<dyn KeyExtractor>>) -> Result<(), Fit> {
         let incoming = self.entries[stored.0 as usize].incoming;
         let index = match self.find_instance(&incoming) {
             Some(index) => index,
@@ -127,7 +127,7 @@ impl ReaderCache {
     }
 
     /// Checks that there is room for all reservations.
-    pub(crate) fn check_claims(&self) -> Result<(), Fit> {
+    pub(crate) fn check_reservations(&self) -> Result<(), Fit> {
         let Claims { samples, evictions } = self.claims;
         match self.data_count + samples > self.limits.max_samples + evictions {
             true if self.is_empty() => Err(Fit::Never),
@@ -142,23 +142,23 @@ impl ReaderCache {
         while let Some(stored) = next {
             let closes = self.entries[stored.0 as usize].incoming.place.closes;
             next = self.held_after(stored).filter(|_| !closes);
-            self.unclaim_one(stored);
+            self.release_reservation(stored);
         }
     }
 
     /// Releases the reservation of one change.
-    pub(crate) fn unclaim_one(&mut self, stored: Stored) {
+    pub(crate) fn release_reservation(&mut self, stored: Stored) {
         let index = core::mem::replace(&mut self.entries[stored.0 as usize].instance, NONE);
         if index != NONE {
             self.instances[index as usize].claimed -= 1;
             if self.instances[index as usize].claimed == 0 {
-                self.forget_if_gone(index);
+                self.remove_if_unused(index);
             }
         }
     }
 
     /// Ends the reservations, after all were released or before they are used.
-    pub(crate) fn end_claims(&mut self) {
+    pub(crate) fn end_reservations(&mut self) {
         self.claims = Claims::default();
     }
 }

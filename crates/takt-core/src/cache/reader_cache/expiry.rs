@@ -26,7 +26,7 @@ impl ReaderCache {
             let instance = self.entries[index as usize].instance;
             self.unlink(index);
             self.discard(Stored(index));
-            self.forget_if_gone(instance);
+            self.remove_if_unused(instance);
             removed += 1;
         }
         removed
@@ -53,7 +53,7 @@ impl ReaderCache {
                 state.update(&incoming);
                 state.is_as_of(&incoming, now);
             }
-            self.state_was(before, instance, clocks.at);
+            self.schedule_purge(before, instance, clocks.at);
             revived = self.revived_from(before, instance);
         }
         self.discard(stored);

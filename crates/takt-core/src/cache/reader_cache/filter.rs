@@ -18,24 +18,24 @@ use crate::time::{Clocks, Instant};
 use core::time::Duration;
 
 /// Most waiting samples beyond those that wait for earlier ones. Further ones wait at their writer.
-const HELD_ROOM: usize = 4096;
+const DELAYED_SAMPLES_MAX: usize = 4096;
 
 /// Delay of the next attempt for a sample without room.
 const RETRY: Duration = Duration::from_millis(10);
 
 impl ReaderCache {
     /// Reserves room for waiting samples.
-    pub(super) fn expect_held(&mut self) {
-        let room = HELD_ROOM.min(self.limits.max_instances);
-        self.held_due.reserve(room);
+    pub(super) fn reserve_delayed(&mut self) {
+        let room = DELAYED_SAMPLES_MAX.min(self.limits.max_instances);
+        self.delayed_due.reserve(room);
         self.entries.reserve((self.table_len() + room).saturating_sub(self.entries.len()));
     }
 
     /// Returns the time at which a sample that arrives now may be presented; `None` if at once.
-    pub(super) fn too_soon(&self, instance: u32, now: Instant) -> Option<Instant> {
+    pub(super) fn separation_end(&self, instance: u32, now: Instant) -> Option<Instant> {
         let separation = self.policies.separation?;
         let state = &self.instances[instance as usize];
-        let shown = state.shown_at.filter(|_| state.state == InstanceState::Alive)?;
+        let shown = state.last_delivery.filter(|_| state.state == InstanceState::Alive)?;
         let due = shown.after(separation);
         (due > now).then_some(due)
     }
@@ -49,20 +49,20 @@ impl ReaderCache {
         self.drop_held(instance);
         self.instances[instance as usize].held = stored.0;
         self.entries[stored.0 as usize].instance = instance;
-        self.held_due.set(instance, due);
+        self.delayed_due.set(instance, due);
     }
 
     /// Drops the waiting sample of an instance.
     pub(super) fn drop_held(&mut self, instance: u32) {
         let held = core::mem::replace(&mut self.instances[instance as usize].held, NONE);
         if held != NONE {
-            self.held_due.remove(instance);
+            self.delayed_due.remove(instance);
             self.discard(Stored(held));
         }
     }
 
     /// Handles a state change of an instance: presents its waiting sample before, or drops it.
-    pub(super) fn settle_held(
+    pub(super) fn resolve_delayed(
         &mut self,
         instance: u32,
         news: &Incoming,
@@ -72,27 +72,27 @@ impl ReaderCache {
         match news.kind {
             _ if held == NONE => {}
             ChangeKind::Disposed | ChangeKind::DisposedUnregistered => self.drop_held(instance),
-            _ if self.entries[held as usize].incoming.writer == news.writer => self.show_held(instance, now)?,
+            _ if self.entries[held as usize].incoming.writer == news.writer => self.deliver_delayed(instance, now)?,
             _ => {}
         }
         Ok(())
     }
 
     /// Presents the waiting sample of an instance, if there is one.
-    pub(super) fn show_held(&mut self, instance: u32, now: Clocks) -> Result<(), SampleRejectedReason> {
+    pub(super) fn deliver_delayed(&mut self, instance: u32, now: Clocks) -> Result<(), SampleRejectedReason> {
         let held = self.instances[instance as usize].held;
         let Some(entry) = self.entries.get(held as usize) else { return Ok(()) };
         let incoming = entry.incoming;
         if incoming.expiry.is_past(now.wall) {
             self.drop_held(instance);
-            self.forget_if_gone(instance);
+            self.remove_if_unused(instance);
             return Ok(());
         }
         self.make_room(instance, incoming.kind)?;
-        self.held_due.remove(instance);
+        self.delayed_due.remove(instance);
         let state = &mut self.instances[instance as usize];
         state.held = NONE;
-        state.shown_at = Some(now.at);
+        state.last_delivery = Some(now.at);
         if state.state == InstanceState::Alive {
             state.update(&incoming);
         }
@@ -101,13 +101,13 @@ impl ReaderCache {
     }
 
     /// Presents due samples, at most `max`. Returns the number of visited samples.
-    pub(crate) fn show_due(&mut self, now: Clocks, max: usize) -> usize {
+    pub(crate) fn deliver_due(&mut self, now: Clocks, max: usize) -> usize {
         let mut seen = 0;
         while seen < max
-            && let Some((_, instance)) = self.held_due.first().filter(|(due, _)| *due <= now.at)
+            && let Some((_, instance)) = self.delayed_due.first().filter(|(due, _)| *due <= now.at)
         {
-            if self.show_held(instance, now).is_err() {
-                self.held_due.set(instance, now.at.after(RETRY));
+            if self.deliver_delayed(instance, now).is_err() {
+                self.delayed_due.set(instance, now.at.after(RETRY));
             }
             seen += 1;
         }
@@ -115,7 +115,7 @@ impl ReaderCache {
     }
 
     /// Returns the time at which the next sample is due.
-    pub(crate) fn next_held(&self) -> Option<Instant> {
-        self.held_due.first().map(|(due, _)| due)
+    pub(crate) fn next_delayed(&self) -> Option<Instant> {
+        self.delayed_due.first().map(|(due, _)| due)
     }
 }

@@ -38,7 +38,7 @@ pub(super) struct Instance {
     /// DESTINATION_ORDER BY_SOURCE_TIMESTAMP: the latest change of the instance.
     pub(super) latest: Option<SourceOrder>,
     /// TIME_BASED_FILTER: the time of the last presented sample, and the waiting sample.
-    pub(super) shown_at: Option<Instant>,
+    pub(super) last_delivery: Option<Instant>,
     pub(super) held: u32,
     pub(super) oldest: u32,
     pub(super) newest: u32,
@@ -67,7 +67,7 @@ impl Instance {
             writers: Vec::new(),
             owner: None,
             latest: None,
-            shown_at: None,
+            last_delivery: None,
             held: NONE,
             oldest: NONE,
             newest: NONE,

@@ -25,7 +25,7 @@ impl ReaderCache {
         incoming: &Incoming,
         key: Option<&mut Box<dyn KeyExtractor>>,
     ) -> Result<u32, SampleRejectedReason> {
-        if self.by_handle.len() >= self.limits.max_instances && !self.forget_a_disposed_instance() {
+        if self.by_handle.len() >= self.limits.max_instances && !self.remove_not_alive_instance() {
             return Err(SampleRejectedReason::InstancesLimit);
         }
         let handle = InstanceHandle(incoming.key_hash);
@@ -61,7 +61,7 @@ impl ReaderCache {
 
     /// Removes an instance without samples that is not alive, although its writers may write it
     /// again, to make room for a new one.
-    fn forget_a_disposed_instance(&mut self) -> bool {
+    fn remove_not_alive_instance(&mut self) -> bool {
         for _ in 0..SWEEP_STEPS.min(self.instances.len()) {
             self.sweep = (self.sweep + 1) % self.instances.len();
             let instance = &self.instances[self.sweep];
@@ -90,7 +90,7 @@ impl ReaderCache {
 
     /// Drops the oldest sample whose instance is not alive. Returns false if there is none. Visits
     /// the samples in order of arrival.
-    pub(crate) fn evict_oldest_of_the_gone(&mut self) -> bool {
+    pub(crate) fn evict_oldest_not_alive(&mut self) -> bool {
         let mut at = self.oldest;
         while at != NONE {
             let entry = &self.entries[at as usize];
@@ -98,7 +98,7 @@ impl ReaderCache {
             if self.instances[instance as usize].state != InstanceState::Alive {
                 self.unlink(at);
                 self.discard(Stored(at));
-                self.forget_if_gone(instance);
+                self.remove_if_unused(instance);
                 return true;
             }
             at = entry.next;
@@ -108,7 +108,7 @@ impl ReaderCache {
 
     /// Removes an instance if nothing is left of it. To be called when it has lost a sample or a
     /// writer.
-    pub(super) fn forget_if_gone(&mut self, index: u32) {
+    pub(super) fn remove_if_unused(&mut self, index: u32) {
         let instance = &self.instances[index as usize];
         let is_gone = instance.count + instance.claimed == 0 && instance.held == NONE && !instance.has_writers();
         if is_gone && self.by_handle.get(&instance.handle) == Some(&index) {
@@ -149,7 +149,7 @@ impl ReaderCache {
         let held = self.instances[index as usize].held;
         if self.entries.get(held as usize).is_some_and(|entry| is_gone(&entry.incoming.writer)) {
             news = true;
-            if self.show_held(index, now).is_err() {
+            if self.deliver_delayed(index, now).is_err() {
                 self.drop_held(index);
             }
         }
@@ -158,7 +158,7 @@ impl ReaderCache {
         instance.disown(is_gone);
         let Some(writer) = instance.leave_all(gone) else { return news };
         if !instance.lose_writers() {
-            self.forget_if_gone(index);
+            self.remove_if_unused(index);
             return news;
         }
         let incoming = Incoming {
@@ -176,14 +176,14 @@ impl ReaderCache {
             expiry: Expiry::NEVER,
             place: Place::default(),
         };
-        self.state_was(InstanceState::Alive, index, now.at);
+        self.schedule_purge(InstanceState::Alive, index, now.at);
         if let Some(stored) = self.store(incoming) {
             match self.make_room(index, incoming.kind) {
                 Ok(()) => self.append(stored.0, index, now.wall),
                 Err(_) => self.discard(stored),
             }
         }
-        self.forget_if_gone(index);
+        self.remove_if_unused(index);
         true
     }
 

@@ -29,7 +29,7 @@ impl Entry {
 }
 
 /// Most samples searched for one that can be dropped.
-const LOOKS_FOR_ROOM: usize = 64;
+const ENTRIES_SEARCHED_MAX: usize = 64;
 
 impl ReaderCache {
     /// With KEEP_LAST: drops a sample so that one of `len` octets finds memory. The oldest of its
@@ -37,7 +37,7 @@ impl ReaderCache {
     /// the oldest sample is dropped that a later one of its instance has followed. Also returns the
     /// number of visited samples. False if there is none, or the new sample is larger than all
     /// memory.
-    pub(crate) fn give_way(&mut self, len: usize, instance: Option<InstanceHandle>) -> (bool, usize) {
+    pub(crate) fn evict_for_memory(&mut self, len: usize, instance: Option<InstanceHandle>) -> (bool, usize) {
         if self.limits.depth.is_none() || !self.pool.has_room_ever(len) {
             return (false, 0);
         }
@@ -50,7 +50,7 @@ impl ReaderCache {
             Some(own) if is_data(own.oldest) => own.oldest,
             Some(own) => self.entries[own.oldest as usize].next_in_instance,
             None => loop {
-                if at == NONE || steps > LOOKS_FOR_ROOM {
+                if at == NONE || steps > ENTRIES_SEARCHED_MAX {
                     break NONE;
                 }
                 let entry = &self.entries[at as usize];

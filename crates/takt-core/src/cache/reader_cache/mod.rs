@@ -3,7 +3,7 @@
 //!
 //! All samples are stored in one table whose size is fixed when the reader is created. Samples that
 //! arrived out of order occupy entries too (`Pending`), so that delivering them moves nothing. The
-//! table has room for `max_samples` plus [`PENDING_ROOM`].
+//! table has room for `max_samples` plus [`PENDING_ENTRIES`].
 //!
 //! Invariants: a delivered entry is in the arrival list and in its instance's list; counts equal
 //! the lengths of the lists; `RESOURCE_LIMITS` are never exceeded. An instance without samples and
@@ -58,7 +58,7 @@ pub(crate) use claims::Fit;
 /// Index of no entry, or of no instance.
 const NONE: u32 = u32::MAX;
 /// Entries beyond `max_samples` for samples that wait for earlier ones.
-const PENDING_ROOM: usize = 1024;
+const PENDING_ENTRIES: usize = 1024;
 
 /// Received change, with its payload already in the pool.
 #[derive(Clone, Copy, Debug)]
@@ -136,7 +136,7 @@ pub(crate) struct ReaderCache {
     /// Expiries of delivered entries.
     expiries: Schedule<Expiry>,
     /// Instances with a waiting sample.
-    held_due: Schedule<Instant>,
+    delayed_due: Schedule<Instant>,
     /// Instances whose samples will be purged.
     purge_due: Schedule<Instant>,
     /// Start of the next search for a removable instance.
@@ -167,7 +167,7 @@ impl ReaderCache {
             policies: CachePolicies::default(),
             by_instance: false,
             pool: PayloadPool::new(memory.into()),
-            entries: Vec::with_capacity(limits.max_samples + PENDING_ROOM),
+            entries: Vec::with_capacity(limits.max_samples + PENDING_ENTRIES),
             free: NONE,
             instances: Vec::new(),
             free_instances: Vec::new(),
@@ -176,7 +176,7 @@ impl ReaderCache {
             keys_are_hidden: false,
             by_writer: None,
             expiries: Schedule::new(),
-            held_due: Schedule::new(),
+            delayed_due: Schedule::new(),
             purge_due: Schedule::new(),
             sweep: 0,
             oldest: NONE,
@@ -204,7 +204,7 @@ impl ReaderCache {
 
     /// Returns the number of entries for samples that are delivered, or wait for earlier ones.
     fn table_len(&self) -> usize {
-        self.limits.max_samples + PENDING_ROOM
+        self.limits.max_samples + PENDING_ENTRIES
     }
 
     /// Reports whether a sample could be delivered now without evicting any.
@@ -335,39 +335,39 @@ impl ReaderCache {
         let handle = self.instances[instance as usize].handle;
         if self.policies.exclusive && !self.instances[instance as usize].is_owned_by(&incoming) {
             self.discard(stored);
-            self.forget_if_gone(instance);
+            self.remove_if_unused(instance);
             return Ok(Delivered::Outranked);
         }
         let before = self.instances[instance as usize].state;
         if self.policies.by_source {
             if self.instances[instance as usize].is_outdated(&mut incoming, now) {
                 self.discard(stored);
-                self.state_was(before, instance, clocks.at);
+                self.schedule_purge(before, instance, clocks.at);
                 return Ok(Delivered::Outdated { revived: self.revived_from(before, instance) });
             }
             self.entries[stored.0 as usize].incoming.kind = incoming.kind;
         }
         let is_data = incoming.kind == ChangeKind::Alive;
-        if is_data && let Some(due) = self.too_soon(instance, clocks.at) {
+        if is_data && let Some(due) = self.separation_end(instance, clocks.at) {
             self.hold(stored, instance, &incoming, due);
             self.instances[instance as usize].is_as_of(&incoming, now);
             return Ok(Delivered::Filtered(handle));
         }
         if !is_data {
-            self.settle_held(instance, &incoming, clocks)?;
+            self.resolve_delayed(instance, &incoming, clocks)?;
         }
         // A change without effect must not replace an existing state change, so this precedes
         // making room.
         if !is_data && !self.instances[instance as usize].update(&incoming) {
             self.discard(stored);
-            self.forget_if_gone(instance);
+            self.remove_if_unused(instance);
             return Ok(Delivered::News);
         }
         if !is_data {
-            self.state_was(before, instance, clocks.at);
+            self.schedule_purge(before, instance, clocks.at);
         }
         if let Err(reason) = self.make_room(instance, incoming.kind) {
-            self.forget_if_gone(instance);
+            self.remove_if_unused(instance);
             return Err(reason);
         }
         let state = &mut self.instances[instance as usize];
@@ -378,9 +378,9 @@ impl ReaderCache {
             state.is_as_of(&incoming, now);
         }
         if is_data {
-            self.state_was(before, instance, clocks.at);
+            self.schedule_purge(before, instance, clocks.at);
             self.drop_held(instance);
-            self.instances[instance as usize].shown_at = Some(clocks.at);
+            self.instances[instance as usize].last_delivery = Some(clocks.at);
         }
         self.append(stored.0, instance, now);
         Ok(if is_data { Delivered::Data(handle) } else { Delivered::News })

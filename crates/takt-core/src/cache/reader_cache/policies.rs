@@ -53,7 +53,7 @@ impl ReaderCache {
     pub(crate) fn adopt(&mut self, policies: CachePolicies) {
         self.policies = policies;
         if policies.separation.is_some() {
-            self.expect_held();
+            self.reserve_delayed();
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::time::Instant;
 
 impl ReaderCache {
     /// Schedules or cancels the purge of an instance whose state was `before`.
-    pub(super) fn state_was(&mut self, before: InstanceState, instance: u32, now: Instant) {
+    pub(super) fn schedule_purge(&mut self, before: InstanceState, instance: u32, now: Instant) {
         let state = self.instances[instance as usize].state;
         if !self.policies.purges() || state == before {
             return;
@@ -41,7 +41,7 @@ impl ReaderCache {
             }
             self.purge_due.remove(instance);
             self.drop_held(instance);
-            self.forget_if_gone(instance);
+            self.remove_if_unused(instance);
         }
         removed
     }

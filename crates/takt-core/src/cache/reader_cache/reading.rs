@@ -31,7 +31,7 @@ impl ReaderCache {
     }
 
     /// As [`next`](Self::next), without copying payloads loaned by other participants.
-    pub(crate) fn borrow_next(&mut self, selector: Selector, cursor: &mut ReadCursor) -> Option<SampleRef<'_>> {
+    pub(crate) fn next_loaned(&mut self, selector: Selector, cursor: &mut ReadCursor) -> Option<SampleRef<'_>> {
         self.copies = false;
         self.visit_next(selector, None, cursor)
     }
@@ -50,7 +50,7 @@ impl ReaderCache {
         } else {
             self.find_by_instance(&selector, query, cursor)?
         };
-        Some(self.hand_out(at, selector, cursor))
+        Some(self.return_sample(at, selector, cursor))
     }
 
     /// Returns the samples that match the selector and a query, in the query's order. Equal ones
@@ -85,7 +85,7 @@ impl ReaderCache {
         self.begin_pass(cursor);
         let is_there = |entry: &super::lists::Entry| sample.arrival != 0 && entry.arrival == sample.arrival;
         self.entries.get(sample.entry as usize).filter(|entry| is_there(entry))?;
-        Some(self.hand_out(sample.entry, selector, cursor))
+        Some(self.return_sample(sample.entry, selector, cursor))
     }
 
     fn begin_pass(&mut self, cursor: &mut ReadCursor) {
@@ -96,7 +96,7 @@ impl ReaderCache {
     }
 
     /// Returns a sample, and marks it as read or taken.
-    fn hand_out(&mut self, at: u32, selector: Selector, cursor: &mut ReadCursor) -> SampleRef<'_> {
+    fn return_sample(&mut self, at: u32, selector: Selector, cursor: &mut ReadCursor) -> SampleRef<'_> {
         let mut info = self.info(at, cursor.pass);
         let Entry { incoming: Incoming { payload, kind, .. }, instance, .. } = self.entries[at as usize];
         let newest = &self.entries[self.instances[instance as usize].newest as usize];
@@ -230,7 +230,7 @@ impl ReaderCache {
         if self.taken != NONE {
             let taken = core::mem::replace(&mut self.taken, NONE);
             self.discard(Stored(taken));
-            self.forget_if_gone(self.entries[taken as usize].instance);
+            self.remove_if_unused(self.entries[taken as usize].instance);
         }
     }
 

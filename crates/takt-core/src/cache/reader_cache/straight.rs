@@ -23,7 +23,7 @@ pub(crate) struct Plain<'a> {
 impl ReaderCache {
     /// Stores and delivers a sample, as `store` and `deliver` would, if that evicts nothing and
     /// changes no state. Returns false otherwise, without any change.
-    pub(crate) fn show_plain(&mut self, plain: &Plain<'_>, clocks: Clocks) -> bool {
+    pub(crate) fn deliver_plain(&mut self, plain: &Plain<'_>, clocks: Clocks) -> bool {
         if self.policies.judges() || self.free == NONE || self.data_count >= self.limits.max_samples {
             return false;
         }
@@ -37,8 +37,8 @@ impl ReaderCache {
         if count >= limit || changes || state.held != NONE {
             return false;
         }
-        let Some(payload) = self.pool.allocate_at_once(plain.payload.len()) else { return false };
-        state.shown_at = Some(clocks.at);
+        let Some(payload) = self.pool.allocate_without_coalescing(plain.payload.len()) else { return false };
+        state.last_delivery = Some(clocks.at);
         self.pool.bytes_mut(payload).copy_from_slice(plain.payload);
         let Plain { writer, sn, source_timestamp, strength, .. } = *plain;
         let index = self.free;

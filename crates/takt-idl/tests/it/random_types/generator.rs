@@ -170,7 +170,7 @@ impl Generator {
             let is_last = index + 1 == ids.len();
             let Definition::Struct(mut structure) = self.structure(is_topic && is_last) else { panic!("a struct") };
             let next = structure.members.iter().map(|member| member.id + 1).max();
-            let next = next.into_iter().chain(structure.base.map(|base| self.ids_behind(base))).max().unwrap_or(0);
+            let next = next.into_iter().chain(structure.base.map(|base| self.next_id(base))).max().unwrap_or(0);
             let link = self.link(TypeSpec::Named(ids[(index + 1) % ids.len()]), next);
             structure.members.push(link);
             self.definitions.define(*id, Definition::Struct(structure));
@@ -205,7 +205,7 @@ impl Generator {
         let mut next = 0;
         if let Some(base) = base {
             extensibility = self.struct_of(base).extensibility;
-            next = self.ids_behind(base);
+            next = self.next_id(base);
         }
         let autoid_hash = base.is_none() && extensibility == Extensibility::Mutable && self.chance(4);
         let is_keyed = base.is_none() && self.chance(2);
@@ -233,7 +233,7 @@ impl Generator {
                 values: self.values(&of),
                 id,
                 key,
-                must_understand: is_anywhere(self.range, extensibility) && self.chance(10),
+                must_understand: permits_must_understand(self.range, extensibility) && self.chance(10),
                 optional,
                 external: self.chance(8),
                 try_construct: self.try_construct(&of),
@@ -269,10 +269,10 @@ impl Generator {
     }
 
     /// Returns the id after the largest one of a struct and its bases.
-    fn ids_behind(&self, id: DefinitionId) -> u32 {
+    fn next_id(&self, id: DefinitionId) -> u32 {
         let structure = self.struct_of(id);
         let own = structure.members.iter().map(|member| member.id + 1).max().unwrap_or(0);
-        own.max(structure.base.map_or(0, |base| self.ids_behind(base)))
+        own.max(structure.base.map_or(0, |base| self.next_id(base)))
     }
 
     fn values(&mut self, of: &TypeSpec) -> ValueAnnotations {
@@ -485,6 +485,6 @@ impl Generator {
 }
 
 /// INTEROP(CycloneDDS 0.10.2): idlc refuses `@must_understand` in structs that are not mutable.
-fn is_anywhere(range: Range, extensibility: Extensibility) -> bool {
+fn permits_must_understand(range: Range, extensibility: Extensibility) -> bool {
     range == Range::Whole || extensibility == Extensibility::Mutable
 }

@@ -159,7 +159,7 @@ impl Printer<'_> {
         let autoid = if structure.autoid_hash { "@autoid(HASH) " } else { sequential };
         let base = structure.base.map_or(String::new(), |base| format!(" : {}", self.name(base)));
         self.text += &format!("{nested}{extensibility}{autoid}struct {}{base} {{\n", simple_name(&structure.name));
-        let mut next = structure.base.map(|base| self.ids_behind(base)).unwrap_or(0);
+        let mut next = structure.base.map(|base| self.next_id(base)).unwrap_or(0);
         for member in &structure.members {
             let is_implied = if structure.autoid_hash {
                 member.id == takt_xtypes::describe::hash_id(&member.name)
@@ -202,11 +202,11 @@ impl Printer<'_> {
     }
 
     /// Returns the id after the last member of a struct, or of its base.
-    fn ids_behind(&self, id: DefinitionId) -> u32 {
+    fn next_id(&self, id: DefinitionId) -> u32 {
         match self.definitions.get(id) {
             Some(Definition::Struct(structure)) => match structure.members.last() {
                 Some(last) => last.id + 1,
-                None => structure.base.map_or(0, |base| self.ids_behind(base)),
+                None => structure.base.map_or(0, |base| self.next_id(base)),
             },
             _ => 0,
         }
@@ -296,7 +296,7 @@ impl Printer<'_> {
         format!("({})", self.number(bound))
     }
 
-    fn bound_behind(&mut self, bound: u32) -> String {
+    fn bound_suffix(&mut self, bound: u32) -> String {
         if bound == 0 { String::new() } else { format!(", {}", self.bound(bound)) }
     }
 
@@ -321,11 +321,11 @@ impl Printer<'_> {
             TypeSpec::String { bound } => return format!("string<{}>", self.bound(*bound)),
             TypeSpec::WString { bound } => return format!("wstring<{}>", self.bound(*bound)),
             TypeSpec::Sequence { element, bound, .. } => {
-                return format!("sequence<{}{} >", self.type_name(element), self.bound_behind(*bound));
+                return format!("sequence<{}{} >", self.type_name(element), self.bound_suffix(*bound));
             }
             TypeSpec::Map { key, element, bound } => {
                 let (key, element) = (self.type_name(key), self.type_name(element));
-                return format!("map<{key}, {element}{} >", self.bound_behind(*bound));
+                return format!("map<{key}, {element}{} >", self.bound_suffix(*bound));
             }
             TypeSpec::Array { .. } => panic!("an array is the type of a declarator"),
             TypeSpec::Named(id) => return self.name(*id),

@@ -32,7 +32,7 @@ pub(in crate::schedule) struct Seconds {
     pub(in crate::schedule) ways: Vec<Way>,
     pub(in crate::schedule) needs: BTreeMap<u64, Tables>,
     /// Whether no frame may take the paths any more. They are counted until
-    /// [`Scheduler::release_seconds`].
+    /// [`Scheduler::release_backup_paths`].
     is_retired: bool,
 }
 
@@ -47,7 +47,7 @@ pub struct Covered {
 
 /// A backup path of a protected flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SecondWay {
+pub struct BackupPath {
     /// Index of the hop of the primary path whose link it avoids: it leaves the primary path at
     /// that switch.
     pub at: usize,
@@ -61,13 +61,13 @@ impl Scheduler {
     ///
     /// # Errors
     /// The flow that does not fit. Requests with several receivers, or with separate flows for
-    /// ACKNACKs, are refused ([`Reason::NoSecondWay`]).
+    /// ACKNACKs, are refused ([`Reason::NoBackupPath`]).
     pub fn protect(&mut self, snapshot: &Snapshot, id: RequestId) -> Result<Covered, Refused> {
         let bundle = self.single_bundle(id).filter(|bundle| bundle.seconds.ways.is_empty()).cloned();
         let name = bundle.as_ref().and_then(|bundle| bundle.streams.first()).map(|stream| stream.name.clone());
         let name = name.unwrap_or_default();
         let refuse = |reason| Refused { flow: name.clone(), reason };
-        let bundle = bundle.ok_or_else(|| refuse(Reason::NoSecondWay))?;
+        let bundle = bundle.ok_or_else(|| refuse(Reason::NoBackupPath))?;
         let of = links_of(&bundle.tree);
         let ways = detours(snapshot, &bundle.tree.ports);
         let ways: Vec<Way> = ways.into_iter().map(|(at, ports)| (at, Tree { ports, branches: Vec::new() })).collect();
@@ -76,7 +76,7 @@ impl Scheduler {
             return Ok(covered);
         }
         if ways.is_empty() {
-            return Err(refuse(Reason::NoSecondWay));
+            return Err(refuse(Reason::NoBackupPath));
         }
         let mut classes = self.classes_of(&bundle);
         let fixed: BTreeSet<usize> = classes.keys().copied().collect();
@@ -91,9 +91,9 @@ impl Scheduler {
             }
             classes.entry(hop.port).or_insert(hop.class);
         }
-        let needs = needs_of_seconds(snapshot, &bundle.tree, &ways);
-        self.rooms.take(snapshot, &needs).map_err(|no_room| refuse(Reason::Room(no_room)))?;
-        let placed = self.place_seconds(snapshot, (&bundle, &ways, &hops), classes, &fixed);
+        let needs = backup_needs(snapshot, &bundle.tree, &ways);
+        self.rooms.take(snapshot, &needs).map_err(|timeout_text| refuse(Reason::Room(timeout_text)))?;
+        let placed = self.place_backup_paths(snapshot, (&bundle, &ways, &hops), classes, &fixed);
         let ids = placed.map_err(|fault| {
             self.rooms.give(&needs);
             refuse(reason(&self.network, &self.ports, &format!("a second way of {name}"), fault))
@@ -108,7 +108,7 @@ impl Scheduler {
 
     /// Admits the streams of a bundle on backup paths, in the lowest classes at which all flows
     /// keep their limits.
-    fn place_seconds(
+    fn place_backup_paths(
         &mut self,
         snapshot: &Snapshot,
         (bundle, ways, hops): (&PlacedBundle, &[Way], &[Vec<Hop>]),
@@ -120,7 +120,7 @@ impl Scheduler {
             let classed = |hops: &Vec<Hop>| hops.iter().map(|hop| Hop { class: classes[&hop.port], ..*hop }).collect();
             let wanted = ways.iter().zip(hops.iter().map(classed).collect::<Vec<Vec<Hop>>>());
             let wanted: Vec<Flow> =
-                wanted.flat_map(|((_, way), hops)| second_flows(snapshot, bundle, way, &hops)).collect();
+                wanted.flat_map(|((_, way), hops)| backup_flows(snapshot, bundle, way, &hops)).collect();
             self.trials += 1;
             let fault = match self.network.admit_all(wanted) {
                 Ok(admitted) => return Ok(admitted.into_iter().map(|(id, _)| id).collect()),
@@ -137,7 +137,7 @@ impl Scheduler {
             let Some(class) = risen.and_then(|port| classes.get_mut(&port)) else { return Err(fault) };
             *class -= 1;
         }
-        Err(Fault::TooFar)
+        Err(Fault::TooManyPorts)
     }
 
     /// Returns the extent of an entry's protection; `None` if it has no backup path that frames may
@@ -149,13 +149,13 @@ impl Scheduler {
     }
 
     /// Returns the backup paths of the first request of an entry, without retired ones.
-    pub fn second_ways(&self, snapshot: &Snapshot, id: RequestId) -> Vec<SecondWay> {
+    pub fn backup_paths(&self, snapshot: &Snapshot, id: RequestId) -> Vec<BackupPath> {
         let Some(bundle) = self.single_bundle(id).filter(|bundle| !bundle.seconds.is_retired) else {
             return Vec::new();
         };
         let Some(stream) = bundle.streams.first() else { return Vec::new() };
         let firsts = bundle.ids.iter().step_by(bundle.streams.len()).skip(1);
-        let way = |((at, _), flow): (&Way, &FlowId)| SecondWay {
+        let way = |((at, _), flow): (&Way, &FlowId)| BackupPath {
             at: *at,
             route: route_of(&self.network, &self.ports, snapshot, *flow, stream),
         };
@@ -164,11 +164,11 @@ impl Scheduler {
 
     /// Continues a protected entry with a failed port on one of its intact paths: the shortest one
     /// that it may already use. All paths are counted until
-    /// [`release_seconds`](Self::release_seconds). Reports whether there is such a path; if not,
+    /// [`release_backup_paths`](Self::release_seconds). Reports whether there is such a path; if not,
     /// nothing has changed.
     pub fn fall_back(&mut self, snapshot: &Snapshot, id: RequestId) -> bool {
         let is_whole = |tree: &Tree| !tree.ports.iter().any(|port| self.is_gone(snapshot, port));
-        let Some(bundle) = self.single_bundle(id).filter(|bundle| self.has_seconds(bundle)) else { return false };
+        let Some(bundle) = self.single_bundle(id).filter(|bundle| self.has_backup_paths(bundle)) else { return false };
         let is_first_whole = is_whole(&bundle.tree);
         let whole = bundle.seconds.ways.iter().enumerate().filter(|(_, (_, way))| is_whole(way));
         let shortest = whole.min_by_key(|(_, (at, way))| (way.ports.len(), std::cmp::Reverse(*at))).map(|(n, _)| n);
@@ -192,7 +192,7 @@ impl Scheduler {
 
     /// Removes the paths of an entry that no frame takes any more and whose last frames have
     /// drained.
-    pub fn release_seconds(&mut self, snapshot: &Snapshot, id: RequestId) {
+    pub fn release_backup_paths(&mut self, snapshot: &Snapshot, id: RequestId) {
         let Self { network, entries, owners, rooms, full, .. } = self;
         let bundle = entries.get_mut(&id).and_then(|entry| entry.bundles.first_mut());
         let Some(bundle) = bundle.filter(|bundle| bundle.seconds.is_retired) else { return };
@@ -208,7 +208,7 @@ impl Scheduler {
     }
 
     /// Reports whether frames of a bundle may take a backup path.
-    pub(in crate::schedule) fn has_seconds(&self, bundle: &PlacedBundle) -> bool {
+    pub(in crate::schedule) fn has_backup_paths(&self, bundle: &PlacedBundle) -> bool {
         !bundle.seconds.ways.is_empty() && !bundle.seconds.is_retired
     }
 
@@ -234,12 +234,12 @@ impl Scheduler {
 }
 
 /// Returns the streams of a bundle on a backup path.
-fn second_flows(snapshot: &Snapshot, bundle: &PlacedBundle, way: &Tree, hops: &[Hop]) -> Vec<Flow> {
-    name_seconds(flows(snapshot, &bundle.streams, way, hops))
+fn backup_flows(snapshot: &Snapshot, bundle: &PlacedBundle, way: &Tree, hops: &[Hop]) -> Vec<Flow> {
+    name_backup_flows(flows(snapshot, &bundle.streams, way, hops))
 }
 
 /// Gives flows on a backup path names that differ from those on the primary path.
-pub(super) fn name_seconds(flows: Vec<Flow>) -> Vec<Flow> {
+pub(super) fn name_backup_flows(flows: Vec<Flow>) -> Vec<Flow> {
     flows.into_iter().map(|flow| Flow { name: format!("{}, second way", flow.name), ..flow }).collect()
 }
 
@@ -251,7 +251,7 @@ fn links_of(tree: &Tree) -> usize {
 
 /// Returns the table entries for detours: an entry for each port where their frames arrive, and a
 /// group where they leave the primary path.
-fn needs_of_seconds(snapshot: &Snapshot, first: &Tree, ways: &[Way]) -> BTreeMap<u64, Tables> {
+fn backup_needs(snapshot: &Snapshot, first: &Tree, ways: &[Way]) -> BTreeMap<u64, Tables> {
     let mut needs: BTreeMap<u64, Tables> = BTreeMap::new();
     let mut inputs = BTreeSet::new();
     let none = Tables { flow_entries: 0, groups: 0, meters: 0 };

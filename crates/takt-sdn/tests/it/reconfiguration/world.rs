@@ -352,7 +352,7 @@ impl World {
             answer_port: is_reliable.then_some(USER + number),
             has_reliable_writer: is_reliable,
             announces_groups: true,
-            asks_about_paths: random.one_in(2),
+            probes_paths: random.one_in(2),
             groups: known.iter().map(|_| SocketAddr::from((GROUP, SAMPLES))).collect(),
             stages: PairStages::default(),
         };

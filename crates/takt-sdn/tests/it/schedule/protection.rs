@@ -23,7 +23,7 @@ fn way(scheduler: &Scheduler, network: &Network, id: RequestId) -> Vec<u64> {
 }
 
 fn seconds(scheduler: &Scheduler, network: &Network, id: RequestId) -> Vec<Vec<u64>> {
-    let ways = scheduler.second_ways(&network.snapshot(), id);
+    let ways = scheduler.backup_paths(&network.snapshot(), id);
     ways.iter().map(|way| switches(way.route.hops.iter().map(|hop| hop.port))).collect()
 }
 
@@ -45,10 +45,10 @@ fn protected_request_uses_its_backup_path_and_gets_another_when_the_link_returns
     assert_eq!(way(&scheduler, &network, id), [0, 3, 2, 1]);
     assert_eq!(scheduler.affected(&network.snapshot()).count(), 0, "the flow keeps its path");
     assert_eq!(scheduler.certificate().flows.len(), 2, "frames of before are counted");
-    scheduler.release_seconds(&network.snapshot(), id);
+    scheduler.release_backup_paths(&network.snapshot(), id);
     assert_eq!(scheduler.certificate().flows.len(), 1);
     let refused = scheduler.protect(&network.snapshot(), id).expect_err("no link is left");
-    assert_eq!(refused.reason, Reason::NoSecondWay);
+    assert_eq!(refused.reason, Reason::NoBackupPath);
 
     network.set_up(next(0), true).expect("the port has a link");
     let covered = scheduler.protect(&network.snapshot(), id).expect("a detour is admitted");
@@ -71,7 +71,7 @@ fn backup_path_that_does_not_fit_changes_nothing() {
     let answered = reliable(request(4, &[6], 50 * MILLISECOND));
     let answered = scheduler.admit(&network.snapshot(), answered).expect("the flow is admitted").id;
     let refused = scheduler.protect(&network.snapshot(), answered).expect_err("the request has its own ACKNACK flow");
-    assert_eq!(refused.reason, Reason::NoSecondWay);
+    assert_eq!(refused.reason, Reason::NoBackupPath);
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn no_flow_exceeds_its_bound_when_each_link_in_turn_fails() {
             for id in scheduler.affected(&snapshot).collect::<Vec<RequestId>>() {
                 let first = scheduler.routes(&before, id).expect("the flow is admitted").swap_remove(0);
                 let index = first.hops.iter().position(|hop| [link, back].contains(&hop.port));
-                let ways = scheduler.second_ways(&before, id);
+                let ways = scheduler.backup_paths(&before, id);
                 let has_detour = ids.contains(&id) && (index.is_none() || ways.iter().any(|way| Some(way.at) == index));
                 let is_kept = scheduler.fall_back(&snapshot, id);
                 assert!(is_kept || !has_detour, "{context}: {first:?}");
@@ -218,7 +218,7 @@ fn no_flow_exceeds_its_bound_when_each_link_in_turn_fails() {
             scheduler.reroute(&snapshot);
             for id in ids.iter().filter(|id| scheduler.requests_of(**id).is_some()).copied().collect::<Vec<RequestId>>()
             {
-                scheduler.release_seconds(&snapshot, id);
+                scheduler.release_backup_paths(&snapshot, id);
                 covered_again +=
                     usize::from(scheduler.covered(id).is_none() && scheduler.protect(&snapshot, id).is_ok());
             }

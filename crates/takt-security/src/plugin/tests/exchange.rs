@@ -69,13 +69,13 @@ fn tokens_that_arrive_before_the_match_take_effect_with_it() {
 #[test]
 fn stored_tokens_of_unmatched_pairs_are_limited() {
     let mut world = with_reader(&encrypting());
-    for key in 0..PARKED_MAX + 10 {
+    for key in 0..EARLY_TOKENS_MAX + 10 {
         let mut message = tokens(&world, &[material(TransformKind::Aes256Gcm)]);
         message.source_endpoint.entity_id = EntityId::user_writer(u32::try_from(key).expect("small"), false);
         assert_eq!(receive(&mut world, &message), 0);
     }
     let other = world.nodes[1].prefix();
-    assert_eq!(world.nodes[0].plugin.remotes[&other].parked.len(), PARKED_MAX);
+    assert_eq!(world.nodes[0].plugin.remotes[&other].parked.len(), EARLY_TOKENS_MAX);
     assert_eq!(world.nodes[0].plugin.counters().key_tokens_displaced, 10);
 }
 

@@ -135,7 +135,7 @@ mod tests {
     const TO_US: Known = Known { packet_type: 0, tag: None, protocol: 0x88b5 };
 
     /// Interprets a program as the kernel does, and reports whether it accepts the frame.
-    fn lets_through(program: &[Instruction], frame: &[u8], known: Known) -> bool {
+    fn accepts(program: &[Instruction], frame: &[u8], known: Known) -> bool {
         let (mut at, mut accumulator) = (0, 0_u32);
         loop {
             let (code, yes, no, k) = program[at];
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn frames_of_others_to_us_are_accepted_from_the_wire() {
         let program = program(Way::Wire, OWN, None, PORTS);
-        let lets = |frame: &[u8], known| lets_through(&program, frame, known);
+        let lets = |frame: &[u8], known| accepts(&program, frame, known);
         for port in PORTS {
             assert!(lets(&frame(OTHER, OWN, None, *port), TO_US));
             assert!(lets(&frame(OTHER, GROUP, None, *port), Known { packet_type: 2, ..TO_US }));
@@ -195,11 +195,11 @@ mod tests {
     fn vlan_filter_accepts_frames_of_its_vlan_alone() {
         let program = program(Way::Wire, OWN, Some(42), PORTS);
         let frame = frame(OTHER, OWN, None, 7411);
-        let with = |tag| lets_through(&program, &frame, Known { packet_type: FOR_OTHERS, tag, ..TO_US });
+        let with = |tag| accepts(&program, &frame, Known { packet_type: FOR_OTHERS, tag, ..TO_US });
         assert!(with(Some(42)) && with(Some(0xb02a)), "whatever its priority");
         assert!(!with(None) && !with(Some(43)) && !with(Some(0)));
         let ip = Known { packet_type: FOR_OTHERS, tag: Some(42), protocol: 0x0800 };
-        assert!(!lets_through(&program, &frame, ip));
+        assert!(!accepts(&program, &frame, ip));
     }
 
     #[test]
@@ -208,14 +208,14 @@ mod tests {
         let tagged = program(Way::Local, OWN, Some(42), PORTS);
         let tag = |vid| Some(VlanTag { pcp: 5, dei: false, vid });
         for to in [OWN, GROUP] {
-            assert!(lets_through(&plain, &frame(OWN, to, None, 7410), TO_US));
-            assert!(!lets_through(&plain, &frame(OTHER, to, None, 7410), TO_US), "by another interface");
-            assert!(!lets_through(&plain, &frame(OWN, to, None, 7409), TO_US));
-            assert!(lets_through(&tagged, &frame(OWN, to, tag(42), 7410), TO_US));
-            assert!(!lets_through(&tagged, &frame(OWN, to, tag(43), 7410), TO_US));
-            assert!(!lets_through(&tagged, &frame(OWN, to, None, 7410), TO_US));
+            assert!(accepts(&plain, &frame(OWN, to, None, 7410), TO_US));
+            assert!(!accepts(&plain, &frame(OTHER, to, None, 7410), TO_US), "by another interface");
+            assert!(!accepts(&plain, &frame(OWN, to, None, 7409), TO_US));
+            assert!(accepts(&tagged, &frame(OWN, to, tag(42), 7410), TO_US));
+            assert!(!accepts(&tagged, &frame(OWN, to, tag(43), 7410), TO_US));
+            assert!(!accepts(&tagged, &frame(OWN, to, None, 7410), TO_US));
         }
-        assert!(!lets_through(&plain, &frame(OWN, OTHER, None, 7410), TO_US));
+        assert!(!accepts(&plain, &frame(OWN, OTHER, None, 7410), TO_US));
     }
 
     #[test]
@@ -225,8 +225,8 @@ mod tests {
             let program = program(Way::Wire, OWN, Some(1), &ports[..count]);
             assert!(program.len() <= 4096);
             let known = Known { tag: Some(1), ..TO_US };
-            assert_eq!(lets_through(&program, &frame(OTHER, OWN, None, 2000), known), count >= PORTS_MAX);
-            assert_eq!(lets_through(&program, &frame(OTHER, OWN, None, 3000), known), count > PORTS_MAX);
+            assert_eq!(accepts(&program, &frame(OTHER, OWN, None, 2000), known), count >= PORTS_MAX);
+            assert_eq!(accepts(&program, &frame(OTHER, OWN, None, 3000), known), count > PORTS_MAX);
         }
     }
 }

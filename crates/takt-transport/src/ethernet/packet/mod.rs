@@ -54,7 +54,7 @@ const DISGUISE: EtherType = EtherType(0x88b6);
 const ETHER_TYPE_AT: usize = 12;
 
 /// Number of empty hot scans between two reads of the netlink socket, which are system calls.
-const SCANS_PER_LOOK: u32 = 1024;
+const SCANS_PER_POLL: u32 = 1024;
 
 /// Configuration of a [`PacketPort`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -329,7 +329,7 @@ impl FramePort for PacketPort {
             Scan::Taken => return Ok(false),
             Scan::Hot => {
                 self.scans += 1;
-                if self.scans < SCANS_PER_LOOK {
+                if self.scans < SCANS_PER_POLL {
                     return Ok(false);
                 }
                 self.scans = 0;

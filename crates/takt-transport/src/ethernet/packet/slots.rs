@@ -209,7 +209,7 @@ impl Slots {
     }
 
     /// Requests the transmission of `len` octets of the frame in a free slot, at the next kick.
-    pub(super) fn ask_to_send(&mut self, n: usize, len: usize) {
+    pub(super) fn request_transmission(&mut self, n: usize, len: usize) {
         assert!(len <= self.room(), "the frame is in the slot");
         let slot = self.received + n;
         let (at_len, at_mac) = (offset_of!(Header, tp_len), offset_of!(Header, tp_mac));
@@ -302,7 +302,7 @@ mod tests {
         slots.frame_mut(0)[..4].copy_from_slice(b"abcd");
         slots.copy_frame(0, 1, 4);
         assert_eq!(slots.frame_mut(1)[..4], *b"abcd");
-        slots.ask_to_send(0, 4);
+        slots.request_transmission(0, 4);
         assert!(!slots.is_free(0) && slots.is_unsent(0));
         slots.status(2).store(libc::TP_STATUS_SENDING, Ordering::Relaxed);
         assert!(!slots.is_free(0) && !slots.is_unsent(0));
@@ -316,7 +316,7 @@ mod tests {
     #[should_panic(expected = "the kernel owns the slot")]
     fn slot_owned_by_the_kernel_is_not_accessible() {
         let mut slots = slots();
-        slots.ask_to_send(1, 60);
+        slots.request_transmission(1, 60);
         slots.frame_mut(1);
     }
 

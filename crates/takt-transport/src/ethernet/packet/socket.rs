@@ -162,7 +162,7 @@ impl PacketSocket {
         } else {
             self.in_place += 1;
         }
-        self.slots.ask_to_send(loaned, len);
+        self.slots.request_transmission(loaned, len);
         self.loaned = next;
         self.queued += 1;
         true

@@ -72,7 +72,7 @@ fn every_record_wakes(count: u8) {
                     shuttle::thread::yield_now();
                 }
                 Modelled::fence();
-                if needs_bell(&lane) {
+                if needs_wakeup(&lane) {
                     bell.ring();
                 }
             }

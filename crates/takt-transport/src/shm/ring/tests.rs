@@ -94,7 +94,7 @@ fn choose<W: Word>(head: &mut Head, lane: &[W]) -> Option<Vec<u8>> {
 }
 
 /// Takes the expected record from a queue.
-fn choose_from(queue: &mut VecDeque<Option<(u32, Vec<u8>)>>) -> Option<Vec<u8>> {
+fn take_expected(queue: &mut VecDeque<Option<(u32, Vec<u8>)>>) -> Option<Vec<u8>> {
     let ahead = queue.iter().take(LOOKS).enumerate();
     let known = ahead.filter_map(|(at, record)| Some((record.as_ref()?.0, at)));
     let (_, at) = known.max_by_key(|(rank, at)| (*rank, std::cmp::Reverse(*at)))?;
@@ -119,20 +119,20 @@ fn first_record_of_the_highest_rank_is_taken() {
                 }
             }
             for _ in 0..random.below(12) {
-                assert_eq!(choose(&mut head, &lane), choose_from(&mut queue));
+                assert_eq!(choose(&mut head, &lane), take_expected(&mut queue));
             }
             assert_eq!(head.is_drained(&lane), queue.is_empty() && head.is_drained(&lane));
         }
         assert!(head.position > 2 * size as u64, "{size}");
         while let Some(record) = choose(&mut head, &lane) {
-            assert_eq!(Some(record), choose_from(&mut queue));
+            assert_eq!(Some(record), take_expected(&mut queue));
         }
         assert!(queue.is_empty() && head.is_drained(&lane));
     }
 }
 
 #[test]
-fn full_ring_accepts_records_after_places_are_freed() {
+fn full_ring_accepts_records_after_space_is_freed() {
     let (lane, mut tail, mut head) = (lane(64), Tail::default(), Head::default());
     let mut held = 0;
     while tail.push(&lane, PORTS, &[1; 48]).is_ok() {
@@ -148,7 +148,7 @@ fn full_ring_accepts_records_after_places_are_freed() {
 
 /// A ring whose reader keeps up uses only its first 32 KiB and one record.
 #[test]
-fn a_drained_ring_starts_over() {
+fn drained_ring_restarts_at_its_beginning() {
     let (lane, mut tail, mut head) = (lane(1 << 14), Tail::default(), Head::default());
     for n in 0..2_000 {
         tail.push(&lane, PORTS, &bytes(n, 1000)).expect("the ring has free space");
@@ -160,7 +160,7 @@ fn a_drained_ring_starts_over() {
 
 /// A ring that started over keeps its capacity, whether or not the reader has passed the gap.
 #[test]
-fn a_ring_that_started_over_holds_as_much() {
+fn restarted_ring_has_the_same_capacity() {
     let size = 1 << 14;
     for (behind, len) in [(0, 1000), (1, 1000), (0, 9000), (1, 9000), (0, 40), (1, 40)] {
         let (lane, mut tail, mut head) = (lane(size), Tail::default(), Head::default());
@@ -349,13 +349,13 @@ fn a_writer_survives_any_head() {
 #[test]
 fn wake_up_is_sent_once_per_sleep() {
     let lane = lane(16);
-    assert!(!needs_bell(&lane));
+    assert!(!needs_wakeup(&lane));
     fall_asleep(&lane);
-    assert!(needs_bell(&lane));
-    assert!(!needs_bell(&lane));
+    assert!(needs_wakeup(&lane));
+    assert!(!needs_wakeup(&lane));
     fall_asleep(&lane);
     wake_up(&lane);
-    assert!(!needs_bell(&lane));
+    assert!(!needs_wakeup(&lane));
 }
 
 /// Two threads, for Miri and ThreadSanitizer.

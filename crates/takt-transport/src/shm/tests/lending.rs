@@ -13,7 +13,7 @@ fn lend(transport: &mut ShmTransport, n: u8, len: usize) -> Option<Lent> {
     Some(loan.finish(len))
 }
 
-fn send_lent(transport: &mut ShmTransport, lent: &Lent, to: &[Locator]) {
+fn send_loan(transport: &mut ShmTransport, lent: &Lent, to: &[Locator]) {
     transport.loan().expect("a frame is loaned")[..5].copy_from_slice(b"hello");
     transport.commit_lent(5, FlowId::DEFAULT, to, lent).expect("the loan is from this transport");
     transport.flush().expect("flush succeeds");
@@ -44,7 +44,7 @@ fn payload_arrives_where_it_was_written() {
     let (mut a, mut b) = (open(), open());
     for (n, len) in (0..).zip([4, 5, 4096, 1_000_003]) {
         let lent = lend(&mut a, n, len).expect("the segment has free space");
-        send_lent(&mut a, &lent, &[at(&b)]);
+        send_loan(&mut a, &lent, &[at(&b)]);
         let borrowed = borrow(&mut b);
         assert_eq!((copy(&borrowed), borrowed.is_intact()), (content(n, len), true));
         assert!(borrowed.bytes().is_none(), "not to be trusted");
@@ -67,7 +67,7 @@ fn slot_is_kept_until_its_last_user_releases_it() {
     let (mut a, mut readers) = (open_small(), [open(), open(), open()]);
     let lent = lend(&mut a, 1, LEN).expect("the segment has free space");
     let to = readers.each_ref().map(at);
-    send_lent(&mut a, &lent, &to);
+    send_loan(&mut a, &lent, &to);
     assert!(lend(&mut a, 2, LEN).is_none(), "the writer holds the slot");
     drop(lent);
     let held = readers.each_mut().map(borrow);
@@ -89,14 +89,14 @@ fn undelivered_loan_is_released() {
     let closed = Locator { port: 4_000, ..at(&b) };
     for to in [closed, at(&b)] {
         let lent = lend(&mut a, 1, LEN).expect("free");
-        send_lent(&mut a, &lent, &[to]);
+        send_loan(&mut a, &lent, &[to]);
         drop(lent);
         assert!(lend(&mut a, 1, LEN).is_none(), "the payload is in transit");
         while b.recv(Scan::All).expect("receive succeeds").is_some() {}
     }
     let elsewhere = a.host.locator(1, USER);
     let lent = lend(&mut a, 1, LEN).expect("free");
-    send_lent(&mut a, &lent, &[elsewhere]);
+    send_loan(&mut a, &lent, &[elsewhere]);
     drop(lent);
     assert!(lend(&mut a, 1, LEN).is_some(), "no reader is left");
 }
@@ -104,7 +104,7 @@ fn undelivered_loan_is_released() {
 /// A full ring holds no loan that it did not accept.
 #[test]
 fn loan_without_room_in_the_ring_is_not_held() {
-    let config = ShmConfig { lane_bytes: 256 << 10, segment_bytes: 64 << 10, ..ShmConfig::default() };
+    let config = ShmConfig { ring_bytes: 256 << 10, segment_bytes: 64 << 10, ..ShmConfig::default() };
     let (mut a, b) = (ShmTransport::open(&config).expect("Linux 5.14"), open());
     let before = lend(&mut a, 1, LEN).expect("free");
     while a.stats().send_errors.would_block == 0 {
@@ -113,7 +113,7 @@ fn loan_without_room_in_the_ring_is_not_held() {
     while a.stats().send_errors.would_block < 100 {
         send(&mut a, &[], at(&b));
     }
-    send_lent(&mut a, &before, &[at(&b)]);
+    send_loan(&mut a, &before, &[at(&b)]);
     assert_eq!(a.stats().send_errors.would_block, 101);
     drop(before);
     assert!(lend(&mut a, 2, LEN).is_some());
@@ -123,7 +123,7 @@ fn loan_without_room_in_the_ring_is_not_held() {
 fn closed_reader_holds_no_slots() {
     let (mut a, b) = (open_small(), open());
     let lent = lend(&mut a, 1, LEN).expect("free");
-    send_lent(&mut a, &lent, &[at(&b)]);
+    send_loan(&mut a, &lent, &[at(&b)]);
     drop(lent);
     assert!(lend(&mut a, 2, LEN).is_none());
     drop(b);
@@ -136,7 +136,7 @@ fn closed_reader_holds_no_slots() {
 fn loan_that_outlives_its_transport_is_held() {
     let (mut a, mut b) = (open_small(), open());
     let lent = lend(&mut a, 1, LEN).expect("free");
-    send_lent(&mut a, &lent, &[at(&b)]);
+    send_loan(&mut a, &lent, &[at(&b)]);
     drop(lent);
     let borrowed = borrow(&mut b);
     drop(b);
@@ -149,10 +149,10 @@ fn loan_that_outlives_its_transport_is_held() {
 }
 
 #[test]
-fn loan_outlives_its_lender() {
+fn loan_outlives_its_owner() {
     let (mut a, mut b) = (open(), open());
     let lent = lend(&mut a, 1, LEN).expect("free");
-    send_lent(&mut a, &lent, &[at(&b)]);
+    send_loan(&mut a, &lent, &[at(&b)]);
     let borrowed = borrow(&mut b);
     drop((lent, a));
     assert_eq!(receive(&mut b), None);
@@ -165,7 +165,7 @@ fn loan_outlives_its_lender() {
 fn overwritten_loan_is_not_intact() {
     let (mut a, mut b) = (open_small(), open());
     let lent = lend(&mut a, 1, LEN).expect("free");
-    send_lent(&mut a, &lent, &[at(&b)]);
+    send_loan(&mut a, &lent, &[at(&b)]);
     drop(lent);
     let borrowed = borrow(&mut b);
     let overwritten = a.outgoing.segment.as_mut().expect("a segment").loan(LEN, |_| false).expect("a free slot");
@@ -186,7 +186,7 @@ fn loan_of_another_transport_is_refused() {
 
 /// Invalid pieces are dropped with their datagrams and counted; the lane continues.
 #[test]
-fn invalid_pieces_are_dropped() {
+fn invalid_loan_locations_are_dropped() {
     let (mut honest, mut b) = (open(), open());
     let mut stranger = Stranger::of(&b);
     let sound = stranger.segment.loan(5000, |_| false).expect("free").finish(5000).piece();
@@ -249,7 +249,7 @@ fn reader_that_never_releases_keeps_only_its_loans() {
     let (mut a, mut greedy, mut b) = (ShmTransport::open(&config).expect("Linux 5.14"), open(), open());
     let mut kept = Vec::new();
     while let Some(lent) = lend(&mut a, 1, 8 << 20) {
-        send_lent(&mut a, &lent, &[at(&greedy)]);
+        send_loan(&mut a, &lent, &[at(&greedy)]);
         drop(lent);
         kept.push(borrow(&mut greedy));
     }

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use takt_wire::LentMemory;
+use takt_wire::SharedPayloadMemory;
 
 use super::*;
 
@@ -19,8 +19,8 @@ fn receive_urgent(transport: &mut ShmTransport, above: i32) -> Option<Vec<u8>> {
 
 /// A lane whose common ring is full has room for urgent datagrams.
 #[test]
-fn flood_takes_no_room_of_urgent_datagrams() {
-    let config = ShmConfig { lane_bytes: 256 << 10, ..ShmConfig::default() };
+fn flood_leaves_room_for_urgent_datagrams() {
+    let config = ShmConfig { ring_bytes: 256 << 10, ..ShmConfig::default() };
     let (mut a, mut b) = (ShmTransport::open(&config).expect("Linux 5.14"), open());
     let (brake, to_brake) = urgent(&mut b, 46);
     send(&mut a, &[0], at(&b));
@@ -40,7 +40,7 @@ fn flood_takes_no_room_of_urgent_datagrams() {
 
 /// The most urgent datagram of several writers is received first.
 #[test]
-fn most_urgent_of_all_lanes_comes_first() {
+fn most_urgent_of_all_rings_comes_first() {
     let (mut writers, mut b) = ([open(), open(), open()], open());
     let flows = [urgent(&mut b, 1), urgent(&mut b, 30), urgent(&mut b, 46)];
     for (n, writer) in (0..).zip(&mut writers) {
@@ -65,7 +65,7 @@ fn most_urgent_of_all_lanes_comes_first() {
 /// After eight urgent datagrams, `recv` returns a common one, however many urgent ones wait.
 /// `recv_common` returns a common one at once, and never an urgent one.
 #[test]
-fn flood_of_urgent_datagrams_lets_common_ones_pass() {
+fn flood_of_urgent_datagrams_does_not_starve_the_others() {
     let (mut a, mut b) = (open(), open());
     let (brake, to_brake) = urgent(&mut b, 46);
     send(&mut a, &[1], at(&b));
@@ -118,7 +118,7 @@ fn loan_stays_with_its_datagram() {
     let (_, to_brake) = urgent(&mut b, 46);
     let (_, to_steering) = urgent(&mut b, 30);
     let mut send_number = |n: u8, to: Locator| {
-        let object = LentNumber(Arc::new(n));
+        let object = LoanedNumber(Arc::new(n));
         let lent = Lent::new(Arc::new(object), Piece { slot: 0, generation: 1, grain: 0, len: 8 });
         assert!(a.reach(&to) && a.stays_in_process(&to));
         a.loan().expect("a frame is loaned")[0] = n;
@@ -139,9 +139,9 @@ fn loan_stays_with_its_datagram() {
 }
 
 #[derive(Debug)]
-struct LentNumber(Arc<dyn Any + Send + Sync>);
+struct LoanedNumber(Arc<dyn Any + Send + Sync>);
 
-impl LentMemory for LentNumber {
+impl SharedPayloadMemory for LoanedNumber {
     fn bytes(&self, _: &Piece) -> Option<&[u8]> {
         None
     }

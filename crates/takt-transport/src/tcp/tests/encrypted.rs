@@ -56,7 +56,7 @@ fn with(config: TcpConfig, tls: TlsConfig) -> TcpTransport {
 fn small_and_large_messages_are_exchanged() {
     let ours = Authority::new("exchange");
     let (mut a, mut b) = (with(nobody(), ours.certify("a.test")), with(listener(), ours.certify("127.0.0.1")));
-    let at_b = at_of(&b);
+    let at_b = listener_locator(&b);
     send(&mut a, 1, b"early", at_b);
     let (text, at_a) = receive(&mut [&mut a, &mut b]);
     assert_eq!(text, b"early", "messages sent before the handshake arrive");
@@ -80,7 +80,7 @@ fn small_and_large_messages_are_exchanged() {
 fn lost_connection_is_reopened() {
     let ours = Authority::new("anew");
     let (mut a, mut b) = (with(nobody(), ours.certify("a.test")), with(listener(), ours.certify("127.0.0.1")));
-    let at_b = at_of(&b);
+    let at_b = listener_locator(&b);
     send(&mut a, 1, b"first", at_b);
     let (_, at_a) = receive(&mut [&mut a, &mut b]);
     send(&mut b, 2, b"answer", at_a);
@@ -94,13 +94,13 @@ fn lost_connection_is_reopened() {
 
 /// Asserts that no message passes, and that the connecting side keeps trying.
 fn assert_refused(a: &mut TcpTransport, b: &mut TcpTransport) {
-    let at_b = at_of(b);
+    let at_b = listener_locator(b);
     until(&mut [a, b], |all| {
         send(all[0], 1, b"let me in", at_b);
         all.iter_mut().for_each(|one| assert_eq!(taken(one), None, "no message is delivered"));
         // The attempts reach the listener and are refused.
-        let is_asked = all[1].stats().connections.opened > 0;
-        (is_asked && all[0].stats().connections.failed >= 3).then_some(())
+        let is_requested = all[1].stats().connections.opened > 0;
+        (is_requested && all[0].stats().connections.failed >= 3).then_some(())
     });
     assert_eq!((a.stats().datagrams_in, b.stats().datagrams_in), (0, 0));
 }
@@ -129,10 +129,10 @@ fn certificate_must_name_the_host_connected_to() {
     assert_refused(&mut with(nobody(), ours.certify("a.test")), &mut with(listener(), host()));
     for (name, is_right) in [("b.test", true), ("c.test", false)] {
         let mut b = with(listener(), host());
-        let names = [(address(at_of(&b)), name.to_owned())].into();
+        let names = [(address(listener_locator(&b)), name.to_owned())].into();
         let mut a = with(TcpConfig { names, ..nobody() }, ours.certify("a.test"));
         if is_right {
-            send(&mut a, 1, b"by name", at_of(&b));
+            send(&mut a, 1, b"by name", listener_locator(&b));
             assert_eq!(receive(&mut [&mut a, &mut b]).0, b"by name");
         } else {
             assert_refused(&mut a, &mut b);
@@ -166,7 +166,7 @@ fn hostile_bytes_close_the_connection() {
     let patient = TcpConfig { patience: Duration::from_millis(100), ..listener() };
     let mut b = with(patient, ours.certify("127.0.0.1"));
     for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0x16, 3, 1, 0, 1, 0], &[0xff; 4096]] {
-        let mut liar = TcpStream::connect(address(at_of(&b))).expect("the peer listens");
+        let mut liar = TcpStream::connect(address(listener_locator(&b))).expect("the peer listens");
         liar.write_all(bytes).expect("the write succeeds");
         until(&mut [&mut b], |all| {
             assert_eq!(taken(all[0]), None);
@@ -180,7 +180,7 @@ fn hostile_bytes_close_the_connection() {
 fn connection_with_another_certificate_does_not_take_over_a_participant() {
     let ours = Authority::new("binding");
     let mut b = with(listener(), ours.certify("127.0.0.1"));
-    let at_b = at_of(&b);
+    let at_b = listener_locator(&b);
     let mut a = with(nobody(), ours.certify("a.test"));
     send(&mut a, 1, b"it is me", at_b);
     let (_, at_a) = receive(&mut [&mut a, &mut b]);

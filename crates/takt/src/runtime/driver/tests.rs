@@ -153,7 +153,7 @@ fn datagram_reaches_each_destination_by_the_first_transport_that_serves_it() {
 }
 
 #[test]
-fn sole_carrier_of_a_datagram_lends_the_next_frame() {
+fn only_transport_of_a_datagram_provides_the_next_frame() {
     let (udp, _) = Fake::new(Locator::KIND_UDP_V4, ROOM);
     let (shm, _) = Fake::new(Locator::KIND_SHM, ROOM);
     let mut both: Vec<Box<dyn Transport>> = vec![Box::new(udp), Box::new(shm)];

@@ -135,14 +135,14 @@ impl Event for NetEvent {
 struct State {
     received: u32,
     is_closed: bool,
-    has_left_behind: bool,
+    poll_requested: bool,
 }
 
 /// Behavior of a leader before it returns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ends {
     Settling,
-    OwingALook,
+    OwingPoll,
 }
 
 struct Participant {
@@ -188,7 +188,7 @@ impl Participant {
             if state.is_closed {
                 return;
             }
-            looks |= std::mem::take(&mut state.has_left_behind);
+            looks |= std::mem::take(&mut state.poll_requested);
             let happened = looks && self.receive(&mut state);
             drop(state);
             self.receiver.reset();
@@ -197,7 +197,7 @@ impl Participant {
             }
             // As `State::prepare_sleep`.
             let state = self.state.lock().expect("not inside");
-            let sleeps = !state.is_closed && !state.has_left_behind;
+            let sleeps = !state.is_closed && !state.poll_requested;
             drop(state);
             looks = false;
             if sleeps {
@@ -212,7 +212,7 @@ impl Participant {
     /// Wait in a wait set: `WaitSet::wait_until_any`. Returns true if the condition became true,
     /// false if the participant was closed.
     fn wait(&self, ends: Ends) -> bool {
-        let mut owes_look = false;
+        let mut owes_poll = false;
         let result = loop {
             self.leader.reset();
             if self.is_true.swap(false, Ordering::SeqCst) {
@@ -221,7 +221,7 @@ impl Participant {
             if self.state.lock().expect("not inside").is_closed {
                 break false;
             }
-            self.settle(&mut owes_look, ends);
+            self.settle(&mut owes_poll, ends);
             let mut set = PollSet::default();
             let leads = self.leadership.take();
             if leads {
@@ -229,7 +229,7 @@ impl Participant {
             }
             self.leader.sleep(&mut set, Instant(0), None).expect("a model");
             if leads && set.ready_after_sleep().is_any_of(1) {
-                owes_look = true;
+                owes_poll = true;
                 let mut state = self.state.lock().expect("not inside");
                 if !state.is_closed {
                     self.receive(&mut state);
@@ -239,14 +239,14 @@ impl Participant {
                 self.leadership.give_back();
             }
         };
-        self.settle(&mut owes_look, ends);
+        self.settle(&mut owes_poll, ends);
         result
     }
 
     /// As `Leading::settle` and `Engine::leave_behind`.
-    fn settle(&self, owes_look: &mut bool, ends: Ends) {
-        if std::mem::take(owes_look) && ends == Ends::Settling && kernel().queued > 0 {
-            self.state.lock().expect("not inside").has_left_behind = true;
+    fn settle(&self, owes_poll: &mut bool, ends: Ends) {
+        if std::mem::take(owes_poll) && ends == Ends::Settling && kernel().queued > 0 {
+            self.state.lock().expect("not inside").poll_requested = true;
             self.receiver.wake();
         }
     }
@@ -324,6 +324,6 @@ fn close_ends_leader_and_receiving_thread() {
 /// leaves a datagram unreceived.
 #[test]
 fn model_detects_a_leader_that_skips_the_owed_poll() {
-    let found = std::panic::catch_unwind(|| shuttle::check_random(|| exchange(1, 2, Ends::OwingALook), 10 * RANDOM));
+    let found = std::panic::catch_unwind(|| shuttle::check_random(|| exchange(1, 2, Ends::OwingPoll), 10 * RANDOM));
     assert!(found.is_err(), "in one of the orders no thread takes the datagram");
 }

@@ -29,7 +29,7 @@ const HOST_NS: u64 = 120_000_000;
 /// Duration of arrivals of other flows at the network in one run.
 const NETWORK_NS: u64 = 60_000_000;
 /// Time of the critical instant in the network.
-const MEETING_NS: u64 = 5_000_000;
+const CRITICAL_INSTANT_NS: u64 = 5_000_000;
 /// Runs of network and reader's host for each run of the writer's host.
 const PASSES: usize = 2;
 /// Maximum number of seeds tried for each required pair.
@@ -204,7 +204,7 @@ fn pass(claim: &EndToEnd, left: &[u64], random: &mut Random) -> Result<(Vec<u64>
         let port = &ports[hop.port];
         frame_time_ns(own.frames[0].len, port.rate_bps).expect("a rate") + port.delay_ns_min
     };
-    let first_ns = MEETING_NS.saturating_sub(own.hops[..hop].iter().map(lead).sum());
+    let first_ns = CRITICAL_INSTANT_NS.saturating_sub(own.hops[..hop].iter().map(lead).sum());
     let times: Vec<u64> = left.iter().map(|time| time - left[0] + first_ns).collect();
     let manner = if random.one_in(4) { NetworkManner::Random } else { NetworkManner::Meet { flow: claim.flow, hop } };
     let flooded = random.one_in(2);
@@ -344,7 +344,7 @@ fn latency_from_write_to_callback_never_exceeds_the_composed_bound() {
 }
 
 /// Composes pairs with a mistake. Returns their number and the events that exceeded the claim.
-fn judge_mistake(mistake: Mistake, wanted: usize) -> (usize, Vec<Exceeded>) {
+fn check_mistake(mistake: Mistake, wanted: usize) -> (usize, Vec<Exceeded>) {
     let judge = |seed| {
         with_case(seed, |case, simulate| {
             let claim = compose(case, Some(mistake))?;
@@ -370,7 +370,7 @@ fn judge_mistake(mistake: Mistake, wanted: usize) -> (usize, Vec<Exceeded>) {
 fn checker_and_simulation_detect_wrong_compositions() {
     let wanted = if is_long() { 300 } else { 30 };
     for mistake in [Mistake::SourceJitter, Mistake::NetworkJitter, Mistake::BlockingJob] {
-        let (judged, found) = judge_mistake(mistake, wanted);
+        let (judged, found) = check_mistake(mistake, wanted);
         let first = found.first().map_or_else(|| "nothing exceeds a claim".to_owned(), ToString::to_string);
         println!("{mistake:?}: {} of {judged} pairs exceed a claim; the first one: {first}", found.len());
         assert_eq!(judged, wanted, "too few pairs fit");

@@ -384,7 +384,7 @@ impl Stand {
     }
 
     /// Fails unless samples arrived by the planned transport.
-    pub(super) fn check_way(&self) {
+    pub(super) fn check_transport(&self) {
         let stats = self.participants.iter().flat_map(|participant| participant.transport_stats().expect("open"));
         let by_memory: u64 = stats.filter(|(name, _)| *name == "shm").map(|(_, stats)| stats.datagrams_in).sum();
         let has_samples = self.plan.normal_load > 0 || self.writers.iter().any(Option::is_some);

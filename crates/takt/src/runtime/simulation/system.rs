@@ -87,7 +87,7 @@ impl Plan {
         let above_ns = self.flows.iter().map(|flow| flow.cost_ns).max().unwrap_or(0);
         let lock_ns = 3 * self.lock_ns();
         let begun_ns = self.below_ns.max(self.normal_ns);
-        begun_ns + Priority::REST_PERIOD.as_nanos() as u64 + above_ns + self.normal_ns + lock_ns
+        begun_ns + Priority::NORMAL_SERVER_PERIOD.as_nanos() as u64 + above_ns + self.normal_ns + lock_ns
     }
 
     /// Returns the maximum time that a job waits for the locks of all participants.
@@ -125,7 +125,7 @@ impl Plan {
         }
         let server = Server {
             priority: Priority::NORMAL.get(),
-            period_ns: Priority::REST_PERIOD.as_nanos() as u64,
+            period_ns: Priority::NORMAL_SERVER_PERIOD.as_nanos() as u64,
             piece_ns: self.normal_ns,
         };
         let lock_ns = self.lock_ns();

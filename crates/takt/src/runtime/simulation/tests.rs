@@ -31,7 +31,7 @@ fn simulate(seed: u64, plan: &Plan) -> Option<Vec<f64>> {
     for _ in 0..2 {
         stand.run(Manner::Random, RUN_NS, &mut random);
     }
-    stand.check_way();
+    stand.check_transport();
     let (waited_ns, limit_ns) = (stand.longest_normal_wait(), plan.normal_wait_ns());
     assert!(waited_ns <= limit_ns, "{} {seed}: normal work waits {waited_ns} > {limit_ns} ns: {plan:#?}", plan.class);
     let compare = |(at, (longest, bound_ns)): (usize, (Response, u64))| {
@@ -97,7 +97,7 @@ fn normal_server_runs_during_urgent_overload() {
         stand.begin(&[]);
         let received = stand.run(Manner::Critical(Releaser::Below), 1_000_000_000, &mut Random(1));
         assert!((40..200).contains(&received), "{received} in a second of a flood, by memory: {by_memory}");
-        stand.check_way();
+        stand.check_transport();
     }
 }
 

@@ -24,7 +24,7 @@ impl State {
     /// Adds the descriptors that a leader sleeps on: none if urgent flows have ports of their own,
     /// and none once the participant is closed.
     pub(crate) fn prepare_lead(&self, set: &mut PollSet) {
-        if let Some(driver) = self.driver.as_ref().filter(|_| !self.hears_urgent()) {
+        if let Some(driver) = self.driver.as_ref().filter(|_| !self.distinguishes_urgent()) {
             driver.add_descriptors(set);
         }
     }
@@ -44,7 +44,7 @@ impl State {
         if self.driver.is_none() {
             return Ok(Led { more: false, wake: false });
         }
-        if self.hears_urgent() {
+        if self.distinguishes_urgent() {
             return Ok(Led { more: true, wake: false });
         }
         let now = self.driver()?.advance(now);
@@ -56,6 +56,6 @@ impl State {
 
     /// Makes the receiving thread poll all transports before it sleeps again.
     pub(crate) fn leave_behind(&mut self) {
-        self.has_left_behind = true;
+        self.poll_requested = true;
     }
 }

@@ -16,10 +16,10 @@ pub(super) const ATTEMPTS_PER_TIMER_CHECK: u32 = 16;
 
 /// Receive attempts without a datagram in one turn while spinning under [`Runtime::Shared`], during
 /// which other threads wait for the lock.
-pub(super) const SHARED_ATTEMPTS_PER_TURN: u32 = 2;
+pub(super) const SHARED_ATTEMPTS_PER_PASS: u32 = 2;
 
 /// Maximum number of datagrams received in one turn, which bounds how long it holds the lock.
-const DATAGRAMS_PER_TURN: usize = 32;
+const DATAGRAMS_PER_PASS: usize = 32;
 
 /// Result of looking for a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,8 +65,8 @@ impl NormalJob {
 
 impl State {
     /// Reports whether urgent datagrams are distinguished before they are received, by their port.
-    pub(crate) fn hears_urgent(&self) -> bool {
-        self.driver.as_ref().is_some_and(|driver| driver.hears_above(None))
+    pub(crate) fn distinguishes_urgent(&self) -> bool {
+        self.driver.as_ref().is_some_and(|driver| driver.receives_above(None))
     }
 
     /// Returns the priorities above normal that a job may have, and those of pending jobs.
@@ -92,7 +92,7 @@ impl State {
         let driver = self.driver()?;
         let transmit = driver.core.transmit_priority();
         let floor = than.max(call).max(transmit);
-        if driver.hears_above(floor) {
+        if driver.receives_above(floor) {
             self.ledger.begin(clock::now());
             if self.driver()?.receive_above(floor) {
                 self.active = true;
@@ -135,8 +135,8 @@ impl State {
     /// receive urgent datagrams.
     pub(crate) fn run_normal(&mut self, mut scan: Scan, mut ready: Ready, calls: bool) -> Result<Step> {
         self.sleeps_until = Instant(0);
-        let has_left_behind = self.has_left_behind;
-        if has_left_behind {
+        let poll_requested = self.poll_requested;
+        if poll_requested {
             (scan, ready) = (Scan::All, Ready::ALL);
         }
         let now = self.driver()?.advance(clock::now());
@@ -157,7 +157,7 @@ impl State {
                 return Ok(step);
             }
         }
-        self.has_left_behind &= !has_left_behind;
+        self.poll_requested &= !poll_requested;
         Ok(Step::Idle)
     }
 
@@ -203,7 +203,7 @@ impl State {
 
     /// Runs one pass over a participant that is alone on its thread and cannot distinguish urgent
     /// datagrams before receiving them. The pass sends what is due, receives datagrams until one
-    /// concerns the application, none is left or [`DATAGRAMS_PER_TURN`] is reached, and runs one
+    /// concerns the application, none is left or [`DATAGRAMS_PER_PASS`] is reached, and runs one
     /// batch of timers. Returns true if more work may be pending.
     ///
     /// Datagrams that the core creates in response leave with the next pass. The application thus
@@ -213,7 +213,7 @@ impl State {
     /// matters. `ready` contains the readable descriptors of the last sleep; only those are polled.
     pub(crate) fn turn(&mut self, mut scan: Scan, mut ready: Ready, now: Instant) -> Result<bool> {
         self.sleeps_until = Instant(0);
-        if std::mem::take(&mut self.has_left_behind) {
+        if std::mem::take(&mut self.poll_requested) {
             (scan, ready) = (Scan::All, Ready::ALL);
         }
         let driver = self.driver()?;
@@ -263,12 +263,12 @@ impl State {
     }
 
     /// Receives datagrams until one concerns the application, an urgent datagram must be sent, or
-    /// [`DATAGRAMS_PER_TURN`] is reached. Returns true if any datagram was received.
+    /// [`DATAGRAMS_PER_PASS`] is reached. Returns true if any datagram was received.
     pub(super) fn receive(&mut self, scan: Scan, ready: Ready) -> Result<bool> {
         if !self.receive_first(scan, ready)? {
             return Ok(false);
         }
-        for _ in 1..DATAGRAMS_PER_TURN {
+        for _ in 1..DATAGRAMS_PER_PASS {
             let is_news = self.end_receive()?;
             let driver = self.driver()?;
             let is_next_urgent = driver.core.transmit_priority() > Some(Priority::NORMAL);
@@ -284,7 +284,7 @@ impl State {
     #[inline]
     fn end_receive(&mut self) -> Result<bool> {
         let is_news = self.route_events();
-        let priority = self.driver()?.heard_priority();
+        let priority = self.driver()?.last_priority();
         self.ledger.end(JobKind::Receive, priority);
         Ok(is_news)
     }
@@ -292,7 +292,7 @@ impl State {
     /// Tries to receive a datagram; while spinning, as often as one turn permits.
     fn receive_first(&mut self, scan: Scan, ready: Ready) -> Result<bool> {
         let Some(driver) = &mut self.driver else { return Err(Error::AlreadyDeleted) };
-        let attempts = if scan == Scan::Hot { self.attempts_per_turn } else { 1 };
+        let attempts = if scan == Scan::Hot { self.attempts_per_pass } else { 1 };
         for _ in 0..attempts {
             self.attempts += 1;
             if driver.receive(scan, ready) {
@@ -317,14 +317,14 @@ impl State {
         driver.send(now);
         let due = driver.poll_timeout();
         let earlier = due.is_some_and(|due| due < self.sleeps_until);
-        earlier || self.sleeps_on_calls()
+        earlier || self.must_wake_for_calls()
     }
 
     /// Reports whether a call of the application has sent as much as one job may, and more is
     /// pending.
-    pub(crate) fn owes_datagrams(&self) -> bool {
+    pub(crate) fn has_pending_datagrams(&self) -> bool {
         let driver = self.driver.as_ref();
-        driver.is_some_and(|driver| driver.hears_above(None) && driver.core.has_transmit())
+        driver.is_some_and(|driver| driver.receives_above(None) && driver.core.has_transmit())
     }
 
     /// Returns the number of datagrams built.
@@ -334,18 +334,18 @@ impl State {
 
     /// Ends a call that read samples; the freed space may have admitted others. Returns true if the
     /// receiving thread must wake.
-    pub(crate) fn settle_read(&mut self) -> bool {
+    pub(crate) fn end_read(&mut self) -> bool {
         let Some(driver) = &self.driver else { return false };
         if !driver.core.has_events() {
             return false;
         }
         self.active = true;
         self.route_events();
-        self.sleeps_on_calls()
+        self.must_wake_for_calls()
     }
 
     /// Reports whether the sleeping thread must be woken to call listeners.
-    pub(crate) fn sleeps_on_calls(&self) -> bool {
+    pub(crate) fn must_wake_for_calls(&self) -> bool {
         self.has_calls() && self.sleeps_until != Instant(0)
     }
 
@@ -362,8 +362,8 @@ impl State {
         let Some(driver) = &mut self.driver else { return Err(Error::AlreadyDeleted) };
         self.first_descriptor = set.len();
         let mut until = driver.prepare_sleep(set, now);
-        set.add_edition(self.leader_list);
-        if driver.core.has_transmit() || has_calls || self.has_left_behind {
+        set.add_generation(self.leader_list);
+        if driver.core.has_transmit() || has_calls || self.poll_requested {
             until = Some(Instant(0));
         } else if self.active {
             until = [until, linger].into_iter().flatten().min();
